@@ -1,0 +1,191 @@
+//! Tests of `csv.rs`, in a file of their own for their length.
+
+use super::super::testing::{Folder, build, gzip, message, text};
+use super::*;
+
+const NONE: (&str, Value) = ("test", Value::Float(0.0));
+
+/// The data set of a file with this content, without a test split.
+fn load(content: impl AsRef<[u8]>, more: &[(&str, Value)]) -> Result<Arc<Dataset>> {
+    let f = Folder::new();
+    let mut given = vec![("path", text(&f.write("t.csv", content))), NONE];
+    given.extend_from_slice(more);
+    build(&ENTRY, &given)
+}
+
+fn refused(content: impl AsRef<[u8]>, more: &[(&str, Value)]) -> String {
+    match load(content, more) {
+        Ok(d) => panic!("built {d}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+fn inputs(s: &Split) -> Vec<f32> {
+    let mut x = vec![0.0; s.rows * s.dim];
+    s.copy(0..s.rows, &mut x);
+    x
+}
+
+#[test]
+fn tables_are_read_with_and_without_header_gzip_and_byte_order_mark() {
+    let plain = "1, 2.5,0\n-3e0,4,1\n";
+    let with_header = format!("a,b,y\n{plain}");
+    let marked = format!("\u{feff}{with_header}");
+    let spaced = format!("\r\n{}\r\n", plain.replace('\n', "\r\n"));
+    for content in [
+        plain.as_bytes(),
+        with_header.as_bytes(),
+        marked.as_bytes(),
+        spaced.as_bytes(),
+        &gzip(plain.as_bytes()),
+    ] {
+        let d = load(content, &[]).unwrap();
+        assert_eq!((d.dim, d.classes, d.outputs), (2, 2, 2));
+        assert_eq!(inputs(&d.train), [1.0, 2.5, -3.0, 4.0]);
+        assert_eq!(d.train.labels().unwrap(), [0, 1]);
+    }
+    assert!(
+        load(&marked, &[("label", text("a"))])
+            .is_err_and(|e| e.to_string().contains("column 'a' is -3"))
+    );
+}
+
+#[test]
+fn columns_are_chosen_by_name_or_number() {
+    let t = "y;a;b\n0;1;2\n1;3;4\n";
+    let semicolon = ("separator", text(";"));
+    for label in [text("y"), Value::Int(0), Value::Int(-3)] {
+        let d = load(t, &[semicolon.clone(), ("label", label)]).unwrap();
+        assert_eq!(inputs(&d.train), [1.0, 2.0, 3.0, 4.0]);
+    }
+    let d = load("0\t1\n1\t0\n", &[("separator", text("tab"))]).unwrap();
+    assert_eq!(d.train.labels().unwrap(), [1, 0]);
+    let more = |label: Value| [semicolon.clone(), ("label", label)];
+    assert!(refused(t, &more(Value::Int(3))).contains("has the columns 0 to 2"));
+    assert!(refused(t, &more(Value::Int(i64::MIN))).contains("has the columns 0 to 2"));
+    assert!(refused(t, &more(text("yy"))).contains("no column 'yy'; did you mean 'y'?"));
+    assert!(refused(t, &more(Value::Bool(true))).contains("column name or a whole number"));
+    assert!(refused("1,0\n2,1", &[("label", text("y"))]).contains("no header line"));
+}
+
+#[test]
+fn regression_takes_one_or_more_target_columns() {
+    let t = "a,u,v\n1,0.5,2\n2,1.5,3\n3,2.5,4\n";
+    let regression = ("task", text("regression"));
+    let d = load(t, std::slice::from_ref(&regression)).unwrap();
+    assert_eq!((d.classes, d.outputs, d.dim), (0, 1, 2));
+    let both = |list| [regression.clone(), ("targets", Value::List(list))];
+    let d = load(t, &both(vec![text("v"), Value::Int(1)])).unwrap();
+    assert_eq!(
+        d.train.values().unwrap(),
+        (2, &[2.0, 0.5, 3.0, 1.5, 4.0, 2.5][..])
+    );
+    assert!(d.to_string().contains("regression of 2 values"));
+    assert!(refused(t, &both(vec![text("v"), Value::Int(2)])).contains("names column 'v' twice"));
+    assert!(refused(t, &both(vec![])).contains("must be an array"));
+    assert!(
+        refused(t, &both(vec![text("a"), text("u"), text("v")]))
+            .contains("all 3 columns are targets")
+    );
+    let list = ("targets", Value::List(vec![text("v")]));
+    assert!(refused(t, std::slice::from_ref(&list)).contains("needs task: \"regression\""));
+    assert!(refused(t, &[list, ("label", text("u"))]).contains("not both"));
+}
+
+#[test]
+fn splits_are_stratified_and_scaled_by_the_training_rows() {
+    let t: String = (0..100)
+        .map(|i| format!("{},{},{}\n", i, i * i, i % 4))
+        .collect();
+    let more = [
+        ("test", Value::Float(0.2)),
+        ("validation", Value::Float(0.25)),
+        ("scale", text("standard")),
+    ];
+    let f = Folder::new();
+    let mut given = vec![("path", text(&f.write("t.csv", t)))];
+    given.extend_from_slice(&more);
+    let d = build(&ENTRY, &given).unwrap();
+    assert_eq!(d.train.class_counts(4), [15; 4]);
+    for s in [&d.test, &d.validation] {
+        assert_eq!(s.as_ref().unwrap().class_counts(4), [5; 4]);
+    }
+    let x = inputs(&d.train);
+    for j in 0..2 {
+        let column = || x.iter().skip(j).step_by(2).map(|&x| x as f64);
+        assert!(
+            column().sum::<f64>().abs() < 1e-4
+                && (column().map(|x| x * x).sum::<f64>() - 60.0).abs() < 1e-3
+        );
+    }
+    assert_eq!(d.train, build(&ENTRY, &given).unwrap().train);
+    given.push(("seed", Value::Int(2)));
+    assert_ne!(d.train, build(&ENTRY, &given).unwrap().train);
+}
+
+#[test]
+fn malformed_tables_are_refused_with_line_and_column() {
+    let plain: [(&str, &str); 15] = [
+        ("1,2,0\n1,1\n", "line 2: 2 cells, but the first line has 3"),
+        ("a,b\n1,0\n\n1,2,3\n", "line 4: 3 cells"),
+        (
+            "a,b,y\n1,x,0\n",
+            "line 2, column 'b': \"x\" is not a number",
+        ),
+        (
+            "1,2,0\n1,x,0\n",
+            "line 2, column 1 (from 0): \"x\" is not a number",
+        ),
+        (
+            "1,2,0\n1,,0\n",
+            "line 2, column 1 (from 0): the cell is empty",
+        ),
+        (
+            "1,2,0\nNaN,2,0\n",
+            "line 2, column 0 (from 0): \"NaN\" is not a finite",
+        ),
+        ("1,2,0\n1,-inf,0\n", "\"-inf\" is not a finite"),
+        ("1,2,0\n1,1e39,0\n", "\"1e39\" is not a finite"),
+        (
+            "1,2,0\n1,2,-1\n",
+            "line 2: column 2 (from 0) is -1, but a class label",
+        ),
+        ("1,2,0\n1,2,0.5\n", "is 0.5, but a class label"),
+        ("1,2,0\n1,2,70000\n", "is 70000, but a class label"),
+        ("1,2,1\n1,2,1\n", "are all 1: with one class"),
+        ("1,2,1\n1,2,2\n", "no row has the label 0"),
+        ("a,b,y\n", "holds no examples, only a header line"),
+        ("1,x,0\n1,2,1\n", "2 of 3 cells are numbers; say header"),
+    ];
+    for (content, expected) in plain {
+        let m = refused(content, &[]);
+        assert!(m.contains(expected) && m.contains("t.csv"), "{m}");
+    }
+    assert!(refused("\n\n", &[]).contains("holds no examples"));
+    assert!(refused("0\n1\n", &[]).contains("is the separator ',' right?"));
+    assert!(
+        refused([0xff, 0xfe, b',', b'1', b'\n'], &[("header", text("no"))])
+            .contains("is not a number")
+    );
+    assert!(refused("a,y\n1,0\n2,1", &[("header", text("no"))]).contains("line 1, column 0"));
+    let long = "x".repeat(9999);
+    assert!(refused(format!("1,0\n{long},1"), &[]).len() < 300);
+    let whole = gzip(b"1,2,0\n3,4,1\n");
+    assert!(refused(&whole[..whole.len() - 5], &[]).contains("is damaged"));
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    for s in ["", ",,", "\"", "é"] {
+        assert!(
+            refused("1,0\n2,1", &[("separator", text(s))]).contains("must be one ASCII character")
+        );
+    }
+    let m = message(&ENTRY, &[("path", text("no-such.csv"))]);
+    assert!(m.contains("there is no such file"), "{m}");
+    let m = refused("1,0\n2,1\n3,0\n", &[("validation", Value::Float(0.01))]);
+    assert!(
+        m.contains("leaves 0 of 3 rows for the validation split"),
+        "{m}"
+    );
+}

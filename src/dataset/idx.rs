@@ -1,0 +1,317 @@
+//! `dataset::idx`: images in the IDX format of MNIST and its relatives, and their projection on spins.
+
+use super::{
+    Dataset, Inputs, PER_CLASS, SEED, Scale, Split, Targets, VALIDATION, file, project, scale,
+};
+use crate::error::Result;
+use crate::options::{Entry, Kind, Options, Range, option, optional};
+use anyhow::{bail, ensure};
+use file::File;
+use std::path::Path;
+use std::sync::Arc;
+
+const LIMIT: Kind = Kind::Int(Range::AtLeast(1.0));
+
+pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
+    name: "idx",
+    doc: "Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.\n\
+        `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and \
+        t10k-labels-idx1-ubyte, also with a dot before \"idx\" and with .gz; or each file is named by its own option. \
+        Whether a file is gzipped is seen from its content.\n\
+        `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon \
+        et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.",
+    arguments: &["path"],
+    options: &[
+        optional(
+            "path",
+            Kind::Text,
+            "every file is named",
+            "Folder with the four files.",
+        ),
+        optional(
+            "train_images",
+            Kind::Text,
+            "in the folder",
+            "File of training images.",
+        ),
+        optional(
+            "train_labels",
+            Kind::Text,
+            "in the folder",
+            "File of training labels.",
+        ),
+        optional(
+            "test_images",
+            Kind::Text,
+            "in the folder, if one is given",
+            "File of test images.",
+        ),
+        optional(
+            "test_labels",
+            Kind::Text,
+            "in the folder, if one is given",
+            "File of test labels.",
+        ),
+        option(
+            "scale",
+            Kind::Choice(scale::NAMES),
+            "unit",
+            "Scaling of pixels: \"unit\" divides by 255, to 0 … 1; \"standard\" gives every pixel mean 0 and variance 1 over \
+             the training split, and 0 where it is constant; \"none\" keeps 0 … 255.",
+        ),
+        optional(
+            "project",
+            Kind::Int(Range::Between(1.0, 65536.0)),
+            "pixels are the inputs",
+            "Number of spins to project an image on; one byte each. The first spins do not depend on how many there are.",
+        ),
+        optional(
+            "train",
+            LIMIT,
+            "all",
+            "Number of training examples, the first of the file.",
+        ),
+        optional(
+            "test",
+            LIMIT,
+            "all",
+            "Number of test examples, the first of the file.",
+        ),
+        PER_CLASS,
+        VALIDATION,
+        SEED,
+    ],
+    example: "dataset::idx(\"tests/data/idx\", #{ project: 20 })",
+    build,
+};
+
+/// Images and labels of one split, as in the files.
+struct Examples {
+    height: usize,
+    width: usize,
+    pixels: Vec<u8>,
+    labels: Vec<u16>,
+}
+
+fn build(options: &Options) -> Result<Arc<Dataset>> {
+    let (owner, seed) = (options.owner(), options.int("seed")?);
+    let scale: Scale = options.text("scale")?.parse()?;
+    let project = options.opt_int("project").map(|d| d as usize);
+    ensure!(
+        project.is_none() || scale != Scale::Standard,
+        "{owner}: project takes the sign of sums of the pixels as they are; leave out scale: \"standard\""
+    );
+    let path = |option: &str, stem: &str, kind: &str| -> Result<Option<String>> {
+        match (options.opt_text(option), options.opt_text("path")) {
+            (Some(p), _) => Ok(Some(p.into())),
+            (None, Some(folder)) => find(folder, stem, kind, option).map(Some),
+            (None, None) => Ok(None),
+        }
+    };
+    let mut provenance = Vec::new();
+    let mut pair = |images: Option<String>,
+                    labels: Option<String>,
+                    which: &str,
+                    limit|
+     -> Result<Option<Examples>> {
+        match (images, labels) {
+            (Some(i), Some(l)) => {
+                let (i, l) = (File::open(&i)?, File::open(&l)?);
+                provenance.extend([i.provenance(), l.provenance()]);
+                read_pair(&i, &l, limit).map(Some)
+            }
+            (None, None) => Ok(None),
+            (i, _) => bail!(
+                "{owner}: '{which}_{}' is given without '{which}_{}'; both are needed",
+                if i.is_some() { "images" } else { "labels" },
+                if i.is_some() { "labels" } else { "images" }
+            ),
+        }
+    };
+    let train = pair(
+        path("train_images", "train-images", "idx3")?,
+        path("train_labels", "train-labels", "idx1")?,
+        "train",
+        options.opt_int("train"),
+    )?;
+    let Some(train) = train else {
+        bail!("{owner} needs a folder 'path' or the files 'train_images' and 'train_labels'");
+    };
+    let test = pair(
+        path("test_images", "t10k-images", "idx3")?,
+        path("test_labels", "t10k-labels", "idx1")?,
+        "test",
+        options.opt_int("test"),
+    )?;
+    if let Some(t) = &test {
+        ensure!(
+            (t.height, t.width) == (train.height, train.width),
+            "{owner}: training images have {}×{} pixels, but test images {}×{}",
+            train.height,
+            train.width,
+            t.height,
+            t.width
+        );
+    }
+    let (height, width) = (train.height, train.width);
+    let classes = train
+        .labels
+        .iter()
+        .chain(test.iter().flat_map(|t| &t.labels))
+        .max()
+        .map_or(0, |&m| m as usize + 1);
+    let first = train.labels.first().copied();
+    ensure!(
+        train.labels.iter().any(|&l| Some(l) != first),
+        "{owner}: all {} training labels are the same: with one class there is nothing to learn",
+        train.labels.len()
+    );
+    let matrix = project.map(|d| project::signs(seed, height * width, d));
+    let convert = |e: Examples| -> Result<Split> {
+        let (dim, inputs) = match (&matrix, project) {
+            (Some(p), Some(d)) => (d, Inputs::I8(project::rows(&e.pixels, p, d))),
+            _ => {
+                let unit = if scale == Scale::Unit {
+                    1.0 / 255.0
+                } else {
+                    1.0
+                };
+                (
+                    height * width,
+                    Inputs::F32(e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect()),
+                )
+            }
+        };
+        Split::new(dim, inputs, Targets::Classes(e.labels))
+    };
+    provenance.push(("images".into(), format!("{height}×{width} pixels")));
+    match project {
+        Some(d) => provenance.push((
+            "project".into(),
+            format!("on {d} spins, Zambon et al. eq. 28, seed {seed}"),
+        )),
+        None if scale == Scale::Unit => {
+            provenance.push(("scale".into(), "unit, pixels divided by 255".into()))
+        }
+        None => {}
+    }
+    let (train, test) = (convert(train)?, test.map(convert).transpose()?);
+    let mut d = Dataset::new("idx", classes, train, test, provenance)?
+        .with_validation(options.float("validation")?, seed)?;
+    if let Some(n) = options.opt_int("per_class") {
+        d = d.subset_per_class(n as usize, seed)?;
+    }
+    Ok(Arc::new(if scale == Scale::Standard {
+        d.scaled(scale)?
+    } else {
+        d
+    }))
+}
+
+/// The file of a folder, under any of its usual names.
+fn find(folder: &str, stem: &str, kind: &str, option: &str) -> Result<String> {
+    let p = Path::new(folder);
+    ensure!(
+        p.exists(),
+        "cannot read '{folder}': there is no such folder"
+    );
+    ensure!(
+        p.is_dir(),
+        "'{folder}' is a file, but `path` names the folder of the four IDX files; name files by 'train_images' and so on"
+    );
+    let names =
+        [".gz", ""].map(|end| ["-", "."].map(|dot| format!("{stem}{dot}{kind}-ubyte{end}")));
+    for name in names.as_flattened().iter().rev() {
+        let file = p.join(name);
+        if file.is_file() {
+            return Ok(file.to_string_lossy().into_owned());
+        }
+    }
+    bail!(
+        "the folder '{folder}' has no file '{stem}-{kind}-ubyte', nor with a dot before \"{kind}\" or with .gz; name it by the \
+         option '{option}' if it is called otherwise"
+    )
+}
+
+fn read_pair(images: &File, labels: &File, limit: Option<u64>) -> Result<Examples> {
+    let (sizes, mut pixels) = read::<3>(images)?;
+    let (count, raw) = read::<1>(labels)?;
+    let [rows, height, width] = sizes;
+    file::check_counts((&images.path, rows), (&labels.path, count[0]))?;
+    let keep = limit.map_or(rows, |l| rows.min(l as usize));
+    pixels.truncate(keep * height * width);
+    let labels = raw[..keep].iter().map(|&l| l as u16).collect();
+    Ok(Examples {
+        height,
+        width,
+        pixels,
+        labels,
+    })
+}
+
+/// Sizes and content of a file of unsigned bytes with `D` dimensions.
+fn read<const D: usize>(f: &File) -> Result<([usize; D], Vec<u8>)> {
+    let path = &f.path;
+    let what = |d: usize| {
+        if d == 3 {
+            "an image file"
+        } else {
+            "a label file"
+        }
+    };
+    let mut r = f.reader();
+    let head = f.read_up_to(&mut *r, 4 + 4 * D as u64)?;
+    if let Some(magic) = head.first_chunk::<4>() {
+        let found = u32::from_be_bytes(*magic);
+        let expected = 0x0800 + D as u32;
+        let hint = match found {
+            0x0801 | 0x0803 => format!(
+                "; it is {}: are the two swapped?",
+                what(found as usize & 15)
+            ),
+            _ => String::new(),
+        };
+        ensure!(
+            found == expected,
+            "'{path}' is not {} in the IDX format: it begins with {found} (0x{found:08x}) instead of {expected}{hint}",
+            what(D)
+        );
+    }
+    ensure!(
+        head.len() == 4 + 4 * D,
+        "'{path}' is truncated: {} bytes are less than the header of {} in the IDX format ({} bytes)",
+        head.len(),
+        what(D),
+        4 + 4 * D
+    );
+    let mut sizes = [0usize; D];
+    for (s, b) in sizes.iter_mut().zip(head[4..].chunks_exact(4)) {
+        *s = b.iter().fold(0, |n, &b| n << 8 | b as usize);
+    }
+    let shape = sizes.map(|s| s.to_string()).join("×");
+    ensure!(
+        !sizes.contains(&0),
+        "'{path}' is empty: its header says {shape}"
+    );
+    let expected = sizes.iter().try_fold(1u64, |n, &s| n.checked_mul(s as u64));
+    // One byte more than promised is enough to see that there is too much.
+    let limit = expected.and_then(|n| n.checked_add(1));
+    let Some((expected, limit)) = expected.zip(limit) else {
+        bail!("'{path}' is damaged: its header says {shape} bytes, more than any file holds");
+    };
+    let data = f.read_up_to(&mut *r, limit)?;
+    let n = data.len() as u64;
+    ensure!(
+        n >= expected,
+        "'{path}' is truncated: its header says {shape} = {expected} bytes, but {n} follow; get it again"
+    );
+    ensure!(
+        n == expected,
+        "'{path}' is damaged: more bytes follow than the {shape} = {expected} its header says"
+    );
+    Ok((sizes, data))
+}
+
+#[cfg(test)]
+#[path = "idx_tests.rs"]
+mod tests;

@@ -1,0 +1,358 @@
+//! Data sets: the contract that models and samplers read, and the registry of the kinds a script can build.
+//!
+//! A data set is immutable and shared as `Arc<Dataset>`; whatever changes one (a validation split, a subset, a scaling)
+//! makes a new one that shares the splits it did not touch. One file per kind:
+//!
+//! | kind | file | content |
+//! |---|---|---|
+//! | `digits` | `digits.rs` | 1797 handwritten digits, inside the program |
+//! | `spin_vectors` | `spin_vectors.rs` | noisy copies of random ±1 vectors (Zambon et al., eq. 2) |
+//! | `idx` | `idx.rs` | MNIST and its relatives, from files |
+//! | `csv` | `csv.rs` | a table, from a file |
+//! | `npz` | `npz.rs` | NumPy arrays, from a file |
+
+mod csv;
+mod digits;
+mod divide;
+mod file;
+mod idx;
+mod npy;
+mod npz;
+mod project;
+mod scale;
+mod spin_vectors;
+mod split;
+#[cfg(test)]
+mod testing;
+
+pub use scale::Scale;
+pub use spin_vectors::class_vectors;
+pub use split::{Inputs, Split, Targets};
+
+use crate::error::Result;
+use crate::options::{Entry, Kind, Range, Spec, option, optional};
+use crate::rng::{Purpose, Stream};
+use anyhow::{bail, ensure};
+use std::fmt;
+use std::sync::Arc;
+
+/// The data sets that a script can build, in the namespace `dataset`.
+pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
+    digits::ENTRY,
+    spin_vectors::ENTRY,
+    idx::ENTRY,
+    csv::ENTRY,
+    npz::ENTRY,
+];
+
+/// Inputs and targets, divided into a training, a test and a validation split.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// What summaries call it.
+    pub name: String,
+    /// Number of components of an input.
+    pub dim: usize,
+    /// Number of classes; 0 for regression.
+    pub classes: usize,
+    /// Number of outputs a model needs: the classes, or the width of a target.
+    pub outputs: usize,
+    /// The examples that define the potential.
+    pub train: Arc<Split>,
+    /// The examples that measure generalisation.
+    pub test: Option<Arc<Split>>,
+    /// The examples that choose hyperparameters.
+    pub validation: Option<Arc<Split>>,
+    /// Where the data come from and what was done to them, in order.
+    pub provenance: Vec<(String, String)>,
+}
+
+impl Dataset {
+    /// A data set of a training and perhaps a test split, after checking that they belong together.
+    ///
+    /// `classes` is 0 for regression.
+    pub fn new(
+        name: &str,
+        classes: usize,
+        train: Split,
+        test: Option<Split>,
+        provenance: Vec<(String, String)>,
+    ) -> Result<Dataset> {
+        let outputs = if classes == 0 {
+            train.targets.width()
+        } else {
+            classes
+        };
+        for (which, s) in [("training", Some(&train)), ("test", test.as_ref())] {
+            let Some(s) = s else { continue };
+            ensure!(s.rows > 0, "{name}: the {which} split is empty");
+            ensure!(
+                s.dim == train.dim,
+                "{name}: an input has {} components in the training split, but {} in the {which} split",
+                train.dim,
+                s.dim
+            );
+            match &s.targets {
+                Targets::Classes(labels) => {
+                    if let Some(i) = labels.iter().position(|&l| l as usize >= classes) {
+                        bail!(
+                            "{name}: the label of row {i} of the {which} split is {}, but there are {classes} classes",
+                            labels[i]
+                        );
+                    }
+                }
+                Targets::Values { width, .. } => ensure!(
+                    classes == 0 && *width == outputs,
+                    "{name}: the {which} split has {width} target values per row, but {outputs} are expected"
+                ),
+            }
+        }
+        Ok(Dataset {
+            name: name.into(),
+            dim: train.dim,
+            classes,
+            outputs,
+            train: Arc::new(train),
+            test: test.map(Arc::new),
+            validation: None,
+            provenance,
+        })
+    }
+
+    /// The split called `name`: "train", "test" or "validation".
+    pub fn split(&self, name: &str) -> Result<&Arc<Split>> {
+        if let Some((_, s)) = self.splits().find(|(n, _)| *n == name) {
+            return Ok(s);
+        }
+        let names: Vec<_> = self.splits().map(|(n, _)| format!("\"{n}\"")).collect();
+        bail!(
+            "the data set '{}' has no split \"{name}\"; it has {}",
+            self.name,
+            names.join(", ")
+        )
+    }
+
+    /// The splits there are, with their names.
+    pub fn splits(&self) -> impl Iterator<Item = (&'static str, &Arc<Split>)> {
+        [
+            ("train", Some(&self.train)),
+            ("test", self.test.as_ref()),
+            ("validation", self.validation.as_ref()),
+        ]
+        .into_iter()
+        .filter_map(|(n, s)| s.map(|s| (n, s)))
+    }
+
+    /// The first rows of every split, `rows` of the training split and as large a share of the others; for trying things out.
+    pub fn cut(&self, rows: usize) -> Dataset {
+        let n = self.train.rows;
+        if n <= rows {
+            return self.clone();
+        }
+        let cut = |s: &Arc<Split>| {
+            let keep: Vec<u32> = (0..(s.rows * rows / n).max(1) as u32).collect();
+            Arc::new(s.select(&keep))
+        };
+        let note = (
+            "cut".to_string(),
+            format!("the first {rows} of {n} training rows"),
+        );
+        Dataset {
+            train: cut(&self.train),
+            test: self.test.as_ref().map(cut),
+            validation: self.validation.as_ref().map(cut),
+            provenance: self.provenance.iter().cloned().chain([note]).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Memory held by all splits, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.splits().map(|(_, s)| s.bytes()).sum()
+    }
+
+    /// The same data set with one more line of provenance.
+    fn note(mut self, what: &str, text: String) -> Dataset {
+        self.provenance.push((what.into(), text));
+        self
+    }
+}
+
+impl fmt::Display for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let task = match self.classes {
+            0 if self.outputs == 1 => "regression".into(),
+            0 => format!("regression of {} values", self.outputs),
+            k => format!("{k} classes"),
+        };
+        write!(
+            f,
+            "{}: {} inputs, {task}, {}",
+            self.name,
+            self.dim,
+            human_bytes(self.bytes())
+        )?;
+        for (name, s) in self.splits() {
+            write!(
+                f,
+                "\n  {name:<12}{} rows, {}",
+                s.rows,
+                human_bytes(s.bytes())
+            )?;
+            let counts = s.class_counts(self.classes);
+            match (counts.iter().min(), counts.iter().max()) {
+                // A long list of counts helps nobody; its extremes show whether the classes are balanced.
+                (Some(low), Some(high)) if counts.len() > 20 => {
+                    write!(f, ", {low} to {high} per class")?
+                }
+                (Some(_), Some(_)) => {
+                    let list: Vec<_> = counts.iter().map(usize::to_string).collect();
+                    write!(f, ", per class {}", list.join(" "))?
+                }
+                _ => {}
+            }
+        }
+        for (what, text) in &self.provenance {
+            write!(f, "\n  {what:<12}{text}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A number of bytes as a person reads it.
+fn human_bytes(n: usize) -> String {
+    match n as f64 {
+        x if x < 1e3 => format!("{n} B"),
+        x if x < 1e6 => format!("{:.1} kB", x / 1e3),
+        x if x < 1e9 => format!("{:.1} MB", x / 1e6),
+        x => format!("{:.2} GB", x / 1e9),
+    }
+}
+
+/// What a random number of a data set is for; each use has a stream of its own, so that none shifts another.
+#[derive(Debug, Clone, Copy)]
+#[repr(u8)]
+enum Use {
+    /// The reference vector of a class.
+    ClassVector = 0,
+    /// A training row.
+    TrainRow = 1,
+    /// A test row.
+    TestRow = 2,
+    /// The random projection of images.
+    Projection = 3,
+    /// The choice of test rows.
+    TestSplit = 4,
+    /// The choice of validation rows.
+    Validation = 5,
+    /// The choice of a stratified subset.
+    PerClass = 6,
+}
+
+/// The random numbers of one use; `index` is a row, a pixel or a class.
+fn stream(seed: u64, what: Use, index: u64) -> Stream {
+    Stream::new(seed, Purpose::Dataset, what as usize, index)
+}
+
+// Options that several kinds share, so that they mean the same everywhere.
+const SEED: Spec = option(
+    "seed",
+    Kind::Int(Range::NonNegative),
+    "1",
+    "Seed of every random choice made in building the data set.",
+);
+const TEST: Spec = option(
+    "test",
+    Kind::Float(Range::From0To1),
+    "0.2",
+    "Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split.",
+);
+const VALIDATION: Spec = option(
+    "validation",
+    Kind::Float(Range::From0To1),
+    "0",
+    "Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.",
+);
+const PER_CLASS: Spec = optional(
+    "per_class",
+    Kind::Int(Range::AtLeast(1.0)),
+    "all",
+    "Number of training examples kept of every class, after test and validation rows are set aside.",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{build, text};
+    use super::*;
+    use crate::options::Value;
+
+    #[test]
+    fn every_entry_has_documentation_and_an_example_that_names_it() {
+        for e in REGISTRY {
+            assert!(!e.doc.is_empty() && e.example.contains(&format!("dataset::{}(", e.name)));
+            for a in e.arguments {
+                assert!(e.options.iter().any(|o| o.name == *a), "{}: {a}", e.name);
+            }
+            assert!(e.options.iter().all(|o| !o.doc.is_empty()));
+        }
+    }
+
+    /// The files of the examples, with the options that the example lines give.
+    #[test]
+    fn the_example_files_can_be_read() {
+        let csv = build(&csv::ENTRY, &[("path", text("tests/data/example.csv"))]).unwrap();
+        assert_eq!((csv.dim, csv.classes, csv.train.rows), (2, 3, 48));
+        let npz = build(&npz::ENTRY, &[("path", text("tests/data/example.npz"))]).unwrap();
+        assert_eq!((npz.dim, npz.classes, npz.outputs), (3, 0, 1));
+        let given = [
+            ("path", text("tests/data/idx")),
+            ("project", Value::Int(20)),
+        ];
+        let idx = build(&idx::ENTRY, &given).unwrap();
+        assert_eq!((idx.dim, idx.classes, idx.train.rows), (20, 10, 40));
+    }
+
+    #[test]
+    fn a_split_that_is_not_there_is_named_with_those_that_are() {
+        let d = build(&digits::ENTRY, &[]).unwrap();
+        assert_eq!(d.split("train").unwrap().rows, d.train.rows);
+        let e = d.split("validation").unwrap_err().to_string();
+        assert_eq!(
+            e,
+            "the data set 'digits' has no split \"validation\"; it has \"train\", \"test\""
+        );
+    }
+
+    #[test]
+    fn the_summary_names_rows_classes_bytes_and_source() {
+        let text = build(&digits::ENTRY, &[]).unwrap().to_string();
+        for part in [
+            "digits: 64 inputs, 10 classes",
+            "1438 rows",
+            "359 rows",
+            "per class",
+            "Alpaydin",
+            "CC BY 4.0",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn splits_that_do_not_belong_together_are_refused() {
+        let split = |dim: usize, label| {
+            Split::new(
+                dim,
+                Inputs::F32(vec![0.0; 2 * dim]),
+                Targets::Classes(vec![0, label]),
+            )
+            .unwrap()
+        };
+        let e = |a, b| {
+            Dataset::new("d", 2, a, Some(b), vec![])
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(e(split(2, 1), split(3, 1)).contains("2 components in the training split, but 3"));
+        assert!(e(split(2, 1), split(2, 2)).contains("label of row 1 of the test split is 2"));
+    }
+}

@@ -1,0 +1,293 @@
+//! One split: inputs and targets of its rows, and the copies into the batches that a model reads.
+
+use crate::error::Result;
+use anyhow::ensure;
+use std::ops::Range;
+
+/// Inputs of a split, row-major `[rows, dim]`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inputs {
+    /// Any numbers.
+    F32(Vec<f32>),
+    /// Components ±1, one byte each: a quarter of the memory traffic of a batch.
+    I8(Vec<i8>),
+}
+
+/// Targets of a split, one per row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// The label of each row.
+    Classes(Vec<u16>),
+    /// Row-major `[rows, width]`.
+    Values {
+        /// Numbers per row.
+        width: usize,
+        /// The numbers.
+        data: Vec<f32>,
+    },
+}
+
+impl Targets {
+    /// Numbers per row: 1 for labels.
+    pub fn width(&self) -> usize {
+        match self {
+            Targets::Classes(_) => 1,
+            Targets::Values { width, .. } => *width,
+        }
+    }
+}
+
+/// The examples of one split.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    /// Number of examples.
+    pub rows: usize,
+    /// Components of an input.
+    pub dim: usize,
+    /// The inputs.
+    pub inputs: Inputs,
+    /// The targets.
+    pub targets: Targets,
+}
+
+impl Split {
+    /// A split, after checking that inputs and targets have the same number of rows.
+    pub fn new(dim: usize, inputs: Inputs, targets: Targets) -> Result<Split> {
+        let components = match &inputs {
+            Inputs::F32(x) => x.len(),
+            Inputs::I8(x) => x.len(),
+        };
+        ensure!(dim > 0, "an input needs at least one component");
+        ensure!(targets.width() > 0, "a target needs at least one value");
+        let values = match &targets {
+            Targets::Classes(l) => l.len(),
+            Targets::Values { data, .. } => data.len(),
+        };
+        let rows = components / dim;
+        ensure!(
+            rows * dim == components && Some(values) == rows.checked_mul(targets.width()),
+            "{components} components of inputs of dimension {dim} do not match {values} targets of width {}",
+            targets.width()
+        );
+        // Batches hold row numbers as u32.
+        ensure!(
+            rows <= u32::MAX as usize,
+            "{rows} rows are more than 2^32 - 1, the most a split can hold"
+        );
+        Ok(Split {
+            rows,
+            dim,
+            inputs,
+            targets,
+        })
+    }
+
+    /// Copy the inputs of `rows`, in that order, to `out` as `[rows.len(), dim]`.
+    ///
+    /// # Panics
+    /// If a row does not exist or `out` has another length.
+    pub fn gather(&self, rows: &[u32], out: &mut [f32]) {
+        assert_eq!(out.len(), rows.len() * self.dim, "length of a batch");
+        let d = self.dim;
+        match &self.inputs {
+            Inputs::F32(x) => {
+                for (o, &r) in out.chunks_exact_mut(d).zip(rows) {
+                    o.copy_from_slice(&x[r as usize * d..][..d]);
+                }
+            }
+            Inputs::I8(x) => {
+                for (o, &r) in out.chunks_exact_mut(d).zip(rows) {
+                    widen(&x[r as usize * d..][..d], o);
+                }
+            }
+        }
+    }
+
+    /// Copy the inputs of a range of rows to `out` as `[range.len(), dim]`.
+    ///
+    /// # Panics
+    /// If the range does not exist or `out` has another length.
+    pub fn copy(&self, range: Range<usize>, out: &mut [f32]) {
+        let part = range.start * self.dim..range.end * self.dim;
+        match &self.inputs {
+            Inputs::F32(x) => out.copy_from_slice(&x[part]),
+            Inputs::I8(x) => widen(&x[part], out),
+        }
+    }
+
+    /// The label of each row, if the targets are classes.
+    pub fn labels(&self) -> Option<&[u16]> {
+        match &self.targets {
+            Targets::Classes(l) => Some(l),
+            Targets::Values { .. } => None,
+        }
+    }
+
+    /// The target values as `(width, [rows, width])`, if the targets are numbers.
+    pub fn values(&self) -> Option<(usize, &[f32])> {
+        match &self.targets {
+            Targets::Classes(_) => None,
+            Targets::Values { width, data } => Some((*width, data)),
+        }
+    }
+
+    /// Copy the labels of `rows` to `out`; false, and `out` as it was, if the targets are numbers.
+    ///
+    /// # Panics
+    /// If a row does not exist.
+    pub fn gather_labels(&self, rows: &[u32], out: &mut [u16]) -> bool {
+        let Some(labels) = self.labels() else {
+            return false;
+        };
+        for (o, &r) in out.iter_mut().zip(rows) {
+            *o = labels[r as usize];
+        }
+        true
+    }
+
+    /// Copy the target values of `rows` to `out` as `[rows.len(), width]`; false, and `out` as it was, for classes.
+    ///
+    /// # Panics
+    /// If a row does not exist.
+    pub fn gather_values(&self, rows: &[u32], out: &mut [f32]) -> bool {
+        let Some((w, values)) = self.values() else {
+            return false;
+        };
+        for (o, &r) in out.chunks_exact_mut(w).zip(rows) {
+            o.copy_from_slice(&values[r as usize * w..][..w]);
+        }
+        true
+    }
+
+    /// Number of rows of each of `classes` classes; empty for regression.
+    pub fn class_counts(&self, classes: usize) -> Vec<usize> {
+        let Some(labels) = self.labels() else {
+            return Vec::new();
+        };
+        let mut count = vec![0; classes];
+        for &l in labels {
+            count[l as usize] += 1;
+        }
+        count
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        let inputs = match &self.inputs {
+            Inputs::F32(x) => size_of_val(&x[..]),
+            Inputs::I8(x) => size_of_val(&x[..]),
+        };
+        inputs
+            + match &self.targets {
+                Targets::Classes(l) => size_of_val(&l[..]),
+                Targets::Values { data, .. } => size_of_val(&data[..]),
+            }
+    }
+
+    /// The split of these rows, in this order.
+    ///
+    /// # Panics
+    /// If a row does not exist.
+    pub fn select(&self, rows: &[u32]) -> Split {
+        Split {
+            rows: rows.len(),
+            dim: self.dim,
+            inputs: match &self.inputs {
+                Inputs::F32(x) => Inputs::F32(pick(x, self.dim, rows)),
+                Inputs::I8(x) => Inputs::I8(pick(x, self.dim, rows)),
+            },
+            targets: match &self.targets {
+                Targets::Classes(l) => Targets::Classes(pick(l, 1, rows)),
+                Targets::Values { width, data } => Targets::Values {
+                    width: *width,
+                    data: pick(data, *width, rows),
+                },
+            },
+        }
+    }
+}
+
+/// ±1 bytes to floats; a plain loop, which the compiler vectorises.
+fn widen(from: &[i8], to: &mut [f32]) {
+    assert_eq!(from.len(), to.len(), "length of a batch");
+    for (o, &x) in to.iter_mut().zip(from) {
+        *o = x as f32;
+    }
+}
+
+fn pick<T: Copy>(from: &[T], width: usize, rows: &[u32]) -> Vec<T> {
+    let mut out = Vec::with_capacity(rows.len() * width);
+    for &r in rows {
+        out.extend_from_slice(&from[r as usize * width..][..width]);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats() -> Split {
+        let data = (0..6).map(|x| x as f32).collect();
+        Split::new(2, Inputs::F32(data), Targets::Classes(vec![0, 2, 2])).unwrap()
+    }
+
+    fn bytes() -> Split {
+        let targets = Targets::Values {
+            width: 1,
+            data: vec![0.5, 1.5, 2.5],
+        };
+        Split::new(2, Inputs::I8(vec![1, -1, -1, -1, 1, 1]), targets).unwrap()
+    }
+
+    #[test]
+    fn gather_and_copy_give_the_rows_asked_for_as_floats() {
+        let mut out = [0.0; 4];
+        floats().gather(&[2, 0], &mut out);
+        assert_eq!(out, [4.0, 5.0, 0.0, 1.0]);
+        floats().copy(1..3, &mut out);
+        assert_eq!(out, [2.0, 3.0, 4.0, 5.0]);
+        bytes().gather(&[0, 0], &mut out);
+        assert_eq!(out, [1.0, -1.0, 1.0, -1.0]);
+        bytes().copy(1..3, &mut out);
+        assert_eq!(out, [-1.0, -1.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn targets_are_gathered_by_kind() {
+        let (mut l, mut v) = ([9u16; 2], [9f32; 2]);
+        assert!(floats().gather_labels(&[1, 0], &mut l) && l == [2, 0]);
+        assert!(!floats().gather_values(&[1, 0], &mut v) && v == [9.0; 2]);
+        assert!(bytes().gather_values(&[2, 1], &mut v) && v == [2.5, 1.5]);
+        assert!(!bytes().gather_labels(&[2, 1], &mut l));
+        assert_eq!(floats().class_counts(3), [1, 0, 2]);
+        assert!(bytes().class_counts(0).is_empty());
+    }
+
+    #[test]
+    fn bytes_count_one_per_spin_and_four_per_float() {
+        assert_eq!(floats().bytes(), 6 * 4 + 3 * 2);
+        assert_eq!(bytes().bytes(), 6 + 3 * 4);
+    }
+
+    #[test]
+    fn select_keeps_inputs_and_targets_together() {
+        let s = floats().select(&[1]);
+        assert_eq!(
+            s,
+            Split::new(2, Inputs::F32(vec![2.0, 3.0]), Targets::Classes(vec![2])).unwrap()
+        );
+    }
+
+    #[test]
+    fn numbers_of_rows_that_differ_are_refused() {
+        for (dim, n, labels) in [(2, 6, 2), (4, 6, 1), (0, 0, 0)] {
+            let r = Split::new(
+                dim,
+                Inputs::I8(vec![1; n]),
+                Targets::Classes(vec![0; labels]),
+            );
+            assert!(r.is_err());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors: one result type, the few kinds that the command line tells apart, and the "did you mean" helper.
+//!
+//! Everything that can fail returns [`Result`]. The message says what went wrong, where, and what to do; the layers in
+//! between add context with `anyhow::Context`. Only errors with an exit code of their own are types.
+
+use std::fmt;
+
+/// The result of everything that can fail.
+pub type Result<T> = anyhow::Result<T>;
+
+/// A run was interrupted (Ctrl-C) after its checkpoint was written. Exit code 130.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupted {
+    /// What can be resumed, for the message ("sweep-1 at step 4200 of 10000").
+    pub what: String,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "interrupted: {}", self.what)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Every chain of a run failed. Exit code 3.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EveryChainFailed {
+    /// Name of the run.
+    pub run: String,
+    /// The first chain's reason.
+    pub reason: String,
+}
+
+impl fmt::Display for EveryChainFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "every chain of '{}' failed; the first one: {}",
+            self.run, self.reason
+        )
+    }
+}
+
+impl std::error::Error for EveryChainFailed {}
+
+/// The entry of `known` nearest to `name`, if one is near enough to be what was meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|k| (edit_distance(name, k), k))
+        .filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 3)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// " (did you mean 'x'?)" when a near name is known, otherwise the list of known names.
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(k) => format!("; did you mean '{k}'?"),
+        None => {
+            let list: Vec<_> = known.into_iter().collect();
+            if list.is_empty() {
+                "; it takes none".into()
+            } else {
+                format!("; known: {}", list.join(", "))
+            }
+        }
+    }
+}
+
+/// Damerau–Levenshtein distance (optimal string alignment), over characters.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().collect();
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut d = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in d.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for j in 0..=b.len() {
+        d[0][j] = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (d[i - 1][j] + 1)
+                .min(d[i][j - 1] + 1)
+                .min(d[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(d[i - 2][j - 2] + 1);
+            }
+            d[i][j] = best;
+        }
+    }
+    d[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_found_and_a_far_one_is_not() {
+        let known = ["batch", "ratio", "step", "friction"];
+        assert_eq!(nearest("bacth", known), Some("batch"));
+        assert_eq!(nearest("Ratio", known), Some("ratio"));
+        assert_eq!(nearest("temperature", known), None);
+        assert!(did_you_mean("zzzzzz", known).contains("known: batch"));
+    }
+}

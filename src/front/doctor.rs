@@ -1,0 +1,67 @@
+//! `ergodic doctor`: what this machine offers, and what is missing.
+
+use crate::kernels;
+use crate::simulation::session::available_memory;
+use std::process::Command;
+
+/// One line per finding.
+pub fn report(threads: usize) -> String {
+    let mut out = vec![
+        format!(
+            "ergodic {} on {} {}",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ),
+        format!("threads    {threads}"),
+        format!("simd       {:?}", kernels::level()),
+        format!(
+            "gemm       {:.0} GFLOP/s on one thread (f32, 558×100×100)",
+            gemm_rate()
+        ),
+        match available_memory() {
+            Some(b) => format!("memory     {:.1} GiB free", b as f64 / (1u64 << 30) as f64),
+            None => "memory     unknown on this system".into(),
+        },
+        if cfg!(feature = "cuda") {
+            "cuda       built in".into()
+        } else {
+            "cuda       not built in; build with --features cuda where there is a CUDA toolkit"
+                .into()
+        },
+    ];
+    for (what, command, use_) in [
+        ("jupyter", "jupyter", "notebooks"),
+        ("evcxr", "evcxr", "Rust notebooks"),
+        ("mpi", "mpirun", "runs over several machines"),
+    ] {
+        let found = Command::new(command)
+            .arg("--version")
+            .output()
+            .ok()
+            .filter(|o| o.status.success());
+        let line = found
+            .and_then(|o| String::from_utf8(o.stdout).ok())
+            .and_then(|t| t.lines().next().map(str::to_string));
+        out.push(match line {
+            Some(version) => format!("{what:<10} {version}"),
+            None => format!("{what:<10} not found; only needed for {use_}"),
+        });
+    }
+    out.join("\n")
+}
+
+/// Speed of the product that the small nets of Zambon (2026) spend their time in.
+fn gemm_rate() -> f64 {
+    use kernels::gemm::{Matrix, multiply};
+    let (m, k, n) = (558, 100, 100);
+    let (a, b) = (vec![1f32; m * k], vec![1f32; k * n]);
+    let mut c = vec![0f32; m * n];
+    let begin = std::time::Instant::now();
+    let mut count = 0;
+    while begin.elapsed().as_millis() < 50 {
+        multiply(&mut c, Matrix::new(&a, m, k), Matrix::new(&b, k, n), false);
+        count += 1;
+    }
+    2.0 * (m * k * n * count) as f64 / begin.elapsed().as_secs_f64() / 1e9
+}

@@ -1,0 +1,7 @@
+//! What people see: the command line's verbs beyond running a script.
+
+pub mod docs;
+pub mod doctor;
+pub mod repl;
+pub mod run;
+pub mod show;

@@ -1,0 +1,177 @@
+//! `ergodic run`: one script from its file to its results.
+
+use crate::error::{Result, did_you_mean};
+use crate::script::{Failure, Interpreter, declared, to_json};
+use crate::simulation::run::versions;
+use crate::simulation::session::Session;
+use crate::store;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What the command line says about a run.
+#[derive(Debug, Default, Clone)]
+pub struct Request {
+    /// The script.
+    pub script: PathBuf,
+    /// `--set name=value`.
+    pub settings: Vec<(String, String)>,
+    /// `--out`.
+    pub out: Option<PathBuf>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--threads`.
+    pub threads: Option<usize>,
+    /// `--checkpoint`.
+    pub checkpoint: Option<f64>,
+    /// `--quick`.
+    pub quick: bool,
+    /// `--resume`.
+    pub resume: bool,
+    /// `--json`.
+    pub json: bool,
+    /// `--quiet`.
+    pub quiet: bool,
+}
+
+/// Read a script; the error names it.
+pub fn read(script: &Path) -> Result<String> {
+    anyhow::ensure!(
+        !script.is_dir(),
+        "{}: this is a folder, not a script",
+        script.display()
+    );
+    std::fs::read_to_string(script).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            anyhow::anyhow!("{}: there is no such script", script.display())
+        }
+        std::io::ErrorKind::InvalidData => {
+            anyhow::anyhow!("{}: not a text file (UTF-8)", script.display())
+        }
+        _ => anyhow::anyhow!("{}: {e}", script.display()),
+    })
+}
+
+/// The script's own help: its heading and its parameters.
+pub fn help(script: &Path) -> Result<String> {
+    let source = read(script)?;
+    let heading: Vec<_> = source
+        .lines()
+        .take_while(|l| l.starts_with("//!"))
+        .map(|l| l[3..].trim())
+        .collect();
+    let mut out = format!("{}\n{}\n", script.display(), heading.join("\n"));
+    let parameters = declared(&source);
+    out += if parameters.is_empty() {
+        "\nThis script has no parameters.\n"
+    } else {
+        "\nParameters (--set name=value):\n"
+    };
+    for p in parameters {
+        out += &format!("  {:<16} {} (default {})\n", p.name, p.doc, p.default);
+    }
+    out += "\n`ergodic run --help` lists the options of the command itself.\n";
+    Ok(out)
+}
+
+/// Run it. Output of the script goes to standard output as it comes; the returned text is what is left to print there.
+pub fn run(request: &Request) -> std::result::Result<String, Failure> {
+    let fail = |e: anyhow::Error| Failure {
+        message: format!("{e:#}"),
+        code: 1,
+    };
+    let source = read(&request.script).map_err(fail)?;
+    let names = declared(&source);
+    for (name, _) in &request.settings {
+        if !names.iter().any(|d| d.name == *name) {
+            let known: Vec<_> = names.iter().map(|d| d.name.as_str()).collect();
+            let hint = did_you_mean(name, known);
+            return Err(Failure {
+                message: format!("--set {name}: the script has no such parameter{hint}"),
+                code: 1,
+            });
+        }
+    }
+    let out = folder(request).map_err(fail)?;
+    let mut session = Session::new(out.clone());
+    session.seed = request.seed.unwrap_or(session.seed);
+    session.threads = request.threads.unwrap_or(session.threads);
+    session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
+    (session.quick, session.quiet, session.resume) = (request.quick, request.quiet, request.resume);
+    let (seed, threads) = (session.seed, session.threads);
+    let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
+    let mut interpreter = Interpreter::new(session, settings.clone());
+    let begin = Instant::now();
+    let file = request.script.display().to_string();
+    let result = interpreter.run(&file, &source);
+    let seconds = begin.elapsed().as_secs_f64();
+    let value = result.as_ref().map(to_json).unwrap_or_default();
+    if out.is_dir() {
+        let record = json!({
+            "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "quick": request.quick,
+            "versions": versions(), "timings": { "seconds": seconds },
+            "status": result.as_ref().map_or_else(|f| f.message.clone(), |_| "done".to_string()),
+            "result": value, "printed": interpreter.printed(),
+        });
+        store::write_json(&out.join("run.json"), &record).map_err(fail)?;
+    }
+    let value_shown = result?;
+    let mut text = String::new();
+    if request.json {
+        text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    } else if !request.quiet && out.is_dir() {
+        if !value_shown.is_unit() && !value_shown.is_map() && interpreter.printed().is_empty() {
+            text += &format!("{value_shown}\n");
+        }
+        for figure in interpreter.session().figures() {
+            text += &format!("figure  {}\n", figure.display());
+        }
+        text += &format!("results {} ({seconds:.1} s)", out.display());
+    }
+    if request.quick && !request.json {
+        text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
+    }
+    Ok(text)
+}
+
+/// The folder for results: `--out`, or runs/NAME, runs/NAME-2, … so that nothing is overwritten.
+fn folder(request: &Request) -> Result<PathBuf> {
+    let used = |p: &Path| p.read_dir().is_ok_and(|mut d| d.next().is_some());
+    if let Some(out) = &request.out {
+        anyhow::ensure!(
+            !out.exists() || out.is_dir(),
+            "--out {}: this is a file, not a folder",
+            out.display()
+        );
+        anyhow::ensure!(
+            request.resume || !used(out),
+            "--out {}: this folder is not empty; continue what is in it with --resume, or choose another",
+            out.display()
+        );
+        return Ok(out.clone());
+    }
+    let stem = request
+        .script
+        .file_stem()
+        .map_or("run".into(), |s| s.to_string_lossy().into_owned());
+    let candidate = |k: usize| {
+        PathBuf::from("runs").join(if k == 1 {
+            stem.clone()
+        } else {
+            format!("{stem}-{k}")
+        })
+    };
+    let first_free = (1..).find(|k| !used(&candidate(*k))).unwrap_or(1);
+    let chosen = if request.resume {
+        first_free.saturating_sub(1).max(1)
+    } else {
+        first_free
+    };
+    anyhow::ensure!(
+        !request.resume || used(&candidate(chosen)),
+        "--resume: there is nothing to continue in {}; name the folder with --out",
+        candidate(chosen).display()
+    );
+    Ok(candidate(chosen))
+}

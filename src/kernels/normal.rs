@@ -1,0 +1,145 @@
+//! Standard normal numbers from Philox by Box–Muller, in blocks of 64 that stay in registers and L1.
+//!
+//! Element `e` of a stream takes word `k = (e mod 64) / 16` of the Philox block with counter `16·(e / 64) + e mod 16`. Sixteen
+//! counters run side by side in vector lanes, and each of the four words fills sixteen neighbouring elements.
+
+use super::math::{ln, sin_cos_eighth};
+use super::simd;
+use crate::rng::{MULTIPLIER, Stream, WEYL};
+
+const LANES: usize = 16;
+/// Normals made at a time.
+pub const BLOCK: usize = 4 * LANES;
+
+/// The `index`-th block of 64 normals of a stream.
+#[inline(always)]
+pub fn normal_block(stream: &Stream, index: usize) -> [f32; BLOCK] {
+    let first = (index * LANES) as u32;
+    let mut c0: [u32; LANES] = std::array::from_fn(|l| first.wrapping_add(l as u32));
+    let [mut c1, mut c2, mut c3] = stream.high.map(|w| [w; LANES]);
+    let [mut k0, mut k1] = stream.key;
+    for _ in 0..10 {
+        for l in 0..LANES {
+            let p0 = MULTIPLIER[0] as u64 * c0[l] as u64;
+            let p1 = MULTIPLIER[1] as u64 * c2[l] as u64;
+            c0[l] = (p1 >> 32) as u32 ^ c1[l] ^ k0;
+            c1[l] = p1 as u32;
+            c2[l] = (p0 >> 32) as u32 ^ c3[l] ^ k1;
+            c3[l] = p0 as u32;
+        }
+        k0 = k0.wrapping_add(WEYL[0]);
+        k1 = k1.wrapping_add(WEYL[1]);
+    }
+    let mut out = [0f32; BLOCK];
+    box_muller(&c0, &c1, 0, &mut out);
+    box_muller(&c2, &c3, 2 * LANES, &mut out);
+    out
+}
+
+/// Two normals per lane: radius from `a`, angle from `b`.
+#[inline(always)]
+fn box_muller(a: &[u32; LANES], b: &[u32; LANES], at: usize, out: &mut [f32; BLOCK]) {
+    const SCALE: f32 = 1.0 / 4_294_967_296.0;
+    for l in 0..LANES {
+        // (0, 1], with full relative precision near 0: the tail reaches 6.7 standard deviations.
+        let u = (a[l] as f32 + 0.5) * SCALE;
+        let r = (-2.0 * ln(u)).sqrt();
+        // The two top bits choose the quadrant, the rest the angle within ±π/4 of its axis.
+        let turn = ((b[l] & 0x3fff_ffff) as i32 - 0x2000_0000) as f32 * SCALE;
+        let (s, c) = sin_cos_eighth(turn);
+        let swap = b[l] & 0x4000_0000 != 0;
+        let sign = f32::from_bits(r.to_bits() | (b[l] & 0x8000_0000));
+        out[at + l] = sign * if swap { s } else { c };
+        out[at + LANES + l] = sign * if swap { -c } else { s };
+    }
+}
+
+simd! {
+    /// Fill `out` with the first `out.len()` normals of `stream`.
+    pub fn fill_normal(stream: &Stream, out: &mut [f32]) {
+        for (i, chunk) in out.chunks_mut(BLOCK).enumerate() {
+            chunk.copy_from_slice(&normal_block(stream, i)[..chunk.len()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Purpose;
+
+    fn draws(n: usize) -> Vec<f32> {
+        let mut out = vec![0.0; n];
+        fill_normal(&Stream::new(3, Purpose::Noise, 1, 5), &mut out);
+        out
+    }
+
+    #[test]
+    fn a_block_matches_the_scalar_generator() {
+        let s = Stream::new(3, Purpose::Noise, 1, 5);
+        let out = draws(200);
+        for e in [0usize, 15, 17, 40, 63, 64, 130, 199] {
+            let words = s.block((16 * (e / 64) + e % 16) as u32);
+            let k = (e % 64) / 16;
+            let (a, b) = if k < 2 {
+                (words[0], words[1])
+            } else {
+                (words[2], words[3])
+            };
+            let r = (-2.0 * ((a as f64 + 0.5) / 2f64.powi(32)).ln()).sqrt();
+            let quadrant = (b >> 30) as f64;
+            let turn = ((b & 0x3fff_ffff) as f64 - 2f64.powi(29)) / 2f64.powi(32);
+            // Top bits 00, 01, 10, 11 are the rotations by 0, -90, 180, 90 degrees.
+            let angle = std::f64::consts::TAU * (turn + [0.0, -0.25, 0.5, 0.25][quadrant as usize]);
+            let expected = r * if k % 2 == 0 { angle.cos() } else { angle.sin() };
+            assert!(
+                (out[e] as f64 - expected).abs() < 2e-6 * r.max(1.0),
+                "element {e}"
+            );
+        }
+    }
+
+    /// Null: standard normal. Standard errors of mean, variance, third and fourth moment are sqrt(1, 2, 15, 96)/sqrt(n).
+    #[test]
+    fn moments_and_tails_are_normal() {
+        let n = 4_000_000;
+        let x = draws(n);
+        let moment = |k: i32| x.iter().map(|&v| (v as f64).powi(k)).sum::<f64>() / n as f64;
+        let se = |v: f64| 4.0 * (v / n as f64).sqrt();
+        assert!(moment(1).abs() < se(1.0));
+        assert!((moment(2) - 1.0).abs() < se(2.0));
+        assert!(moment(3).abs() < se(15.0));
+        assert!((moment(4) - 3.0).abs() < se(96.0));
+        let beyond = |t: f32| x.iter().filter(|v| v.abs() > t).count() as f64;
+        for (t, p) in [(1.0, 0.317_310_5), (3.0, 2.699_796e-3), (4.5, 6.795_346e-6)] {
+            let expected = p * n as f64;
+            assert!(
+                (beyond(t) - expected).abs() < 4.0 * expected.sqrt(),
+                "tail {t}"
+            );
+        }
+    }
+
+    /// Null: no correlation between neighbours, whatever the distance within and across blocks.
+    #[test]
+    fn elements_are_uncorrelated() {
+        let n = 1_000_000;
+        let x = draws(n + 200);
+        for lag in [1usize, 15, 16, 17, 32, 48, 64, 128] {
+            let c: f64 = (0..n).map(|i| x[i] as f64 * x[i + lag] as f64).sum::<f64>() / n as f64;
+            assert!(c.abs() < 4.0 / (n as f64).sqrt(), "lag {lag}: {c}");
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let s = Stream::new(9, Purpose::Noise, 0, 1);
+        let mut best = vec![0.0; 1000];
+        fill_normal(&s, &mut best);
+        let plain: Vec<f32> = (0..16)
+            .flat_map(|i| normal_block(&s, i))
+            .take(1000)
+            .collect();
+        assert_eq!(best, plain);
+    }
+}

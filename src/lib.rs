@@ -1,0 +1,36 @@
+//! `ergodic` — a scripting laboratory for sampling the weights of neural networks.
+//!
+//! A compiled engine exposes datasets, models, targets, samplers, observables and runs to short Rhai scripts. Modules are
+//! layered: each uses only those above it in this list.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`error`], [`rng`], [`schedule`], [`trigger`], [`options`] | ground |
+//! | [`kernels`] | the hot loops |
+//! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
+//! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
+//! | [`plot`] | series in, figure out |
+//! | [`dataset`], [`model`] | data and networks |
+//! | [`target`] | model + data + prior: the only place where n, m, nβ and T meet |
+//! | [`sampler`], [`observable`] | one file per kind |
+//! | [`simulation`] | the one loop, training, runs and their summaries |
+//! | [`script`] | the only folder that names Rhai |
+//! | [`front`] | REPL, reference, doctor |
+
+pub mod dataset;
+pub mod diagnostic;
+pub mod error;
+pub mod front;
+pub mod kernels;
+pub mod model;
+pub mod observable;
+pub mod options;
+pub mod plot;
+pub mod rng;
+pub mod sampler;
+pub mod schedule;
+pub mod script;
+pub mod simulation;
+pub mod store;
+pub mod target;
+pub mod trigger;

@@ -1,0 +1,220 @@
+//! The command line: arguments in, exit codes out. Everything else is in the library.
+
+use clap::{Args, Parser, Subcommand};
+use ergodic::front::{docs, doctor, repl, run, show};
+use ergodic::simulation::session::{self, Session};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A scripting laboratory for sampling the weights of neural networks.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 done · 1 script or input error · 2 usage · 3 every chain failed · 130 interrupted (checkpoint written)"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a script. `ergodic run SCRIPT --help` lists the script's own parameters.
+    #[command(disable_help_flag = true)]
+    Run(RunArgs),
+    /// Start an interactive session.
+    Repl {
+        /// Threads to use.
+        #[arg(long)]
+        threads: Option<usize>,
+    },
+    /// Show the summaries of runs on disk, finished or not.
+    Show {
+        /// Folders of runs, or of a script's results.
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the reference: of everything, or of one name.
+    Docs {
+        /// A function, namespace or object, as `sampler::sgld`, `prior`, `run`.
+        name: Option<String>,
+        /// The whole reference as Markdown.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Say what this machine offers and what is missing.
+    Doctor,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The script.
+    script: Option<PathBuf>,
+    /// Set a parameter of the script: --set name=value.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// Seed of all randomness.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where to compute; this build knows "cpu".
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Threads to use (default: all).
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Folder for results (default: runs/SCRIPT, runs/SCRIPT-2, …).
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Seconds between checkpoints.
+    #[arg(long, value_name = "SECONDS")]
+    checkpoint: Option<f64>,
+    /// Cut steps and sizes so that any script ends within a minute.
+    #[arg(long)]
+    quick: bool,
+    /// Continue an interrupted run, bit for bit.
+    #[arg(long)]
+    resume: bool,
+    /// Print the value of the last expression as JSON, and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Print only what the script prints.
+    #[arg(long)]
+    quiet: bool,
+    /// Show the script's parameters, or without a script this help.
+    #[arg(long, short)]
+    help: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.trim().to_string(), value.to_string()))
+}
+
+fn main() -> ExitCode {
+    // A backtrace in an error message helps nobody who writes scripts; a panic still prints one if asked.
+    if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
+        // SAFETY: no other thread is running yet.
+        unsafe { std::env::set_var("RUST_LIB_BACKTRACE", "0") };
+    }
+    let cli = Cli::parse();
+    let handler = ctrlc::set_handler(|| {
+        if session::interrupt() {
+            // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
+            std::process::exit(130);
+        }
+        eprintln!("\ninterrupted: saving (once more to leave at once)");
+    });
+    if let Err(e) = handler {
+        eprintln!("warning: Ctrl-C will not save: {e}");
+    }
+    let result = match cli.command {
+        Command::Run(args) => return run_script(args),
+        Command::Repl { threads } => repl::run(with_threads(threads)),
+        Command::Show { runs, json } => runs.iter().try_for_each(|r| {
+            if json {
+                println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
+            } else {
+                println!("{}", show::text(r)?);
+            }
+            Ok(())
+        }),
+        Command::Docs { all: true, .. } => {
+            print!("{}", ergodic::script::reference::markdown());
+            Ok(())
+        }
+        Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| println!("{text}")),
+        Command::Doctor => {
+            println!("{}", doctor::report(with_threads(None).threads));
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => error(&format!("{e:#}"), 1),
+    }
+}
+
+fn error(message: &str, code: u8) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::from(code)
+}
+
+fn with_threads(threads: Option<usize>) -> Session {
+    let mut session = Session::new("runs".into());
+    session.threads = threads.unwrap_or(session.threads).max(1);
+    session
+}
+
+fn run_script(args: RunArgs) -> ExitCode {
+    let Some(script) = args.script else {
+        let mut command = <Cli as clap::CommandFactory>::command();
+        let text = command
+            .find_subcommand_mut("run")
+            .map(|c| c.render_long_help().to_string())
+            .unwrap_or_default();
+        if args.help {
+            println!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("error: no script given\n\n{text}");
+        return ExitCode::from(2);
+    };
+    if args.help {
+        return match run::help(&script) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(e) => error(&format!("{e:#}"), 1),
+        };
+    }
+    if args.device != "cpu" {
+        return error(
+            &format!("--device {}: this build knows only \"cpu\"", args.device),
+            2,
+        );
+    }
+    if args.threads == Some(0) || args.checkpoint.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
+        return error(
+            "--threads must be at least 1 and --checkpoint a number of seconds > 0",
+            2,
+        );
+    }
+    if let Some(n) = args.threads {
+        // Fails only if the pool exists already, which it cannot here.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(n)
+            .build_global();
+    }
+    let request = run::Request {
+        script,
+        settings: args.settings,
+        out: args.out,
+        seed: args.seed,
+        threads: args.threads,
+        checkpoint: args.checkpoint,
+        quick: args.quick,
+        resume: args.resume,
+        json: args.json,
+        quiet: args.quiet || args.json,
+    };
+    match run::run(&request) {
+        Ok(text) => {
+            if !text.is_empty() {
+                println!("{text}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(failure) if failure.code == 130 => {
+            eprintln!("{failure}");
+            ExitCode::from(130)
+        }
+        Err(failure) => error(&failure.message, failure.code),
+    }
+}

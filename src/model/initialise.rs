@@ -1,0 +1,108 @@
+//! Initial parameters.
+
+use super::{Layout, TensorSpec};
+use crate::error::Result;
+use crate::kernels::normal::fill_normal;
+use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::rng::Stream;
+
+/// How the parameters of a model are first drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Initialise {
+    /// Weights and biases uniform in ±1/√fan_in, as `torch.nn.Linear` does.
+    Pytorch,
+    /// Weights N(0, 2/fan_in), biases 0 (He et al. 2015).
+    He,
+    /// Weights N(0, 2/(fan_in+fan_out)), biases 0 (Glorot & Bengio 2010).
+    Glorot,
+    /// Weights N(0, 1/fan_in), biases 0 (LeCun et al. 1998).
+    Lecun,
+    /// Everything N(0, scale²).
+    Normal(f64),
+    /// Everything uniform in 0..scale (Iwagaki & Watanabe: scale 1).
+    Uniform(f64),
+    /// Everything zero.
+    Zeros,
+}
+
+/// The option that chooses it.
+pub const OPTION: Spec = option(
+    "init",
+    Kind::Choice(&[
+        "pytorch", "he", "glorot", "lecun", "normal", "uniform", "zeros",
+    ]),
+    "pytorch",
+    "Initial parameters: \"pytorch\" ±1/√fan_in uniform · \"he\" N(0, 2/fan_in) · \"glorot\" N(0, 2/(fan_in+fan_out)) · \
+     \"lecun\" N(0, 1/fan_in), biases 0 · \"normal\" N(0, init_scale²) · \"uniform\" 0..init_scale · \"zeros\"",
+);
+
+/// Its scale.
+pub const SCALE: Spec = optional(
+    "init_scale",
+    Kind::Float(Range::Positive),
+    "1",
+    "Standard deviation of \"normal\", upper end of \"uniform\".",
+);
+
+impl Initialise {
+    /// From the checked options [`OPTION`] and [`SCALE`].
+    pub fn from_options(o: &Options) -> Result<Self> {
+        let scale = o.opt_float("init_scale").unwrap_or(1.0);
+        Ok(match o.text("init")? {
+            "he" => Self::He,
+            "glorot" => Self::Glorot,
+            "lecun" => Self::Lecun,
+            "normal" => Self::Normal(scale),
+            "uniform" => Self::Uniform(scale),
+            "zeros" => Self::Zeros,
+            _ => Self::Pytorch,
+        })
+    }
+
+    /// Draw the parameters of a layout whose weights are `[fan_out, fan_in]` and biases `[fan_out]` after their weight.
+    pub fn draw(self, layout: &Layout, stream: Stream) -> Vec<f32> {
+        let mut out = vec![0f32; layout.len()];
+        fill_normal(&stream, &mut out);
+        let mut fan = (1, 1);
+        for t in layout.tensors() {
+            if let [o, i] = t.shape[..] {
+                fan = (i, o);
+            }
+            self.draw_tensor(t, fan, &stream, &mut out[t.range.clone()]);
+        }
+        out
+    }
+
+    /// `values` come in as standard normals.
+    fn draw_tensor(
+        self,
+        t: &TensorSpec,
+        (fan_in, fan_out): (usize, usize),
+        stream: &Stream,
+        values: &mut [f32],
+    ) {
+        let bias = t.shape.len() == 1;
+        let uniform = |from: f64, to: f64, values: &mut [f32]| {
+            for (i, v) in values.iter_mut().enumerate() {
+                *v =
+                    (from + (to - from) * stream.sub(1).uniform((t.range.start + i) as u32)) as f32;
+            }
+        };
+        let normal = |variance: f64, values: &mut [f32]| {
+            values.iter_mut().for_each(|v| *v *= variance.sqrt() as f32);
+        };
+        match self {
+            Self::Pytorch => {
+                let bound = 1.0 / (fan_in as f64).sqrt();
+                uniform(-bound, bound, values);
+            }
+            Self::Uniform(scale) => uniform(0.0, scale, values),
+            Self::Normal(scale) => normal(scale * scale, values),
+            Self::Zeros => values.fill(0.0),
+            _ if bias => values.fill(0.0),
+            Self::He => normal(2.0 / fan_in as f64, values),
+            Self::Glorot => normal(2.0 / (fan_in + fan_out) as f64, values),
+            Self::Lecun => normal(1.0 / fan_in as f64, values),
+        }
+    }
+}

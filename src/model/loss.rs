@@ -1,0 +1,125 @@
+//! Losses: a number per example, and its derivative with respect to the model's outputs.
+
+use crate::error::Result;
+use crate::kernels::elementwise::softmax_rows;
+use crate::model::{Scratch, grow};
+
+/// A loss per example. `L(w)` is its mean over examples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// `-ln softmax(output)[label]`
+    CrossEntropy,
+    /// `|target - output|²`, summed over components, without ½
+    SquaredError,
+}
+
+/// The targets of one tile, row by row.
+#[derive(Debug, Clone, Copy)]
+pub enum TileTargets<'a> {
+    /// A class per row.
+    Classes(&'a [u16]),
+    /// `[rows, width]` values.
+    Values(&'a [f32]),
+}
+
+/// Sums over the rows of a tile.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sums {
+    /// Sum of the losses.
+    pub loss: f64,
+    /// Rows that are classified wrongly (0 for regression).
+    pub errors: u64,
+}
+
+impl std::ops::AddAssign for Sums {
+    fn add_assign(&mut self, o: Self) {
+        self.loss += o.loss;
+        self.errors += o.errors;
+    }
+}
+
+impl Loss {
+    /// Names, as in scripts.
+    pub const NAMES: &'static [&'static str] = &["cross_entropy", "squared_error"];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Loss and errors of a tile whose outputs stand in `s.activations.last()`; fills `s.delta` with dLoss/dOutput (the sum's,
+    /// not the mean's).
+    pub fn evaluate(
+        self,
+        targets: TileTargets,
+        rows: usize,
+        columns: usize,
+        s: &mut Scratch,
+    ) -> Result<Sums> {
+        let n = rows * columns;
+        grow(&mut s.delta, n);
+        grow(&mut s.row, rows);
+        let Some(outputs) = s.activations.last() else {
+            anyhow::bail!("loss of a tile that no model has computed");
+        };
+        let (outputs, delta) = (&outputs[..n], &mut s.delta[..n]);
+        match (self, targets) {
+            (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
+                delta.copy_from_slice(outputs);
+                let log_sum = &mut s.row[..rows];
+                softmax_rows(delta, columns, log_sum);
+                let mut sums = Sums::default();
+                let each = outputs
+                    .chunks_exact(columns)
+                    .zip(delta.chunks_exact_mut(columns));
+                for (((z, d), &label), l) in each.zip(labels).zip(log_sum.iter()) {
+                    let label = label as usize;
+                    sums.loss += *l - z[label] as f64;
+                    sums.errors += u64::from(argmax(z) != label);
+                    d[label] -= 1.0;
+                }
+                Ok(sums)
+            }
+            (Loss::SquaredError, TileTargets::Values(values)) => {
+                let mut sums = Sums::default();
+                for ((d, z), y) in delta.iter_mut().zip(outputs).zip(values) {
+                    let difference = *z - *y;
+                    sums.loss += difference as f64 * difference as f64;
+                    *d = 2.0 * difference;
+                }
+                Ok(sums)
+            }
+            (Loss::SquaredError, TileTargets::Classes(labels)) => {
+                let mut sums = Sums::default();
+                let each = outputs
+                    .chunks_exact(columns)
+                    .zip(delta.chunks_exact_mut(columns));
+                for ((z, d), &label) in each.zip(labels) {
+                    for (k, (d, z)) in d.iter_mut().zip(z).enumerate() {
+                        let difference = *z - if k == label as usize { 1.0 } else { 0.0 };
+                        sums.loss += difference as f64 * difference as f64;
+                        *d = 2.0 * difference;
+                    }
+                    sums.errors += u64::from(argmax(z) != label as usize);
+                }
+                Ok(sums)
+            }
+            (Loss::CrossEntropy, TileTargets::Values(_)) => {
+                anyhow::bail!(
+                    "cross_entropy needs a data set with classes, this one has real targets; use loss: \"squared_error\""
+                )
+            }
+        }
+    }
+}
+
+/// The first index of the largest output.
+fn argmax(z: &[f32]) -> usize {
+    let mut best = 0;
+    for (i, v) in z.iter().enumerate() {
+        if *v > z[best] {
+            best = i;
+        }
+    }
+    best
+}

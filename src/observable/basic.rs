@@ -1,0 +1,206 @@
+//! Observables that are one number each.
+
+use super::{Handle, Observable, View};
+use crate::error::Result;
+use crate::kernels::update::{dot, squared_distance};
+use crate::options::{Entry, Kind, Options, Range, Spec, option, required};
+use crate::target::Target;
+use std::sync::Arc;
+
+type Check = Box<dyn Fn(&Target) -> Result<()> + Send + Sync>;
+type Measure = Box<dyn Fn(&mut View) -> Result<f64> + Send + Sync>;
+
+/// A number and how to read it.
+struct Number {
+    name: String,
+    check: Option<Check>,
+    measure: Measure,
+}
+
+impl Observable for Number {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        self.check.as_ref().map_or(Ok(()), |c| c(target))
+    }
+
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
+        out[0] = (self.measure)(view)?;
+        Ok(())
+    }
+}
+
+fn number(
+    name: &str,
+    measure: impl Fn(&mut View) -> Result<f64> + Send + Sync + 'static,
+) -> Result<Handle> {
+    Ok(Arc::new(Box::new(Number {
+        name: name.into(),
+        check: None,
+        measure: Box::new(measure),
+    })))
+}
+
+const SPLIT: Spec = option(
+    "split",
+    Kind::Choice(&["train", "test", "validation"]),
+    "train",
+    "Which part of the data set.",
+);
+
+/// A number on a split: `name` on the training split, `name_test` and so on elsewhere.
+fn on_split(o: &Options, name: &str, which: usize) -> Result<Handle> {
+    let split = o.text("split")?.to_string();
+    let name = if split == "train" {
+        name.to_string()
+    } else {
+        format!("{name}_{split}")
+    };
+    let wanted = split.clone();
+    let owner = o.owner().to_string();
+    Ok(Arc::new(Box::new(Number {
+        name,
+        check: Some(Box::new(move |target: &Target| {
+            let potential = target.potential();
+            anyhow::ensure!(
+                which == 0 || potential.classifies(),
+                "{owner}: the data set has no classes to get wrong"
+            );
+            let splits = potential.splits();
+            anyhow::ensure!(
+                wanted == "train" || splits.contains(&wanted.as_str()),
+                "{owner}: the target has no {wanted} split{}",
+                if splits.is_empty() {
+                    String::new()
+                } else {
+                    format!(", only train, {}", splits.join(", "))
+                }
+            );
+            Ok(())
+        })),
+        measure: Box::new(move |v| Ok(v.split(&split)?[which])),
+    })))
+}
+
+macro_rules! entry {
+    ($const:ident, $name:literal, $doc:literal, $example:literal, $measure:expr) => {
+        /// See its documentation.
+        pub const $const: Entry<Handle> = Entry {
+            name: $name,
+            doc: $doc,
+            arguments: &[],
+            options: &[],
+            example: $example,
+            build: |_| number($name, $measure),
+        };
+    };
+}
+
+entry!(
+    COST,
+    "cost",
+    "The cost L(w): mean loss per training example, over all of them.\n\nCosts a forward pass over the training data per record.",
+    "observable::cost()",
+    |v| Ok(v.energies()?.loss)
+);
+entry!(
+    ENERGY,
+    "energy",
+    "The energy U(w) = s·L(w) + R(w), over all training examples.",
+    "observable::energy()",
+    |v| Ok(v.energies()?.total)
+);
+entry!(
+    NORM2,
+    "norm2",
+    "|w|², the squared norm of all parameters.",
+    "observable::norm2()",
+    |v| { Ok(dot(v.chain.w, v.chain.w)) }
+);
+entry!(
+    DISTANCE2,
+    "distance2",
+    "|w - w_start|², the squared distance to the start of the run.",
+    "observable::distance2()",
+    |v| Ok(squared_distance(v.chain.w, v.start))
+);
+entry!(
+    OVERLAP,
+    "overlap",
+    "w·w_start / (|w| |w_start|), the overlap with the start of the run.",
+    "observable::overlap()",
+    |v| Ok(dot(v.chain.w, v.start) / (dot(v.chain.w, v.chain.w) * dot(v.start, v.start)).sqrt())
+);
+entry!(
+    KINETIC_TEMPERATURE,
+    "kinetic_temperature",
+    "(1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.\n\nNaN for samplers without momenta.",
+    "observable::kinetic_temperature()",
+    |v| Ok(v.reported("kinetic"))
+);
+entry!(
+    VIRIAL_TEMPERATURE,
+    "virial_temperature",
+    "(1/N) Σ w_i ∂U/∂w_i, which is T by the virial theorem (no walls); averaged over the steps since the last record.\n\n\
+     It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.",
+    "observable::virial_temperature()",
+    |v| Ok(v.reported("virial"))
+);
+entry!(
+    ACCEPTANCE,
+    "acceptance",
+    "Mean acceptance probability since the last record; NaN for samplers that always move.",
+    "observable::acceptance()",
+    |v| Ok(v.reported("acceptance_rate"))
+);
+
+/// `observable::error`.
+pub const ERROR: Entry<Handle> = Entry {
+    name: "error",
+    doc: "The fraction of misclassified examples on a split (Zambon 2026, eq. 4).\n\n\
+          Its trace is called `error` on the training split, `error_test` on the test split.",
+    arguments: &["split"],
+    options: &[SPLIT],
+    example: "observable::error(\"test\")",
+    build: |o| on_split(o, "error", 1),
+};
+
+/// `observable::loss`.
+pub const LOSS: Entry<Handle> = Entry {
+    name: "loss",
+    doc: "The mean loss per example on a split.\n\nIts trace is called `loss` on the training split (the same as `cost`), `loss_test` on the test split.",
+    arguments: &["split"],
+    options: &[SPLIT],
+    example: "observable::loss(\"test\")",
+    build: |o| on_split(o, "loss", 0),
+};
+
+/// `observable::parameter`.
+pub const PARAMETER: Entry<Handle> = Entry {
+    name: "parameter",
+    doc: "One parameter w_i, by its index in the flat vector. Its trace is called `w` with the index, as `w0`.",
+    arguments: &["index"],
+    options: &[required(
+        "index",
+        Kind::Int(Range::NonNegative),
+        "i, from 0 to N-1.",
+    )],
+    example: "observable::parameter(0)",
+    build: |o| {
+        let i = o.size("index")?;
+        Ok(Arc::new(Box::new(Number {
+            name: format!("w{i}"),
+            check: Some(Box::new(move |t: &Target| {
+                anyhow::ensure!(
+                    i < t.dim(),
+                    "observable::parameter({i}): the model has only {} parameters",
+                    t.dim()
+                );
+                Ok(())
+            })),
+            measure: Box::new(move |v| Ok(v.chain.w[i] as f64)),
+        })))
+    },
+};

@@ -1,0 +1,95 @@
+//! The variance of the minibatch gradient, averaged over each tensor.
+
+use super::{Handle, Observable, View};
+use crate::error::Result;
+use crate::options::{Entry, Kind, Range, option, optional};
+use crate::sampler::gradient_noise::{self, Precision};
+use crate::target::Target;
+use std::sync::Arc;
+
+/// `⟨V⟩` per tensor.
+struct GradientVariance {
+    batch: Option<usize>,
+    draws: usize,
+}
+
+/// `observable::gradient_variance`.
+pub const ENTRY: Entry<Handle> = Entry {
+    name: "gradient_variance",
+    doc: "The variance of the minibatch gradient of U, averaged over each tensor of the model (Zambon 2026, Fig. 5c).\n\n\
+          Pseudo-Langevin keeps it anyway: then it costs nothing. For other samplers it is estimated from `draws` minibatches per record. \
+          Its trace has one more dimension, `tensor`.",
+    arguments: &[],
+    options: &[
+        optional(
+            "batch",
+            Kind::Int(Range::AtLeast(1.0)),
+            "the sampler's batch, or 100",
+            "m, examples per minibatch.",
+        ),
+        option(
+            "draws",
+            Kind::Int(Range::Between(2.0, 10_000.0)),
+            "50",
+            "Minibatches per estimate.",
+        ),
+    ],
+    example: "observable::gradient_variance()",
+    build: |o| {
+        let observable = GradientVariance {
+            batch: o.opt_int("batch").map(|b| b as usize),
+            draws: o.size("draws")?,
+        };
+        Ok(Arc::new(Box::new(observable)))
+    },
+};
+
+impl Observable for GradientVariance {
+    fn name(&self) -> String {
+        "gradient_variance".into()
+    }
+
+    fn components(&self, target: &Target) -> Option<(String, Vec<String>)> {
+        let names = target.layout().tensors().iter().map(|t| t.name.clone());
+        Some(("tensor".into(), names.collect()))
+    }
+
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
+        let known = view.vector_names.iter().position(|n| *n == "variance");
+        let same_batch = self.batch.is_none() || self.batch == view.batch;
+        let estimated;
+        let variance: &[f32] = match known {
+            Some(i) if same_batch => view.chain.vectors[i],
+            _ => {
+                let batch = self
+                    .batch
+                    .or(view.batch)
+                    .unwrap_or(100)
+                    .min(view.target.examples());
+                let precision = Precision {
+                    block: self.draws,
+                    most: self.draws,
+                    tolerance: f64::INFINITY,
+                };
+                let mut v = vec![0.0; view.chain.w.len()];
+                // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
+                gradient_noise::estimate(
+                    view.chain,
+                    batch,
+                    precision,
+                    1 << 15,
+                    view.target,
+                    view.work,
+                    &mut v,
+                )?;
+                estimated = v;
+                &estimated
+            }
+        };
+        for (out, t) in out.iter_mut().zip(view.target.layout().tensors()) {
+            let v = &variance[t.range.clone()];
+            *out = v.iter().map(|v| *v as f64).sum::<f64>() / v.len() as f64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! Observables: numbers read from (State, Info, Target), never written to them.
+//!
+//! To add one: write it as a type here or in a file of its own, with an [`Entry`], and add the entry to [`REGISTRY`].
+
+pub mod basic;
+pub mod gradient_variance;
+
+use crate::error::Result;
+use crate::options::Entry;
+use crate::sampler::Chain;
+use crate::target::{Energies, Target, Workspace};
+use std::sync::Arc;
+
+/// What an observable may read: one chain after a step.
+pub struct View<'a, 'c> {
+    /// The chain, with parameters and the sampler's state.
+    pub chain: &'a Chain<'c>,
+    /// Names of the sampler's vectors.
+    pub vector_names: &'static [&'static str],
+    /// What the sampler reported, averaged since the last record: names and values.
+    pub info: (&'static [&'static str], &'a [f64]),
+    /// The sampler's minibatch size.
+    pub batch: Option<usize>,
+    /// Parameters at the start of the run.
+    pub start: &'a [f32],
+    /// The target.
+    pub target: &'a Target,
+    /// Buffers of this thread.
+    pub work: &'a mut Workspace,
+    /// Energies over the training examples, once some observable has asked for them.
+    pub energies: Option<Energies>,
+    /// Loss and error of other splits, once asked for.
+    pub splits: Vec<(String, [f64; 2])>,
+}
+
+impl View<'_, '_> {
+    /// Energies over all training examples; computed once per record.
+    pub fn energies(&mut self) -> Result<Energies> {
+        if let Some(e) = self.energies {
+            return Ok(e);
+        }
+        let e = self.target.energies(self.chain.w, self.work)?;
+        self.energies = Some(e);
+        Ok(e)
+    }
+
+    /// Mean loss and error fraction on a split; computed once per record.
+    pub fn split(&mut self, name: &str) -> Result<[f64; 2]> {
+        if name == "train" {
+            let e = self.energies()?;
+            return Ok([e.loss, e.error]);
+        }
+        if let Some((_, v)) = self.splits.iter().find(|(n, _)| n == name) {
+            return Ok(*v);
+        }
+        let (sums, rows) = self
+            .target
+            .potential()
+            .split_sums(self.chain.w, name, self.work)?;
+        let v = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+        self.splits.push((name.into(), v));
+        Ok(v)
+    }
+
+    /// What the sampler reported under `name`, averaged since the last record; NaN if it reports no such thing.
+    pub fn reported(&self, name: &str) -> f64 {
+        let at = self.info.0.iter().position(|n| *n == name);
+        at.map_or(f64::NAN, |i| self.info.1[i])
+    }
+}
+
+/// A quantity measured along a chain.
+pub trait Observable: Send + Sync {
+    /// Name of its trace: letters, digits and underscores.
+    fn name(&self) -> String;
+
+    /// For a vector: the name of its dimension and a label per component. None for a number.
+    fn components(&self, _target: &Target) -> Option<(String, Vec<String>)> {
+        None
+    }
+
+    /// Fail if it cannot be measured on this target; the message says why.
+    fn check(&self, _target: &Target) -> Result<()> {
+        Ok(())
+    }
+
+    /// Measure into `out`, one number per component.
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()>;
+}
+
+/// A handle to an observable.
+pub type Handle = Arc<Box<dyn Observable>>;
+
+/// Every observable a script can build.
+pub const REGISTRY: &[Entry<Handle>] = &[
+    basic::COST,
+    basic::ENERGY,
+    basic::ERROR,
+    basic::LOSS,
+    basic::NORM2,
+    basic::DISTANCE2,
+    basic::OVERLAP,
+    basic::PARAMETER,
+    basic::KINETIC_TEMPERATURE,
+    basic::VIRIAL_TEMPERATURE,
+    basic::ACCEPTANCE,
+    gradient_variance::ENTRY,
+];

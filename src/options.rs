@@ -1,0 +1,611 @@
+//! Options: the one place where an option's name, kind, range, default and meaning stand together.
+//!
+//! Every constructor that a script can call is an [`Entry`] with a table of [`Spec`]s. Checking, error messages, completion
+//! and the generated reference all read that table; a component reads its checked [`Options`] and never sees a script value.
+
+use crate::error::{Result, did_you_mean};
+use crate::schedule::Schedule;
+use anyhow::{anyhow, bail};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A value given by a script, free of the scripting language.
+#[derive(Clone)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Value>),
+    /// A handle to an object of the program, and what to call its type in messages.
+    Object(Arc<dyn Any + Send + Sync>, &'static str),
+    /// Anything else, by the name of its type.
+    Other(String),
+}
+
+impl Value {
+    fn describe(&self) -> String {
+        match self {
+            Value::Bool(x) => format!("{x}"),
+            Value::Int(x) => format!("{x}"),
+            Value::Float(x) => format!("{x:?}"),
+            Value::Text(x) => format!("\"{x}\""),
+            Value::List(x) => format!("an array of {} elements", x.len()),
+            Value::Object(_, name) => format!("a {name}"),
+            Value::Other(name) => format!("a value of type {name}"),
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Value::Int(x) => Some(*x as f64),
+            Value::Float(x) => Some(*x),
+            _ => None,
+        }
+    }
+}
+
+/// The numbers an option accepts.
+#[derive(Debug, Clone, Copy)]
+pub enum Range {
+    /// Any finite number.
+    Any,
+    /// > 0.
+    Positive,
+    /// ≥ 0.
+    NonNegative,
+    /// 0 < x < 1.
+    Open01,
+    /// 0 ≤ x ≤ 1.
+    Closed01,
+    /// 0 ≤ x < 1.
+    From0To1,
+    /// Between two numbers, both included.
+    Between(f64, f64),
+    /// At least this number.
+    AtLeast(f64),
+}
+
+impl Range {
+    fn holds(self, x: f64) -> bool {
+        x.is_finite()
+            && match self {
+                Range::Any => true,
+                Range::Positive => x > 0.0,
+                Range::NonNegative => x >= 0.0,
+                Range::Open01 => x > 0.0 && x < 1.0,
+                Range::Closed01 => (0.0..=1.0).contains(&x),
+                Range::From0To1 => (0.0..1.0).contains(&x),
+                Range::Between(a, b) => (a..=b).contains(&x),
+                Range::AtLeast(a) => x >= a,
+            }
+    }
+
+    /// The range in words.
+    pub fn describe(self) -> String {
+        match self {
+            Range::Any => "any finite number".into(),
+            Range::Positive => "> 0".into(),
+            Range::NonNegative => "≥ 0".into(),
+            Range::Open01 => "0 < x < 1".into(),
+            Range::Closed01 => "0 ≤ x ≤ 1".into(),
+            Range::From0To1 => "0 ≤ x < 1".into(),
+            Range::Between(a, b) => format!("{a} … {b}"),
+            Range::AtLeast(a) => format!("≥ {a}"),
+        }
+    }
+}
+
+/// What kind of value an option takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A number; integers are accepted.
+    Float(Range),
+    /// A whole number; a float without a fraction is accepted.
+    Int(Range),
+    /// A number or a schedule.
+    Schedule(Range),
+    /// `true` or `false`.
+    Bool,
+    /// A string.
+    Text,
+    /// One of these strings.
+    Choice(&'static [&'static str]),
+    /// An array of numbers.
+    Floats(Range),
+    /// An array of whole numbers.
+    Ints(Range),
+    /// A whole number (for "every n steps") or a trigger.
+    Trigger,
+    /// An object of the program, by the name of its type.
+    Object(&'static str),
+    /// An array of objects.
+    Objects(&'static str),
+    /// Decided by the component itself.
+    Anything(&'static str),
+}
+
+impl Kind {
+    /// The kind and its range, for the reference.
+    pub fn describe(self) -> String {
+        match self {
+            Kind::Float(r) => format!("number, {}", r.describe()),
+            Kind::Int(r) => format!("integer, {}", r.describe()),
+            Kind::Schedule(r) => format!("number or schedule, {}", r.describe()),
+            Kind::Bool => "true or false".into(),
+            Kind::Text => "string".into(),
+            Kind::Choice(c) => c
+                .iter()
+                .map(|c| format!("\"{c}\""))
+                .collect::<Vec<_>>()
+                .join(" · "),
+            Kind::Floats(r) => format!("array of numbers, {}", r.describe()),
+            Kind::Ints(r) => format!("array of integers, {}", r.describe()),
+            Kind::Trigger => "integer or trigger".into(),
+            Kind::Object(n) => n.into(),
+            Kind::Objects(n) => format!("array of {n}s"),
+            Kind::Anything(n) => n.into(),
+        }
+    }
+}
+
+/// What holds when an option is not given.
+#[derive(Debug, Clone, Copy)]
+pub enum Default {
+    /// It must be given.
+    Required,
+    /// It may be absent; the text says what then happens.
+    Absent(&'static str),
+    /// This value, as a script would write it.
+    Is(&'static str),
+}
+
+/// One option: name, kind, default and meaning.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// Name, as written in the script.
+    pub name: &'static str,
+    /// Kind and range.
+    pub kind: Kind,
+    /// Default.
+    pub default: Default,
+    /// Meaning, with unit.
+    pub doc: &'static str,
+}
+
+/// An option with a default, written as in a script.
+pub const fn option(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Spec {
+    Spec {
+        name,
+        kind,
+        default: Default::Is(default),
+        doc,
+    }
+}
+
+/// An option that must be given.
+pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Spec {
+    Spec {
+        name,
+        kind,
+        default: Default::Required,
+        doc,
+    }
+}
+
+/// An option that may be absent; `otherwise` says what then happens.
+pub const fn optional(
+    name: &'static str,
+    kind: Kind,
+    otherwise: &'static str,
+    doc: &'static str,
+) -> Spec {
+    Spec {
+        name,
+        kind,
+        default: Default::Absent(otherwise),
+        doc,
+    }
+}
+
+/// A constructor that scripts can call: `namespace::name(arguments…, #{ options })`.
+pub struct Entry<T: 'static> {
+    /// Name within its namespace.
+    pub name: &'static str,
+    /// Documentation: the first line says what it is; formulae with their source.
+    pub doc: &'static str,
+    /// Names of the options that may also be given by position, in order.
+    pub arguments: &'static [&'static str],
+    /// All options.
+    pub options: &'static [Spec],
+    /// A call that runs, for the reference; it is executed as a test.
+    pub example: &'static str,
+    /// Build the object from checked options.
+    pub build: fn(&Options) -> Result<T>,
+}
+
+/// Checked options: every name is known, every value is of its kind and in its range, defaults are filled in.
+#[derive(Clone)]
+pub struct Options {
+    owner: String,
+    values: Vec<(&'static str, Value)>,
+}
+
+impl Options {
+    /// Check what was `given` against `specs`. `owner` is what messages call the thing ("sampler::sgld").
+    pub fn check(
+        owner: &str,
+        specs: &'static [Spec],
+        given: Vec<(String, Value)>,
+    ) -> Result<Options> {
+        for (name, _) in &given {
+            if !specs.iter().any(|s| s.name == name) {
+                bail!(
+                    "{owner} has no option '{name}'{}",
+                    did_you_mean(name, specs.iter().map(|s| s.name))
+                );
+            }
+        }
+        let mut values = Vec::new();
+        for spec in specs {
+            let value = match given.iter().find(|(n, _)| n == spec.name) {
+                Some((_, v)) => {
+                    coerce(v, spec).map_err(|e| anyhow!("{owner}: option '{}' {e}", spec.name))?
+                }
+                None => match spec.default {
+                    Default::Required => bail!(
+                        "{owner} needs the option '{}' ({}): {}",
+                        spec.name,
+                        spec.kind.describe(),
+                        spec.doc
+                    ),
+                    Default::Absent(_) => continue,
+                    Default::Is(text) => coerce(&literal(text), spec)
+                        .map_err(|e| anyhow!("{owner}: the default of '{}' {e}", spec.name))?,
+                },
+            };
+            values.push((spec.name, value));
+        }
+        Ok(Options {
+            owner: owner.into(),
+            values,
+        })
+    }
+
+    /// What messages call the thing that these options configure.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// The value of an option, if it was given or has a default.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    fn wrong(&self, name: &str) -> anyhow::Error {
+        anyhow!(
+            "{}: the option '{name}' is missing or of another kind than its table says",
+            self.owner
+        )
+    }
+
+    /// A number that has a default or must be given.
+    pub fn float(&self, name: &str) -> Result<f64> {
+        self.get(name)
+            .and_then(Value::number)
+            .ok_or_else(|| self.wrong(name))
+    }
+
+    /// A number that may be absent.
+    pub fn opt_float(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(Value::number)
+    }
+
+    /// A whole number, not negative by its range.
+    pub fn int(&self, name: &str) -> Result<u64> {
+        self.opt_int(name).ok_or_else(|| self.wrong(name))
+    }
+
+    /// A whole number that may be absent.
+    pub fn opt_int(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Int(x)) => u64::try_from(*x).ok(),
+            _ => None,
+        }
+    }
+
+    /// A size.
+    pub fn size(&self, name: &str) -> Result<usize> {
+        Ok(self.int(name)? as usize)
+    }
+
+    /// True or false.
+    pub fn bool(&self, name: &str) -> Result<bool> {
+        match self.get(name) {
+            Some(Value::Bool(x)) => Ok(*x),
+            _ => Err(self.wrong(name)),
+        }
+    }
+
+    /// A string or a choice.
+    pub fn text(&self, name: &str) -> Result<&str> {
+        self.opt_text(name).ok_or_else(|| self.wrong(name))
+    }
+
+    /// A string that may be absent.
+    pub fn opt_text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(x)) => Some(x),
+            _ => None,
+        }
+    }
+
+    /// An array of numbers that may be absent.
+    pub fn floats(&self, name: &str) -> Option<Vec<f64>> {
+        match self.get(name) {
+            Some(Value::List(x)) => x.iter().map(Value::number).collect(),
+            _ => None,
+        }
+    }
+
+    /// An array of sizes that may be absent.
+    pub fn sizes(&self, name: &str) -> Option<Vec<usize>> {
+        self.floats(name)
+            .map(|v| v.into_iter().map(|x| x as usize).collect())
+    }
+
+    /// An object that may be absent.
+    pub fn object<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        match self.get(name) {
+            Some(Value::Object(x, _)) => x.clone().downcast().ok(),
+            _ => None,
+        }
+    }
+
+    /// An array of objects; empty when absent.
+    pub fn objects<T: Any + Send + Sync>(&self, name: &str) -> Vec<Arc<T>> {
+        match self.get(name) {
+            Some(Value::List(list)) => list
+                .iter()
+                .filter_map(|v| match v {
+                    Value::Object(x, _) => x.clone().downcast().ok(),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A number or a schedule.
+    pub fn schedule(&self, name: &str) -> Result<Schedule> {
+        match self.get(name) {
+            Some(Value::Object(x, _)) => x
+                .downcast_ref::<Schedule>()
+                .cloned()
+                .ok_or_else(|| self.wrong(name)),
+            Some(v) => v
+                .number()
+                .map(Schedule::Constant)
+                .ok_or_else(|| self.wrong(name)),
+            None => Err(self.wrong(name)),
+        }
+    }
+
+    /// The options that a person would want to see, as `name: value`, for summaries and run.json.
+    pub fn describe(&self) -> Vec<(String, String)> {
+        self.values
+            .iter()
+            .map(|(n, v)| {
+                let text = match v {
+                    Value::Object(o, _) => match o.downcast_ref::<Schedule>() {
+                        Some(s) => s.to_string(),
+                        None => v.describe(),
+                    },
+                    Value::List(l) if l.len() <= 64 => {
+                        format!(
+                            "[{}]",
+                            l.iter().map(Value::describe).collect::<Vec<_>>().join(", ")
+                        )
+                    }
+                    v => v.describe(),
+                };
+                (n.to_string(), text)
+            })
+            .collect()
+    }
+}
+
+/// A default value from its text in the table.
+fn literal(text: &str) -> Value {
+    let list = |t: &str| t.split(',').map(|x| literal(x.trim())).collect();
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "[]" => Value::List(Vec::new()),
+        t if t.starts_with('[') && t.ends_with(']') => Value::List(list(&t[1..t.len() - 1])),
+        t => t
+            .replace('_', "")
+            .parse()
+            .map(Value::Int)
+            .or_else(|_| t.parse().map(Value::Float))
+            .unwrap_or_else(|_| Value::Text(t.trim_matches('"').into())),
+    }
+}
+
+/// `value` as the kind of `spec`, or what is wrong with it (a clause that follows "option 'x'").
+fn coerce(value: &Value, spec: &Spec) -> std::result::Result<Value, String> {
+    let expected = || {
+        format!(
+            "is {}, but must be {}",
+            value.describe(),
+            spec.kind.describe()
+        )
+    };
+    let in_range = |x: f64, r: Range| {
+        if r.holds(x) {
+            Ok(x)
+        } else {
+            Err(format!("is {x:?}, but must be {}", r.describe()))
+        }
+    };
+    let whole = |v: &Value, r: Range| match v {
+        Value::Int(x) => in_range(*x as f64, r).map(|_| Value::Int(*x)),
+        Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
+            in_range(*x, r).map(|x| Value::Int(x as i64))
+        }
+        Value::Float(_) => Err(format!("is {}, but must be a whole number", v.describe())),
+        _ => Err(expected()),
+    };
+    let float = |v: &Value, r: Range| match v.number() {
+        Some(x) => in_range(x, r).map(Value::Float),
+        None => Err(expected()),
+    };
+    let each = |f: &dyn Fn(&Value) -> std::result::Result<Value, String>| match value {
+        Value::List(items) => items
+            .iter()
+            .enumerate()
+            .map(|(i, v)| f(v).map_err(|e| format!("[{i}] {e}")))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map(Value::List),
+        _ => Err(expected()),
+    };
+    match spec.kind {
+        Kind::Float(r) => float(value, r),
+        Kind::Int(r) => whole(value, r),
+        Kind::Schedule(r) => match value {
+            Value::Object(o, _) => match o.downcast_ref::<Schedule>() {
+                Some(s) => match s.check(|x| r.holds(x)) {
+                    Ok(()) => Ok(value.clone()),
+                    Err(e) => Err(format!("must be {} at every step, but {e}", r.describe())),
+                },
+                None => Err(expected()),
+            },
+            v => float(v, r),
+        },
+        Kind::Bool => matches!(value, Value::Bool(_))
+            .then(|| value.clone())
+            .ok_or_else(expected),
+        Kind::Text => matches!(value, Value::Text(_))
+            .then(|| value.clone())
+            .ok_or_else(expected),
+        Kind::Choice(choices) => match value {
+            Value::Text(t) if choices.contains(&t.as_str()) => Ok(value.clone()),
+            Value::Text(t) => Err(format!(
+                "is \"{t}\", but must be {}{}",
+                spec.kind.describe(),
+                match crate::error::nearest(t, choices.iter().copied()) {
+                    Some(k) => format!("; did you mean \"{k}\"?"),
+                    None => String::new(),
+                }
+            )),
+            _ => Err(expected()),
+        },
+        Kind::Floats(r) => each(&|v| float(v, r)),
+        Kind::Ints(r) => each(&|v| whole(v, r)),
+        Kind::Trigger => match value {
+            Value::Object(_, "Trigger") => Ok(value.clone()),
+            v => whole(v, Range::AtLeast(1.0)),
+        },
+        Kind::Object(name) => match value {
+            Value::Object(_, n) if *n == name => Ok(value.clone()),
+            _ => Err(expected()),
+        },
+        Kind::Objects(name) => each(&|v| match v {
+            Value::Object(_, n) if *n == name => Ok(v.clone()),
+            _ => Err(format!("is {}, but must be a {name}", v.describe())),
+        }),
+        Kind::Anything(_) => Ok(value.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECS: &[Spec] = &[
+        option(
+            "step",
+            Kind::Schedule(Range::Positive),
+            "1e-3",
+            "Step size.",
+        ),
+        option(
+            "batch",
+            Kind::Int(Range::AtLeast(1.0)),
+            "10_0",
+            "Examples per minibatch.",
+        ),
+        option(
+            "form",
+            Kind::Choice(&["exact", "printed"]),
+            "exact",
+            "Which form.",
+        ),
+        required("layers", Kind::Ints(Range::AtLeast(1.0)), "Widths."),
+    ];
+
+    fn message(given: &[(&str, Value)]) -> String {
+        let mut given: Vec<_> = given
+            .iter()
+            .map(|(n, v)| (n.to_string(), v.clone()))
+            .collect();
+        given.push(("layers".into(), Value::List(vec![Value::Int(2)])));
+        Options::check("thing", SPECS, given)
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_integers_pass_as_floats() {
+        let given = vec![
+            (
+                "layers".to_string(),
+                Value::List(vec![Value::Int(3), Value::Float(4.0)]),
+            ),
+            ("step".to_string(), Value::Int(1)),
+        ];
+        let o = Options::check("thing", SPECS, given).unwrap();
+        assert_eq!(o.sizes("layers"), Some(vec![3, 4]));
+        assert_eq!(o.schedule("step").unwrap(), Schedule::Constant(1.0));
+        assert_eq!(
+            (o.size("batch").unwrap(), o.text("form").unwrap()),
+            (100, "exact")
+        );
+    }
+
+    #[test]
+    fn messages_name_the_option_the_value_and_what_is_allowed() {
+        assert_eq!(
+            message(&[("bacth", Value::Int(1))]),
+            "thing has no option 'bacth'; did you mean 'batch'?"
+        );
+        assert_eq!(
+            message(&[("step", Value::Float(-1.0))]),
+            "thing: option 'step' is -1.0, but must be > 0"
+        );
+        assert_eq!(
+            message(&[("batch", Value::Float(1.5))]),
+            "thing: option 'batch' is 1.5, but must be a whole number"
+        );
+        assert_eq!(
+            message(&[("form", Value::Text("exakt".into()))]),
+            "thing: option 'form' is \"exakt\", but must be \"exact\" · \"printed\"; did you mean \"exact\"?"
+        );
+        let missing = Options::check("thing", SPECS, vec![])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(missing.contains("needs the option 'layers'"), "{missing}");
+    }
+}

@@ -1,0 +1,327 @@
+//! Drawing the series of a panel inside its frame.
+
+use plotters::style::RGBColor;
+
+use super::canvas::{Canvas, Ink};
+use super::decimate::{self, Pixel};
+use super::frame::{Frame, runs};
+use super::ticks::Span;
+use super::{Kind, Series};
+use crate::error::Result;
+
+/// Okabe and Ito's colours, told apart with any colour vision; yellow, faint on white, is last.
+const PALETTE: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    RGBColor(240, 228, 66),
+];
+
+/// Dashes of reference lines, in turn.
+const DASHES: [Pixel; 3] = [(7.0, 4.0), (2.0, 3.0), (14.0, 5.0)];
+
+const REFERENCE: RGBColor = RGBColor(70, 70, 70);
+const SHADE: RGBColor = RGBColor(120, 120, 120);
+const MOST_MARKERS: usize = 3000;
+
+/// Vertices of all lines of a panel together; more would make a large file and no better picture.
+const MOST_VERTICES: f64 = 16_000.0;
+
+/// How a series looks: a place in the order of colours, marker shapes or dashes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Look {
+    colour: RGBColor,
+    turn: usize,
+}
+
+/// The looks of all series of a panel.
+pub(super) fn looks(series: &[Series]) -> Vec<Look> {
+    let (mut coloured, mut dashed) = (0, 0);
+    series
+        .iter()
+        .map(|one| match one.kind {
+            Kind::Shade(..) => Look {
+                colour: SHADE,
+                turn: 0,
+            },
+            Kind::HLine(_) | Kind::VLine(_) => {
+                dashed += 1;
+                Look {
+                    colour: REFERENCE,
+                    turn: dashed - 1,
+                }
+            }
+            Kind::Band { .. } if one.label.is_empty() => coloured_look(coloured),
+            _ => {
+                coloured += 1;
+                coloured_look(coloured - 1)
+            }
+        })
+        .collect()
+}
+
+/// Draws one of the `of` series of a panel.
+pub(super) fn draw(
+    canvas: &Canvas,
+    frame: &Frame,
+    one: &Series,
+    look: Look,
+    of: usize,
+) -> Result<()> {
+    let points = || frame.points(&one.x, &one.y, Span::place);
+    // Two columns of 0.75 pixels are narrower than a line: no light shows between the strokes of a dense trace.
+    let column = (4.0 * (frame.right - frame.left) * of as f64 / MOST_VERTICES).max(0.75);
+    match &one.kind {
+        Kind::Line => {
+            let ink = ink(look, 1.6, 0.9);
+            lines(canvas, frame, &points(), column, ink)?;
+            lone_points(canvas, frame, &points(), ink)
+        }
+        Kind::LinePoints => {
+            lines(canvas, frame, &points(), column, ink(look, 1.6, 1.0))?;
+            markers(canvas, frame, one, &points(), look)
+        }
+        Kind::Points => markers(canvas, frame, one, &points(), look),
+        Kind::Bars => bars(canvas, frame, one, look),
+        Kind::Band { lower, upper } => {
+            let lower = frame.points(&one.x, lower, Span::place_or_bottom);
+            let upper = frame.points(&one.x, upper, Span::place);
+            band(canvas, frame, &lower, &upper, look)
+        }
+        Kind::HLine(y) => match frame.at_y(*y) {
+            Some(y) if frame.has_y(y) => {
+                let dash = DASHES[look.turn % DASHES.len()];
+                canvas.dashes((frame.left, y), (frame.right, y), dash, ink(look, 1.4, 1.0))
+            }
+            _ => Ok(()),
+        },
+        Kind::VLine(x) => match frame.at_x(*x) {
+            Some(x) if frame.has_x(x) => {
+                let dash = DASHES[look.turn % DASHES.len()];
+                canvas.dashes((x, frame.bottom), (x, frame.top), dash, ink(look, 1.4, 1.0))
+            }
+            _ => Ok(()),
+        },
+        Kind::Shade(from, to) => match frame.at_x(*from).zip(frame.at_x(*to)) {
+            Some((from, to)) => {
+                let corners = [
+                    (from, frame.bottom),
+                    (from, frame.top),
+                    (to, frame.top),
+                    (to, frame.bottom),
+                ];
+                canvas.area(
+                    &corners.map(|corner| frame.inside(corner)),
+                    ink(look, 1.0, 0.2),
+                )
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// Draws the sample of a series in a legend, 24 pixels wide from `left`.
+pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -> Result<()> {
+    let (right, middle) = (left + 24.0, left + 12.0);
+    let block = [
+        (left, y - 6.0),
+        (right, y - 6.0),
+        (right, y + 6.0),
+        (left, y + 6.0),
+    ];
+    match kind {
+        Kind::Line => canvas.path(&[(left, y), (right, y)], ink(look, 2.4, 1.0)),
+        Kind::Points => marker(canvas, (middle, y), look),
+        Kind::LinePoints => {
+            canvas.path(&[(left, y), (right, y)], ink(look, 1.6, 1.0))?;
+            marker(canvas, (middle, y), look)
+        }
+        Kind::Bars => {
+            canvas.area(&block, ink(look, 1.0, 0.15))?;
+            let steps = [block[3], block[0], block[1], block[2], block[3]];
+            canvas.path(&steps, ink(look, 1.8, 1.0))
+        }
+        Kind::Band { .. } => canvas.area(&block, ink(look, 1.0, 0.25)),
+        Kind::HLine(_) | Kind::VLine(_) => {
+            let dash = DASHES[look.turn % DASHES.len()];
+            canvas.dashes((left, y), (right, y), dash, ink(look, 1.6, 1.0))
+        }
+        Kind::Shade(..) => canvas.area(&block, ink(look, 1.0, 0.2)),
+    }
+}
+
+fn coloured_look(turn: usize) -> Look {
+    let RGBColor(r, g, b) = PALETTE[turn % PALETTE.len()];
+    // After one round of the palette, darker and lighter shades; black has lighter ones only.
+    let (toward, share) = match (turn / PALETTE.len()) % 3 {
+        0 => (0.0, 0.0),
+        1 if (r, g, b) == (0, 0, 0) => (255.0, 0.3),
+        1 => (0.0, 0.4),
+        _ => (255.0, 0.5),
+    };
+    let shade = |c: u8| (f64::from(c) * (1.0 - share) + toward * share).round() as u8;
+    Look {
+        colour: RGBColor(shade(r), shade(g), shade(b)),
+        turn,
+    }
+}
+
+fn ink(look: Look, width: f64, opacity: f64) -> Ink {
+    Ink {
+        colour: look.colour,
+        width,
+        opacity,
+    }
+}
+
+fn lines(
+    canvas: &Canvas,
+    frame: &Frame,
+    points: &[Option<Pixel>],
+    column: f64,
+    ink: Ink,
+) -> Result<()> {
+    for run in runs(points) {
+        for visible in frame.clip_line(&decimate::line(&run, column)) {
+            canvas.path(&visible, ink)?;
+        }
+    }
+    Ok(())
+}
+
+/// Dots for the points between two gaps, through which no line goes.
+fn lone_points(canvas: &Canvas, frame: &Frame, points: &[Option<Pixel>], ink: Ink) -> Result<()> {
+    let lone: Vec<Pixel> = runs(points)
+        .into_iter()
+        .filter(|run| run.len() == 1)
+        .flatten()
+        .filter(|(x, y)| frame.has_x(*x) && frame.has_y(*y))
+        .collect();
+    for i in decimate::markers(&lone, MOST_MARKERS) {
+        canvas.disc(lone[i], 1.2, ink)?;
+    }
+    Ok(())
+}
+
+fn markers(
+    canvas: &Canvas,
+    frame: &Frame,
+    one: &Series,
+    points: &[Option<Pixel>],
+    look: Look,
+) -> Result<()> {
+    let (indices, places): (Vec<usize>, Vec<Pixel>) = points
+        .iter()
+        .enumerate()
+        .filter_map(|(i, point)| Some((i, (*point)?)))
+        .filter(|(_, point)| frame.has_x(point.0))
+        .unzip();
+    for kept in decimate::markers(&places, MOST_MARKERS) {
+        let (i, place) = (indices[kept], places[kept]);
+        let error = one.y_error.as_ref().and_then(|errors| errors.get(i));
+        if let Some(error) = error {
+            error_bar(canvas, frame, place.0, one.y[i], error.abs(), look)?;
+        }
+        if frame.has_y(place.1) {
+            marker(canvas, place, look)?;
+        }
+    }
+    Ok(())
+}
+
+fn error_bar(canvas: &Canvas, frame: &Frame, x: f64, y: f64, error: f64, look: Look) -> Result<()> {
+    let low = frame.y.place_or_bottom(y - error);
+    let high = frame.y.place_or_bottom(y + error);
+    let Some((low, high)) = low.zip(high).filter(|_| error > 0.0) else {
+        return Ok(());
+    };
+    let ink = ink(look, 1.3, 1.0);
+    let (low, high) = (frame.height_of(low), frame.height_of(high));
+    if let Some((from, to)) = frame.clip((x, low), (x, high)) {
+        canvas.path(&[from, to], ink)?;
+    }
+    // An end that was cut off has no cap.
+    for (value, end) in [(y - error, low), (y + error, high)] {
+        if frame.y.contains(value) {
+            canvas.path(&[(x - 4.0, end), (x + 4.0, end)], ink)?;
+        }
+    }
+    Ok(())
+}
+
+fn marker(canvas: &Canvas, (x, y): Pixel, look: Look) -> Result<()> {
+    let ink = ink(look, 1.0, 1.0);
+    match look.turn % 4 {
+        0 => canvas.disc((x, y), 3.6, ink),
+        1 => canvas.area(
+            &[
+                (x - 3.3, y - 3.3),
+                (x + 3.3, y - 3.3),
+                (x + 3.3, y + 3.3),
+                (x - 3.3, y + 3.3),
+            ],
+            ink,
+        ),
+        2 => canvas.area(&[(x, y - 4.6), (x + 4.3, y + 3.2), (x - 4.3, y + 3.2)], ink),
+        _ => canvas.area(
+            &[(x, y - 4.8), (x + 4.8, y), (x, y + 4.8), (x - 4.8, y)],
+            ink,
+        ),
+    }
+}
+
+fn bars(canvas: &Canvas, frame: &Frame, one: &Series, look: Look) -> Result<()> {
+    let floor = frame
+        .inside((
+            frame.left,
+            frame
+                .y
+                .place_or_bottom(0.0)
+                .map_or(frame.bottom, |part| frame.height_of(part)),
+        ))
+        .1;
+    let mut steps: Vec<Pixel> = Vec::new();
+    for (edges, height) in one.x.windows(2).zip(&one.y) {
+        let Some((left, right)) = frame.at_x(edges[0]).zip(frame.at_x(edges[1])) else {
+            continue;
+        };
+        let top = frame
+            .y
+            .place_or_bottom(*height)
+            .map_or(floor, |part| frame.height_of(part));
+        steps.extend([frame.inside((left, top)), frame.inside((right, top))]);
+    }
+    if let (Some(first), Some(last)) = (steps.first().copied(), steps.last().copied()) {
+        steps.insert(0, (first.0, floor));
+        steps.push((last.0, floor));
+    }
+    let steps = decimate::line(&steps, 0.25);
+    canvas.area(&steps, ink(look, 1.0, 0.12))?;
+    canvas.path(&steps, ink(look, 1.8, 1.0))
+}
+
+fn band(
+    canvas: &Canvas,
+    frame: &Frame,
+    lower: &[Option<Pixel>],
+    upper: &[Option<Pixel>],
+    look: Look,
+) -> Result<()> {
+    let pairs: Vec<Option<(Pixel, Pixel)>> =
+        lower.iter().zip(upper).map(|(l, u)| (*l).zip(*u)).collect();
+    for run in pairs.split(Option::is_none) {
+        let (low, high): (Vec<Pixel>, Vec<Pixel>) = run.iter().flatten().copied().unzip();
+        let mut corners = decimate::line(&low, 1.0);
+        corners.extend(decimate::line(&high, 1.0).into_iter().rev());
+        let corners: Vec<Pixel> = corners
+            .into_iter()
+            .map(|corner| frame.inside(corner))
+            .collect();
+        canvas.area(&corners, ink(look, 1.0, 0.25))?;
+    }
+    Ok(())
+}

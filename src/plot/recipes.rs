@@ -1,0 +1,89 @@
+//! The usual figures of a sampling run: traces, histograms, sweeps.
+
+use super::{Axis, Figure, Panel, Series, histogram as binning};
+
+/// The value of a quantity along the draws, one line per chain; the first `burn_in` draws are shaded. Chains beyond the
+/// labels are numbered.
+pub fn traces(name: &str, chains: &[Vec<f64>], labels: &[String], burn_in: usize) -> Figure {
+    let mut series = Vec::new();
+    if burn_in > 0 {
+        series.push(Series::shade("burn-in", 0.0, burn_in as f64));
+    }
+    series.extend(chains.iter().enumerate().map(|(i, chain)| {
+        let draws = (0..chain.len()).map(|draw| draw as f64).collect();
+        Series::line(label_of(labels, i, "chain"), draws, chain.clone())
+    }));
+    let longest = chains.iter().map(Vec::len).max().unwrap_or(0);
+    let mut x = Axis::linear("draw");
+    if longest > 1 {
+        x = x.with_range(0.0, longest.max(burn_in) as f64);
+    }
+    Figure::of(Panel::new(x, Axis::linear(name), series)).titled(format!("{name}: traces"))
+}
+
+/// Densities of several samples of a quantity over common bins. Samples beyond the labels are numbered.
+pub fn histogram(name: &str, samples: &[Vec<f64>], labels: &[String]) -> Figure {
+    let edges = binning::edges(samples);
+    let series = samples
+        .iter()
+        .enumerate()
+        .map(|(i, sample)| {
+            let label = label_of(labels, i, "sample");
+            match sample.iter().any(|value| value.is_finite()) {
+                true => Series::bars(label, edges.clone(), binning::density(sample, &edges)),
+                false => Series::bars(label, Vec::new(), Vec::new()),
+            }
+        })
+        .collect();
+    let panel = Panel::new(Axis::linear(name), Axis::linear("density"), series);
+    Figure::of(panel).titled(format!("{name}: histogram"))
+}
+
+/// Curves `(label, y, y_error)` over a common abscissa, as markers with error bars joined from left to right. A single
+/// curve's label goes to the y axis, those of several to the legend.
+pub fn sweep(
+    x_label: &str,
+    x: &[f64],
+    curves: Vec<(String, Vec<f64>, Option<Vec<f64>>)>,
+    log_x: bool,
+    log_y: bool,
+) -> Figure {
+    let axis = |label: &str, log: bool| match log {
+        true => Axis::log(label),
+        false => Axis::linear(label),
+    };
+    let y_label = match curves.as_slice() {
+        [(label, _, _)] => label.clone(),
+        _ => String::new(),
+    };
+    let mut order: Vec<usize> = (0..x.len()).collect();
+    order.sort_by(|&a, &b| x[a].total_cmp(&x[b]));
+    let sorted = |values: &[f64]| -> Vec<f64> {
+        order
+            .iter()
+            .map(|&i| values.get(i).copied().unwrap_or(f64::NAN))
+            .collect()
+    };
+    let series = curves
+        .into_iter()
+        .map(|(label, y, error)| {
+            let series = Series::line_points(label, sorted(x), sorted(&y));
+            match error {
+                Some(error) => series.with_error(sorted(&error)),
+                None => series,
+            }
+        })
+        .collect();
+    Figure::of(Panel::new(
+        axis(x_label, log_x),
+        axis(&y_label, log_y),
+        series,
+    ))
+}
+
+fn label_of(labels: &[String], i: usize, noun: &str) -> String {
+    labels
+        .get(i)
+        .cloned()
+        .unwrap_or_else(|| format!("{noun} {}", i + 1))
+}

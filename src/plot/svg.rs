@@ -1,0 +1,333 @@
+//! Laying out a figure: where titles, axes, legends and frames go.
+
+use plotters::style::RGBColor;
+
+use super::canvas::{Anchor, Canvas, Ink, Lettering, document, fit_text, text_width};
+use super::extent::{has_bars, is_empty, legend, span_of, x_values, y_values};
+use super::frame::Frame;
+use super::marks::{self, Look};
+use super::ticks::{Span, Ticks};
+use super::{Figure, Panel};
+use crate::error::Result;
+
+const PANEL_WIDTH: f64 = 700.0;
+const PANEL_HEIGHT: f64 = 450.0;
+/// Height of a panel whose x labels stand under another one, and the room that these would have taken.
+const SHARED_HEIGHT: f64 = 290.0;
+const X_LABELS: f64 = 56.0;
+const EDGE: f64 = 14.0;
+const TICK_SIZE: f64 = 13.0;
+const LABEL_SIZE: f64 = 15.0;
+const NOTE_SIZE: f64 = 12.0;
+const TITLE_SIZE: f64 = 17.0;
+const TITLE_ROW: f64 = 28.0;
+const NOTE_ROW: f64 = 17.0;
+const LEGEND_ROW: f64 = 20.0;
+const LEGEND_WIDEST: f64 = 300.0;
+const MOST_NOTES: usize = 6;
+
+const TEXT: RGBColor = RGBColor(30, 30, 30);
+const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
+const GRID: RGBColor = RGBColor(226, 226, 226);
+const FRAME: RGBColor = RGBColor(60, 60, 60);
+
+/// The figure as an SVG document.
+pub(super) fn render(figure: &Figure) -> Result<String> {
+    let blank = [Panel::default()];
+    let panels = match figure.panels.as_slice() {
+        [] => &blank,
+        panels => panels,
+    };
+    let columns = figure.columns.clamp(1, panels.len());
+    let mut plots: Vec<Plot> = panels
+        .iter()
+        .map(|panel| Plot::new(panel, figure.shared_x))
+        .collect();
+    for column in 0..columns {
+        align(&mut plots, column, columns, figure.shared_x);
+    }
+    let heading = if figure.title.is_empty() {
+        0.0
+    } else {
+        TITLE_ROW
+    };
+    let mut tops = vec![heading + EDGE / 2.0];
+    for row in plots.chunks_mut(columns) {
+        let height = row.iter().map(|plot| plot.height).fold(0.0, f64::max);
+        row.iter_mut().for_each(|plot| plot.height = height);
+        tops.push(tops[tops.len() - 1] + height);
+    }
+    let mut lefts = vec![0.0];
+    for plot in &plots[..columns] {
+        lefts.push(lefts[lefts.len() - 1] + PANEL_WIDTH + plot.legend_width);
+    }
+    let size = (lefts[columns], tops[tops.len() - 1].ceil());
+    document((size.0.ceil(), size.1), |canvas| {
+        // Over the frame, not the page, where there is one frame.
+        let middle = match columns {
+            1 => (plots[0].margin + PANEL_WIDTH - 2.0 * EDGE) / 2.0,
+            _ => size.0 / 2.0,
+        };
+        title(
+            canvas,
+            &figure.title,
+            (middle, EDGE + 8.0),
+            TITLE_SIZE + 1.0,
+            size.0,
+        )?;
+        for (i, plot) in plots.iter().enumerate() {
+            plot.draw(canvas, (lefts[i % columns], tops[i / columns]))?;
+        }
+        Ok(())
+    })
+}
+
+/// Gives the panels of one column a common left margin and legend width, and common x axes if shared.
+fn align(plots: &mut [Plot], column: usize, columns: usize, shared_x: bool) {
+    let members = || (column..plots.len()).step_by(columns);
+    let greatest = |part: fn(&Plot) -> f64| members().map(|i| part(&plots[i])).fold(0.0, f64::max);
+    let (margin, legend_width) = (
+        greatest(|plot| plot.margin),
+        greatest(|plot| plot.legend_width),
+    );
+    let one_scale = members().all(|i| plots[i].panel.x.scale == plots[column].panel.x.scale);
+    let spans = || members().filter(|i| !plots[*i].nothing).map(|i| plots[i].x);
+    let common = match shared_x && one_scale {
+        true => spans().reduce(|a, b| a.between(a.low.min(b.low), a.high.max(b.high))),
+        false => None,
+    };
+    let last = members().next_back().unwrap_or(column);
+    for plot in plots.iter_mut().skip(column).step_by(columns) {
+        plot.margin = margin;
+        plot.legend_width = legend_width;
+    }
+    if let Some(x) = common {
+        for i in (column..plots.len()).step_by(columns) {
+            plots[i].x = x;
+            plots[i].x_labels = i == last;
+            plots[i].height +=
+                SHARED_HEIGHT - PANEL_HEIGHT - if i == last { 0.0 } else { X_LABELS - EDGE };
+        }
+    }
+}
+
+/// A panel with everything that must be known before it is placed.
+struct Plot<'a> {
+    panel: &'a Panel,
+    looks: Vec<Look>,
+    x: Span,
+    y: Span,
+    y_ticks: Ticks,
+    /// No series has anything to draw.
+    nothing: bool,
+    height: f64,
+    margin: f64,
+    legend_width: f64,
+    x_labels: bool,
+}
+
+impl<'a> Plot<'a> {
+    fn new(panel: &'a Panel, low: bool) -> Self {
+        let x_values = || {
+            panel
+                .series
+                .iter()
+                .flat_map(|one| x_values(one, panel.y.scale))
+        };
+        let y_values = || {
+            panel
+                .series
+                .iter()
+                .flat_map(|one| y_values(one, panel.y.scale))
+        };
+        let y = span_of(&panel.y, y_values(), has_bars(panel));
+        let height = if low { SHARED_HEIGHT } else { PANEL_HEIGHT };
+        let y_ticks = y.ticks(height - X_LABELS - EDGE - TITLE_ROW, |_| TICK_SIZE * 1.8);
+        let widest = y_ticks
+            .major
+            .iter()
+            .map(|(_, label)| text_width(label, TICK_SIZE))
+            .fold(0.0, f64::max);
+        let label_room = if panel.y.label.is_empty() {
+            0.0
+        } else {
+            LABEL_SIZE + 10.0
+        };
+        let legend_width = legend(panel)
+            .iter()
+            .map(|(_, label)| text_width(label, TICK_SIZE) + 24.0 + 8.0 + EDGE)
+            .fold(0.0, f64::max);
+        let mut plot = Self {
+            panel,
+            looks: marks::looks(&panel.series),
+            x: span_of(&panel.x, x_values(), false),
+            y,
+            y_ticks,
+            nothing: is_empty(panel),
+            height: 0.0,
+            margin: EDGE + label_room + widest + 10.0,
+            legend_width: legend_width.min(LEGEND_WIDEST),
+            x_labels: true,
+        };
+        plot.height = PANEL_HEIGHT + plot.notes().len() as f64 * NOTE_ROW;
+        plot
+    }
+
+    fn draw(&self, canvas: &Canvas, (left, top): (f64, f64)) -> Result<()> {
+        let middle = left + (self.margin + PANEL_WIDTH - 2.0 * EDGE) / 2.0;
+        let mut row = top + EDGE;
+        title(
+            canvas,
+            &self.panel.title,
+            (middle, row),
+            TITLE_SIZE - 1.0,
+            PANEL_WIDTH,
+        )?;
+        if !self.panel.title.is_empty() {
+            row += TITLE_ROW - 8.0;
+        }
+        for note in self.notes() {
+            let (note, size) = fit_text(note, NOTE_SIZE, PANEL_WIDTH - self.margin);
+            canvas.text(
+                &note,
+                (left + self.margin, row),
+                lettering(size, FAINT_TEXT, Anchor::Start),
+            )?;
+            row += NOTE_ROW;
+        }
+        let frame = Frame {
+            left: left + self.margin,
+            right: left + PANEL_WIDTH - 2.0 * EDGE,
+            top: row,
+            bottom: top + self.height - if self.x_labels { X_LABELS } else { EDGE },
+            x: self.x,
+            y: self.y,
+        };
+        self.draw_axes(canvas, &frame, left)?;
+        let data = self.panel.series.iter().zip(&self.looks);
+        for (one, look) in data {
+            marks::draw(canvas, &frame, one, *look, self.panel.series.len())?;
+        }
+        outline(canvas, &frame)?;
+        if self.nothing {
+            let centre = (
+                (frame.left + frame.right) / 2.0,
+                (frame.top + frame.bottom) / 2.0,
+            );
+            canvas.text(
+                "no data",
+                centre,
+                lettering(LABEL_SIZE + 3.0, FAINT_TEXT, Anchor::Middle),
+            )?;
+        }
+        self.draw_legend(canvas, &frame)
+    }
+
+    fn draw_axes(&self, canvas: &Canvas, frame: &Frame, left: f64) -> Result<()> {
+        let x_ticks = self.x.ticks(frame.right - frame.left, |label| {
+            text_width(label, TICK_SIZE) + 16.0
+        });
+        let (grid, tick) = (line_ink(GRID, 1.0), line_ink(FRAME, 1.0));
+        for (x, label) in &x_ticks.major {
+            let Some(x) = frame.at_x(*x) else { continue };
+            canvas.path(&[(x, frame.top), (x, frame.bottom)], grid)?;
+            canvas.path(&[(x, frame.bottom), (x, frame.bottom + 5.0)], tick)?;
+            if self.x_labels {
+                // A long label at the right end moves in from the edge of the page.
+                let rightmost = frame.right + 2.0 * EDGE - text_width(label, TICK_SIZE) / 2.0;
+                let place = (x.min(rightmost), frame.bottom + 15.0);
+                canvas.text(label, place, lettering(TICK_SIZE, TEXT, Anchor::Middle))?;
+            }
+        }
+        for x in x_ticks.minor.iter().filter_map(|x| frame.at_x(*x)) {
+            canvas.path(&[(x, frame.bottom), (x, frame.bottom + 3.0)], tick)?;
+        }
+        for (y, label) in &self.y_ticks.major {
+            let Some(y) = frame.at_y(*y) else { continue };
+            canvas.path(&[(frame.left, y), (frame.right, y)], grid)?;
+            canvas.path(&[(frame.left - 5.0, y), (frame.left, y)], tick)?;
+            let place = (frame.left - 8.0, y);
+            canvas.text(label, place, lettering(TICK_SIZE, TEXT, Anchor::End))?;
+        }
+        for y in self.y_ticks.minor.iter().filter_map(|y| frame.at_y(*y)) {
+            canvas.path(&[(frame.left - 3.0, y), (frame.left, y)], tick)?;
+        }
+        if self.x_labels {
+            let (label, size) = fit_text(&self.panel.x.label, LABEL_SIZE, frame.right - frame.left);
+            let place = ((frame.left + frame.right) / 2.0, frame.bottom + 38.0);
+            canvas.text(&label, place, lettering(size, TEXT, Anchor::Middle))?;
+        }
+        let (label, size) = fit_text(&self.panel.y.label, LABEL_SIZE, frame.bottom - frame.top);
+        let place = (left + EDGE + 2.0, (frame.top + frame.bottom) / 2.0);
+        canvas.text(&label, place, lettering(size, TEXT, Anchor::Upwards))
+    }
+
+    fn draw_legend(&self, canvas: &Canvas, frame: &Frame) -> Result<()> {
+        let entries = legend(self.panel);
+        let rows = ((frame.bottom - frame.top) / LEGEND_ROW).max(1.0) as usize;
+        let shown = match entries.len() {
+            all if all <= rows => all,
+            _ => rows - 1,
+        };
+        let left = frame.right + EDGE;
+        let width = self.legend_width - 24.0 - 8.0 - EDGE;
+        let mut y = frame.top + LEGEND_ROW / 2.0;
+        for (i, label) in &entries[..shown] {
+            marks::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
+            let (label, size) = fit_text(label, TICK_SIZE, width);
+            canvas.text(
+                &label,
+                (left + 32.0, y),
+                lettering(size, TEXT, Anchor::Start),
+            )?;
+            y += LEGEND_ROW;
+        }
+        if shown < entries.len() {
+            let more = format!("… {} more", entries.len() - shown);
+            canvas.text(
+                &more,
+                (left, y),
+                lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> &'a [String] {
+        let notes = &self.panel.annotations;
+        &notes[..notes.len().min(MOST_NOTES)]
+    }
+}
+
+fn title(canvas: &Canvas, text: &str, place: (f64, f64), size: f64, width: f64) -> Result<()> {
+    let (text, size) = fit_text(text, size, (width - 2.0 * EDGE).min(2.0 * place.0));
+    canvas.text(&text, place, lettering(size, TEXT, Anchor::Middle))
+}
+
+fn outline(canvas: &Canvas, frame: &Frame) -> Result<()> {
+    let (left, right, top, bottom) = (frame.left, frame.right, frame.top, frame.bottom);
+    let corners = [
+        (left, top),
+        (right, top),
+        (right, bottom),
+        (left, bottom),
+        (left, top),
+    ];
+    canvas.path(&corners, line_ink(FRAME, 1.0))
+}
+
+fn line_ink(colour: RGBColor, width: f64) -> Ink {
+    Ink {
+        colour,
+        width,
+        opacity: 1.0,
+    }
+}
+
+fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
+    Lettering {
+        size,
+        colour,
+        anchor,
+    }
+}

@@ -1,0 +1,175 @@
+//! Values between the script and the program.
+
+use super::closure;
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::model::Model;
+use crate::observable::{Handle, Observable};
+use crate::options::{Options, Spec, Value};
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::simulation::optimizer::Optimizer;
+use crate::simulation::run::Run;
+use crate::simulation::summary::Summary;
+use crate::simulation::train::Trained;
+use crate::target::prior::{Parameters, Prior};
+use crate::target::{Potential, Target};
+use crate::trigger::Trigger;
+use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
+use serde_json::Value as Json;
+use std::any::Any;
+use std::sync::Arc;
+
+/// A script's value as the program's.
+pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
+    if let Ok(b) = x.as_bool() {
+        return Value::Bool(b);
+    }
+    if let Ok(i) = x.as_int() {
+        return Value::Int(i);
+    }
+    if let Ok(f) = x.as_float() {
+        return Value::Float(f);
+    }
+    if let Some(s) = x.read_lock::<rhai::ImmutableString>() {
+        return Value::Text(s.to_string());
+    }
+    if let Some(list) = x.read_lock::<Array>() {
+        return Value::List(list.iter().map(|x| to_value(x, call)).collect());
+    }
+    if let Some(f) = x.read_lock::<FnPtr>() {
+        return Value::Object(closure::observable(&f, call), "Observable");
+    }
+    object(x).unwrap_or_else(|| Value::Other(x.type_name().to_string()))
+}
+
+/// The handles that options may hold.
+fn object(x: &Dynamic) -> Option<Value> {
+    fn handle<T: Any + Send + Sync + Clone>(x: &Dynamic) -> Option<T> {
+        x.clone().try_cast::<T>()
+    }
+    let value = |a: Arc<dyn Any + Send + Sync>, name| Some(Value::Object(a, name));
+    if let Some(p) = handle::<Arc<Prior>>(x) {
+        return value(p, "Prior");
+    }
+    if let Some(s) = handle::<Arc<Schedule>>(x) {
+        return value(s, "Schedule");
+    }
+    if let Some(t) = handle::<Arc<Trigger>>(x) {
+        return value(t, "Trigger");
+    }
+    if let Some(o) = handle::<Handle>(x) {
+        return value(o, "Observable");
+    }
+    parameters(x).and_then(|p| value(p, "Parameters"))
+}
+
+/// Parameters, or anything that holds some: a training, a run.
+pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
+    let x = x.clone();
+    if x.is::<Arc<Trained>>() {
+        return x.try_cast::<Arc<Trained>>().map(|t| t.params.clone());
+    }
+    if x.is::<Arc<Run>>() {
+        return x.try_cast::<Arc<Run>>().map(|r| {
+            Arc::new(Parameters {
+                vectors: r.params.clone(),
+            })
+        });
+    }
+    x.try_cast()
+}
+
+/// What is needed to turn closures into observables.
+pub(super) struct Call<'a> {
+    pub context: &'a Arc<super::Context>,
+    pub native: &'a NativeCallContext<'a>,
+}
+
+/// Check a script's options map against a table.
+pub(super) fn options(
+    call: &Call,
+    owner: &str,
+    specs: &'static [Spec],
+    map: &Map,
+) -> Result<Options> {
+    let given = map
+        .iter()
+        .map(|(k, v)| (k.to_string(), to_value(v, call)))
+        .collect();
+    Options::check(owner, specs, given)
+}
+
+/// JSON of a value, for `--json` and run.json: numbers, strings, arrays, maps, summaries; other objects as their text.
+pub fn to_json(x: &Dynamic) -> Json {
+    if x.is_unit() {
+        return Json::Null;
+    }
+    if let Ok(b) = x.as_bool() {
+        return b.into();
+    }
+    if let Ok(i) = x.as_int() {
+        return i.into();
+    }
+    if let Ok(f) = x.as_float() {
+        return serde_json::Number::from_f64(f).map_or(Json::Null, Json::Number);
+    }
+    if let Some(s) = x.read_lock::<rhai::ImmutableString>() {
+        return Json::String(s.to_string());
+    }
+    if let Some(list) = x.read_lock::<Array>() {
+        return list.iter().map(to_json).collect();
+    }
+    if let Some(map) = x.read_lock::<Map>() {
+        return map
+            .iter()
+            .map(|(k, v)| (k.to_string(), to_json(v)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+    }
+    if let Some(s) = x.read_lock::<Arc<Summary>>() {
+        return Json::Object(s.to_map());
+    }
+    if let Some(r) = x.read_lock::<Arc<Run>>() {
+        return Summary::new(&r).map_or_else(
+            |e| Json::String(e.to_string()),
+            |s| Json::Object(s.to_map()),
+        );
+    }
+    Json::String(show(x))
+}
+
+/// JSON as a script's value; null is NaN, because the numbers of a summary may be.
+pub(super) fn from_json(x: &Json) -> Dynamic {
+    match x {
+        Json::Null => Dynamic::from(f64::NAN),
+        Json::Bool(b) => (*b).into(),
+        Json::Number(n) => match n.as_i64() {
+            Some(i) => i.into(),
+            None => n.as_f64().unwrap_or(f64::NAN).into(),
+        },
+        Json::String(s) => s.clone().into(),
+        Json::Array(a) => a.iter().map(from_json).collect::<Array>().into(),
+        Json::Object(o) => o
+            .iter()
+            .map(|(k, v)| (k.as_str().into(), from_json(v)))
+            .collect::<Map>()
+            .into(),
+    }
+}
+
+/// How an object prints.
+pub(super) fn show(x: &Dynamic) -> String {
+    fn text<T: Any + Send + Sync + Clone>(x: &Dynamic, f: impl Fn(&T) -> String) -> Option<String> {
+        x.read_lock::<T>().map(|t| f(&t))
+    }
+    text::<Arc<Dataset>>(x, |d| d.to_string())
+        .or_else(|| text::<Arc<dyn Model>>(x, |m| m.describe()))
+        .or_else(|| text::<Arc<Target>>(x, |t| t.describe()))
+        .or_else(|| text::<Arc<dyn Potential>>(x, |p| p.describe()))
+        .or_else(|| text::<Arc<Configured>>(x, |s| s.sampler.name().to_string()))
+        .or_else(|| text::<Arc<Optimizer>>(x, |o| o.text.clone()))
+        .or_else(|| text::<Arc<Trained>>(x, |t| t.to_string()))
+        .or_else(|| text::<Handle>(x, |o: &Arc<Box<dyn Observable>>| o.name()))
+        .unwrap_or_else(|| x.to_string())
+}

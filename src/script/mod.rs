@@ -1,0 +1,237 @@
+//! The scripting face: the only folder that names Rhai. One file per object, no arithmetic, no defaults.
+//!
+//! Constructors come from the registries of the modules below ([`constructors`]); verbs and methods are bound in the file of
+//! their object. Everything is bound through a [`Binder`], which writes down the [`reference`](mod@reference) entry at the same time: what
+//! a script can call and what the reference lists cannot differ.
+
+mod closure;
+mod constructors;
+mod convert;
+mod objects;
+mod parameters;
+mod plots;
+pub mod reference;
+mod report;
+mod runs;
+mod values;
+mod verbs;
+
+use crate::error::Result;
+use crate::simulation::session::{self, Session};
+use reference::Item;
+use rhai::{Dynamic, Engine, EvalAltResult, Module, RhaiNativeFunc, Scope};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+pub use convert::to_json;
+pub use parameters::{Declared, declared};
+pub use report::Failure;
+
+/// The result of a bound function.
+type Bound<T> = std::result::Result<T, Box<EvalAltResult>>;
+
+/// What all bound functions of an interpreter share.
+pub struct Context {
+    /// The command line's settings.
+    pub session: Session,
+    /// Values of `--set name=value`.
+    pub settings: BTreeMap<String, String>,
+    /// The interpreter that runs closures on other threads.
+    closures: OnceLock<Arc<Engine>>,
+    /// What a script printed is shown at once, and kept for run.json.
+    printed: Mutex<String>,
+}
+
+/// An interpreter with everything bound.
+pub struct Interpreter {
+    engine: Engine,
+    context: Arc<Context>,
+    scope: Scope<'static>,
+}
+
+impl Interpreter {
+    /// An interpreter for one session.
+    pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
+        let context = Arc::new(Context {
+            session,
+            settings,
+            closures: OnceLock::new(),
+            printed: Mutex::default(),
+        });
+        Self {
+            engine: bind(&context).0,
+            context,
+            scope: Scope::new(),
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.context.session
+    }
+
+    /// What was printed so far.
+    pub fn printed(&self) -> String {
+        self.context
+            .printed
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone()
+    }
+
+    /// Run a script; variables live on until the next call. `file` is what errors call it.
+    pub fn run(&mut self, file: &str, source: &str) -> std::result::Result<Dynamic, Failure> {
+        let mut ast = self
+            .engine
+            .compile_with_scope(&self.scope, source)
+            .map_err(|e| Failure::parse(file, source, &e))?;
+        ast.set_source(file);
+        self.engine
+            .eval_ast_with_scope(&mut self.scope, &ast)
+            .map_err(|e| Failure::runtime(file, source, &e))
+    }
+}
+
+/// Everything a script can call, in the order it is bound.
+pub fn all_items() -> Vec<Item> {
+    let context = Arc::new(Context {
+        session: Session::new("runs".into()),
+        settings: BTreeMap::new(),
+        closures: OnceLock::new(),
+        printed: Mutex::default(),
+    });
+    bind(&context).1
+}
+
+/// An engine with everything bound, and the reference of what was bound.
+fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
+    let mut b = Binder {
+        engine: Engine::new(),
+        modules: BTreeMap::new(),
+        items: Vec::new(),
+        context: context.clone(),
+    };
+    // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
+    b.engine.set_max_call_levels(64);
+    b.engine.set_max_expr_depths(128, 64);
+    b.engine
+        .on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
+    let printer = context.clone();
+    b.engine.on_print(move |text| {
+        println!("{text}");
+        let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
+        printed.push_str(text);
+        printed.push('\n');
+    });
+    constructors::bind(&mut b);
+    verbs::bind(&mut b);
+    objects::bind(&mut b);
+    runs::bind(&mut b);
+    values::bind(&mut b);
+    plots::bind(&mut b);
+    let Binder {
+        mut engine,
+        modules,
+        items,
+        ..
+    } = b;
+    for (name, module) in modules {
+        engine.register_static_module(&name, module.into());
+    }
+    (engine, items)
+}
+
+/// Binds functions and writes down their reference entries.
+struct Binder {
+    engine: Engine,
+    modules: BTreeMap<String, Module>,
+    items: Vec<Item>,
+    context: Arc<Context>,
+}
+
+impl Binder {
+    /// Bind a function. The signature is as a script calls it: `verb(a, b) -> T`, `space::name(a) -> T` or `object.method(a) -> T`.
+    fn function<A, const N: usize, const X: bool, R, const F: bool, FUNC>(
+        &mut self,
+        signature: &'static str,
+        doc: &'static str,
+        f: FUNC,
+    ) -> &mut Self
+    where
+        A: 'static,
+        R: rhai::Variant + Clone,
+        FUNC: RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
+    {
+        let item = Item::from_signature(signature, doc);
+        self.bind_native(&item.namespace, &item.name, f);
+        if !doc.is_empty() {
+            self.items.push(item);
+        }
+        self
+    }
+
+    fn bind_native<A, const N: usize, const X: bool, R, const F: bool, FUNC>(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        f: FUNC,
+    ) where
+        A: 'static,
+        R: rhai::Variant + Clone,
+        FUNC: RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
+    {
+        if namespace.is_empty() {
+            self.engine.register_fn(name, f);
+        } else {
+            rhai::FuncRegistration::new(name)
+                .set_into_module(self.modules.entry(namespace.into()).or_default(), f);
+        }
+    }
+
+    /// Give the last bound function its options and a runnable example.
+    fn with(
+        &mut self,
+        options: &'static [crate::options::Spec],
+        example: &'static str,
+    ) -> &mut Self {
+        if let Some(item) = self.items.last_mut() {
+            item.options = options;
+            item.example = example.into();
+        }
+        self
+    }
+
+    /// Name a type and say how it prints.
+    fn object<T: rhai::Variant + Clone>(
+        &mut self,
+        name: &'static str,
+        show: impl Fn(&T) -> String + Send + Sync + Clone + 'static,
+    ) {
+        self.engine.register_type_with_name::<T>(name);
+        let debug = show.clone();
+        self.engine
+            .register_fn("to_string", move |x: &mut T| show(x));
+        self.engine
+            .register_fn("to_debug", move |x: &mut T| debug(x));
+    }
+}
+
+/// Errors of the program, as errors of the script; the original is kept for exit codes.
+fn raise(e: anyhow::Error) -> Box<EvalAltResult> {
+    let text = format!("{e:#}");
+    Box::new(EvalAltResult::ErrorSystem(
+        String::new(),
+        Box::new(report::Native { text, error: e }),
+    ))
+}
+
+/// `Result` of the program as the result of a bound function.
+trait OrRaise<T> {
+    fn or_raise(self) -> Bound<T>;
+}
+
+impl<T> OrRaise<T> for Result<T> {
+    fn or_raise(self) -> Bound<T> {
+        self.map_err(raise)
+    }
+}

@@ -1,0 +1,245 @@
+//! Data sets, models, targets, parameters, schedules and triggers: what they print and what can be asked of them.
+
+use super::closure::{self, State};
+use super::convert::{Call, parameters, show};
+use super::values::Values;
+use super::{Binder, Bound, OrRaise, raise};
+use crate::dataset::Dataset;
+use crate::model::Model;
+use crate::observable::Handle;
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::simulation::optimizer::Optimizer;
+use crate::target::prior::{Parameters, Prior};
+use crate::target::{Potential, Target};
+use crate::trigger::Trigger;
+use anyhow::{anyhow, ensure};
+use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
+use std::sync::Arc;
+
+pub(super) fn bind(b: &mut Binder) {
+    b.object::<Arc<Dataset>>("Dataset", |d| d.to_string());
+    b.object::<Arc<dyn Model>>("Model", |m| m.describe());
+    b.object::<Arc<Target>>("Target", |t| t.describe());
+    b.object::<Arc<dyn Potential>>("Potential", |p| p.describe());
+    b.object::<Arc<Prior>>("Prior", |p| format!("{p:?}"));
+    b.object::<Arc<Configured>>("Sampler", |s| {
+        let options: Vec<_> = s.options.iter().map(|(k, v)| format!("{k}: {v}")).collect();
+        format!("{} #{{ {} }}", s.sampler.name(), options.join(", "))
+    });
+    b.object::<Arc<Optimizer>>("Optimizer", |o| o.text.clone());
+    b.object::<Handle>("Observable", |o: &Handle| o.name());
+    b.object::<Arc<Schedule>>("Schedule", |s| s.to_string());
+    b.object::<Arc<Trigger>>("Trigger", |t| t.to_string());
+    b.object::<Arc<Parameters>>("Parameters", |p| {
+        format!(
+            "{} parameter vectors of length {}",
+            p.vectors.len(),
+            p.vectors.first().map_or(0, |v| v.len())
+        )
+    });
+    b.engine
+        .register_get("train_rows", |d: &mut Arc<Dataset>| d.train.rows as i64)
+        .register_get("test_rows", |d: &mut Arc<Dataset>| {
+            d.test.as_ref().map_or(0, |s| s.rows) as i64
+        })
+        .register_get("dim", |d: &mut Arc<Dataset>| d.dim as i64)
+        .register_get("classes", |d: &mut Arc<Dataset>| d.classes as i64)
+        .register_get("parameters", |m: &mut Arc<dyn Model>| {
+            m.layout().len() as i64
+        })
+        .register_get("parameters", |t: &mut Arc<Target>| t.dim() as i64)
+        .register_get("examples", |t: &mut Arc<Target>| t.examples() as i64);
+    schedules(b);
+    b.function(
+        "parameters(numbers) -> Parameters",
+        "A parameter vector from an array of numbers, or several from an array of such arrays; for `start` and `prior::localised`.",
+        |a: Array| -> Bound<Arc<Parameters>> {
+            let vector = |a: &[Dynamic]| -> crate::error::Result<Arc<Vec<f32>>> {
+                let number = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
+                let numbers: std::result::Result<Vec<f32>, _> = a.iter().map(|x| number(x).map(|x| x as f32)).collect();
+                let numbers = numbers.map_err(|t| anyhow!("parameters: an element is a {t}, not a number"))?;
+                ensure!(!numbers.is_empty(), "parameters: the array is empty");
+                Ok(Arc::new(numbers))
+            };
+            let nested = a.first().is_some_and(|x| x.is_array());
+            let vectors = if nested {
+                let rows = a.iter().map(|x| match x.read_lock::<Array>() {
+                    Some(row) => vector(&row),
+                    None => Err(anyhow!("parameters: an element is a {}, the first is an array", x.type_name())),
+                });
+                rows.collect::<crate::error::Result<Vec<_>>>()
+            } else {
+                vector(&a).map(|v| vec![v])
+            };
+            Ok(Arc::new(Parameters { vectors: vectors.or_raise()? }))
+        },
+    )
+    .with(&[], "parameters([0.0, 1.5])");
+    let context = b.context.clone();
+    b.function(
+        "observable::named(name, closure) -> Observable",
+        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a vector: index it, `slice(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len`), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It must return a number. A plain closure in `observe` works too, with a made-up name.",
+        move |native: NativeCallContext, name: &str, f: FnPtr| -> Bound<Handle> {
+            closure::check_name(name)?;
+            Ok(closure::named(name, &f, &Call { context: &context, native: &native }))
+        },
+    )
+    .with(&[], "observable::named(\"largest\", |s| s.params.slice(\"w\").abs().max())");
+    b.function(
+        "target.energies(parameters) -> map",
+        "Loss, prior energy, total energy and error fraction at a point, over all training examples: `#{ loss, prior, total, error }`.",
+        |t: &mut Arc<Target>, at: Dynamic| -> Bound<rhai::Map> {
+            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not a {}", at.type_name())))?;
+            let w = p.vectors.first().cloned().unwrap_or_default();
+            if w.len() != t.dim() {
+                return Err(raise(anyhow!("target.energies: {} parameters for a model of {}", w.len(), t.dim())));
+            }
+            let e = t.energies(&w, &mut Default::default()).or_raise()?;
+            let pairs = [("loss", e.loss), ("prior", e.prior), ("total", e.total), ("error", e.error)];
+            Ok(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+        },
+    );
+    b.function(
+        "parameters.vector(index) -> Values",
+        "One of the vectors, to look at.",
+        |p: &mut Arc<Parameters>, i: i64| -> Bound<Values> {
+            let found = usize::try_from(i).ok().and_then(|i| p.vectors.get(i));
+            found.map(|v| Values::new(v.to_vec())).ok_or_else(|| {
+                raise(anyhow!(
+                    "parameters.vector({i}): there are {} vectors",
+                    p.vectors.len()
+                ))
+            })
+        },
+    );
+    b.engine
+        .register_fn("to_string", |s: &mut State| show(&Dynamic::from(s.clone())));
+}
+
+/// Numbers where scripts may write integers.
+fn number(x: &Dynamic, what: &str) -> Bound<f64> {
+    let number = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
+    number.map_err(|t| raise(anyhow!("{what} must be a number, not a {t}")))
+}
+
+fn count(x: i64, what: &str) -> Bound<u64> {
+    u64::try_from(x)
+        .ok()
+        .filter(|x| *x >= 1)
+        .ok_or_else(|| raise(anyhow!("{what} is {x}, but must be at least 1")))
+}
+
+fn schedules(b: &mut Binder) {
+    b.function(
+        "schedule::constant(value) -> Schedule",
+        "The same value at every step.",
+        |x: Dynamic| -> Bound<Arc<Schedule>> {
+            Ok(Arc::new(Schedule::Constant(number(
+                &x,
+                "schedule::constant: value",
+            )?)))
+        },
+    )
+    .with(&[], "schedule::constant(0.1)");
+    b.function(
+        "schedule::power(a, b, kappa) -> Schedule",
+        "`a·(b + t)^-kappa` (Welling & Teh 2011; Ohzeki & Ichiki 2015 use kappa = 0.55).",
+        |a: Dynamic, b: Dynamic, kappa: Dynamic| -> Bound<Arc<Schedule>> {
+            let (a, b) = (
+                number(&a, "schedule::power: a")?,
+                number(&b, "schedule::power: b")?,
+            );
+            let kappa = number(&kappa, "schedule::power: kappa")?;
+            if !(b > 0.0 && kappa >= 0.0) {
+                return Err(raise(anyhow!(
+                    "schedule::power needs b > 0 and kappa ≥ 0, but b is {b} and kappa {kappa}"
+                )));
+            }
+            Ok(Arc::new(Schedule::Power { a, b, kappa }))
+        },
+    )
+    .with(&[], "schedule::power(0.01, 1.0, 0.55)");
+    b.function(
+        "schedule::linear(from, to, steps) -> Schedule",
+        "From one value to another on a straight line, constant afterwards.",
+        |from: Dynamic, to: Dynamic, steps: i64| -> Bound<Arc<Schedule>> {
+            let (from, to) = (
+                number(&from, "schedule::linear: from")?,
+                number(&to, "schedule::linear: to")?,
+            );
+            Ok(Arc::new(Schedule::Linear {
+                from,
+                to,
+                steps: count(steps, "schedule::linear: steps")?,
+            }))
+        },
+    )
+    .with(&[], "schedule::linear(1e-4, 1e-6, 1000)");
+    b.function(
+        "schedule::geometric(from, to, steps) -> Schedule",
+        "From one value to another by a constant factor per step, constant afterwards: annealing.",
+        |from: Dynamic, to: Dynamic, steps: i64| -> Bound<Arc<Schedule>> {
+            let (from, to) = (
+                number(&from, "schedule::geometric: from")?,
+                number(&to, "schedule::geometric: to")?,
+            );
+            if !(from > 0.0 && to > 0.0) {
+                return Err(raise(anyhow!(
+                    "schedule::geometric needs two numbers > 0, but has {from} and {to}"
+                )));
+            }
+            Ok(Arc::new(Schedule::Geometric {
+                from,
+                to,
+                steps: count(steps, "schedule::geometric: steps")?,
+            }))
+        },
+    )
+    .with(&[], "schedule::geometric(1e-3, 1e-6, 5000)");
+    b.function(
+        "schedule::decay(start, factor, every) -> Schedule",
+        "`start·factor^floor(t/every)`: the usual learning-rate decay; for optimisers t counts epochs.",
+        |start: Dynamic, factor: Dynamic, every: i64| -> Bound<Arc<Schedule>> {
+            let (start, factor) = (number(&start, "schedule::decay: start")?, number(&factor, "schedule::decay: factor")?);
+            if !(factor > 0.0) {
+                return Err(raise(anyhow!("schedule::decay: factor is {factor}, but must be > 0")));
+            }
+            Ok(Arc::new(Schedule::Decay { start, factor, every: count(every, "schedule::decay: every")? }))
+        },
+    )
+    .with(&[], "schedule::decay(1e-4, 0.8, 1000)");
+    b.function(
+        "trigger::every(steps) -> Trigger",
+        "At every multiple of the number.",
+        |n: i64| -> Bound<Arc<Trigger>> {
+            Ok(Arc::new(Trigger::Every(count(n, "trigger::every: steps")?)))
+        },
+    )
+    .with(&[], "trigger::every(50)");
+    b.function(
+        "trigger::at(steps) -> Trigger",
+        "At these steps, given as an array; steps count from 1.",
+        |a: Array| -> Bound<Arc<Trigger>> {
+            let steps: Bound<Vec<u64>> = a
+                .iter()
+                .map(|x| count(x.as_int().unwrap_or(-1), "trigger::at: a step"))
+                .collect();
+            let mut steps = steps?;
+            steps.sort_unstable();
+            steps.dedup();
+            Ok(Arc::new(Trigger::At(steps)))
+        },
+    )
+    .with(&[], "trigger::at([1, 10, 100])");
+    b.function(
+        "trigger::logarithmic(per_decade) -> Trigger",
+        "So many times per factor of ten in the step number, for relaxation curves.",
+        |n: i64| -> Bound<Arc<Trigger>> {
+            Ok(Arc::new(Trigger::Logarithmic {
+                per_decade: count(n, "trigger::logarithmic: per_decade")?.min(10_000) as u32,
+            }))
+        },
+    )
+    .with(&[], "trigger::logarithmic(10)");
+}

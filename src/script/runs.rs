@@ -1,0 +1,109 @@
+//! Runs, trainings and summaries in scripts.
+
+use super::convert::from_json;
+use super::{Binder, Bound, OrRaise, raise};
+use crate::simulation::run::Run;
+use crate::simulation::summary::Summary;
+use crate::simulation::train::Trained;
+use crate::target::prior::Parameters;
+use anyhow::anyhow;
+use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
+
+fn floats(x: Vec<f64>) -> Array {
+    x.into_iter().map(Dynamic::from).collect()
+}
+
+fn index(i: i64) -> Bound<usize> {
+    usize::try_from(i).map_err(|_| raise(anyhow!("{i} is no index; indices count from 0")))
+}
+
+pub(super) fn bind(b: &mut Binder) {
+    b.object::<Arc<Run>>("Run", |r| {
+        format!(
+            "run '{}': {} with {}, {} temperatures × {} chains, {} draws each, in {}",
+            r.info.name,
+            r.info.kind,
+            r.info.sampler,
+            r.info.temperatures.len(),
+            r.info.chains,
+            r.info.draws,
+            r.folder.display()
+        )
+    });
+    b.object::<Arc<Summary>>("Summary", |s| s.to_string());
+    b.object::<Arc<Trained>>("Trained", |t| t.to_string());
+    b.engine
+        .register_get("name", |r: &mut Arc<Run>| r.info.name.clone())
+        .register_get("folder", |r: &mut Arc<Run>| r.folder.display().to_string())
+        .register_get("temperatures", |r: &mut Arc<Run>| {
+            floats(r.info.temperatures.clone())
+        })
+        .register_get("seconds", |r: &mut Arc<Run>| r.seconds)
+        .register_get("failed", |r: &mut Arc<Run>| {
+            r.failures.iter().flatten().count() as i64
+        })
+        .register_get("seconds", |t: &mut Arc<Trained>| t.seconds)
+        .register_get("best_epoch", |t: &mut Arc<Trained>| {
+            t.best_epoch
+                .iter()
+                .map(|e| Dynamic::from(*e as i64))
+                .collect::<Array>()
+        });
+    b.function(
+        "run.summary() -> Summary",
+        "Means with Monte Carlo standard errors, R̂, ESS and the virial thermometer with a verdict, per temperature.\n\n\
+         It prints as a table: `0.1234(12)` is 0.1234 ± 0.0012. `T virial` is (1/N)⟨w·∇U⟩, which must be T; the verdict is \"agrees\", \"hot\", \"cold\" or \
+         \"undecided\" (error bar too wide). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
+        |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
+    )
+    .function("run.params() -> Parameters", "The last parameters of every chain, for `start`.", |r: &mut Arc<Run>| {
+        Arc::new(Parameters { vectors: r.params.clone() })
+    })
+    .function(
+        "run.trace(name, chain) -> array",
+        "All recorded values of one chain, burn-in included; the chains of the first temperature come first.",
+        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> { r.trace(name, 0, index(chain)?).map(floats).or_raise() },
+    )
+    .function(
+        "run.draws(name, temperature) -> array",
+        "The values after burn-in of all healthy chains at one temperature (by its index), as one array per chain.",
+        |r: &mut Arc<Run>, name: &str, t: i64| -> Bound<Array> {
+            let draws = r.draws(name, 0, index(t)?, true).or_raise()?;
+            Ok(draws.into_iter().map(|d| Dynamic::from(floats(d))).collect())
+        },
+    )
+    .function(
+        "summary.to_map() -> map",
+        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample; with each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`.",
+        |s: &mut Arc<Summary>| -> Map { s.to_map().iter().map(|(k, v)| (k.as_str().into(), from_json(v))).collect() },
+    )
+    .function(
+        "trained.history(name, chain) -> array",
+        "One column of the training history, per epoch: epoch, lr, loss, loss_test, error_test, loss_validation, error_validation.",
+        |t: &mut Arc<Trained>, name: &str, chain: i64| -> Bound<Array> { t.column(name, index(chain)?).map(floats).or_raise() },
+    )
+    .function("trained.history(name) -> array", "", |t: &mut Arc<Trained>, name: &str| -> Bound<Array> { t.column(name, 0).map(floats).or_raise() })
+    .function(
+        "trained.kept(name) -> array",
+        "One column of the history at the epoch whose parameters were kept, per chain.",
+        |t: &mut Arc<Trained>, name: &str| -> Bound<Array> {
+            t.column(name, 0).or_raise()?;
+            let at = |c: usize| t.kept(c).into_iter().find(|(k, _)| k == name).map_or(f64::NAN, |(_, v)| v);
+            Ok(floats((0..t.history.len()).map(at).collect()))
+        },
+    )
+    .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
+    b.engine
+        .register_indexer_get(|s: &mut Arc<Summary>, name: &str| -> Bound<Dynamic> {
+            let map = s.to_map();
+            let known = map.keys().map(String::as_str);
+            let missing = || {
+                anyhow!(
+                    "the summary has no '{name}'{}",
+                    crate::error::did_you_mean(name, known.clone().collect::<Vec<_>>())
+                )
+            };
+            map.get(name).map(from_json).ok_or_else(missing).or_raise()
+        });
+}

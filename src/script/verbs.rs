@@ -1,0 +1,262 @@
+//! The verbs at top level: `target train sample sweep param logspace linspace`.
+
+use super::convert::{Call, options};
+use super::{Binder, Bound, Context, OrRaise, raise};
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::model::Model;
+use crate::model::loss::Loss;
+use crate::options::Options;
+use crate::sampler::Configured;
+use crate::simulation::optimizer::Optimizer;
+use crate::simulation::run::Run;
+use crate::simulation::train::{self, Trained, train};
+use crate::simulation::{self, Plan};
+use crate::target::network::Network;
+use crate::target::prior::Prior;
+use crate::target::{self, EnergyScale, Potential, Target};
+use anyhow::anyhow;
+use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::sync::Arc;
+
+pub(super) fn bind(b: &mut Binder) {
+    targets(b);
+    training(b);
+    runs(b);
+    numbers(b);
+}
+
+fn finish_target(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Target>> {
+    let prior = o
+        .object::<Prior>("prior")
+        .unwrap_or_else(|| Arc::new(Prior::None));
+    Ok(Arc::new(Target::new(
+        potential,
+        EnergyScale::from_options(o)?,
+        &prior,
+    )?))
+}
+
+fn network(model: &Arc<dyn Model>, data: &Arc<Dataset>, o: &Options) -> Result<Arc<Target>> {
+    let loss = o.opt_text("loss").map(|l| {
+        if l == "squared_error" {
+            Loss::SquaredError
+        } else {
+            Loss::CrossEntropy
+        }
+    });
+    finish_target(
+        Arc::new(Network::new(model.clone(), data.clone(), loss)?),
+        o,
+    )
+}
+
+fn targets(b: &mut Binder) {
+    let context = b.context.clone();
+    b.function(
+        "target(model, dataset, #{ options }) -> Target",
+        "The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.\n\n\
+         L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the \
+         run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.",
+        move |native: NativeCallContext, m: Arc<dyn Model>, d: Arc<Dataset>, map: Map| -> Bound<Arc<Target>> {
+            let call = Call { context: &context, native: &native };
+            options(&call, "target", target::OPTIONS, &map).and_then(|o| network(&m, &d, &o)).or_raise()
+        },
+    )
+    .with(target::OPTIONS, "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ prior: prior::l2(10.0) })");
+    let default = |native: NativeCallContext, context: &Arc<Context>| {
+        options(
+            &Call {
+                context,
+                native: &native,
+            },
+            "target",
+            target::OPTIONS,
+            &Map::new(),
+        )
+    };
+    let context = b.context.clone();
+    b.function(
+        "target(model, dataset) -> Target",
+        "",
+        move |n: NativeCallContext, m: Arc<dyn Model>, d: Arc<Dataset>| -> Bound<Arc<Target>> {
+            default(n, &context)
+                .and_then(|o| network(&m, &d, &o))
+                .or_raise()
+        },
+    );
+    let context = b.context.clone();
+    b.function(
+        "target(potential) -> Target",
+        "",
+        move |n: NativeCallContext, p: Arc<dyn Potential>| -> Bound<Arc<Target>> {
+            default(n, &context)
+                .and_then(|o| finish_target(p, &o))
+                .or_raise()
+        },
+    );
+    let context = b.context.clone();
+    b.function(
+        "target(potential, #{ options }) -> Target",
+        "",
+        move |native: NativeCallContext, p: Arc<dyn Potential>, map: Map| -> Bound<Arc<Target>> {
+            let call = Call {
+                context: &context,
+                native: &native,
+            };
+            options(&call, "target", target::OPTIONS, &map)
+                .and_then(|o| finish_target(p, &o))
+                .or_raise()
+        },
+    );
+}
+
+fn training(b: &mut Binder) {
+    let run = |native: &NativeCallContext,
+               context: &Arc<Context>,
+               t: &Target,
+               o: &Optimizer,
+               map: &Map| {
+        let call = Call { context, native };
+        options(&call, "train", train::OPTIONS, map)
+            .and_then(|options| train(t, o, &options, &context.session))
+            .or_raise()
+    };
+    let context = b.context.clone();
+    b.function(
+        "train(target, optimizer, #{ options }) -> Trained",
+        "Optimise parameters on L + R/s: starting points for samplers, and the baseline they are compared with.\n\n\
+         Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: \
+         `trained.history(\"error_test\")`. With early stopping the best parameters on the validation split are kept, otherwise the last.",
+        move |n: NativeCallContext, t: Arc<Target>, o: Arc<Optimizer>, map: Map| -> Bound<Arc<Trained>> { run(&n, &context, &t, &o, &map) },
+    )
+    .with(train::OPTIONS, "train(target(model::mlp(#{ layers: [64, 10] }), dataset::digits()), optimizer::adam(#{ epochs: 2 }))");
+    let context = b.context.clone();
+    b.function(
+        "train(target, optimizer) -> Trained",
+        "",
+        move |n: NativeCallContext, t: Arc<Target>, o: Arc<Optimizer>| -> Bound<Arc<Trained>> {
+            run(&n, &context, &t, &o, &Map::new())
+        },
+    );
+}
+
+fn runs(b: &mut Binder) {
+    let run = |native: &NativeCallContext,
+               context: &Arc<Context>,
+               kind: &'static str,
+               t: &Target,
+               s: &Configured,
+               map: &Map| {
+        let call = Call { context, native };
+        let specs = if kind == "sweep" {
+            simulation::SWEEP_OPTIONS
+        } else {
+            simulation::SAMPLE_OPTIONS
+        };
+        let plan = options(&call, kind, specs, map)
+            .and_then(|o| Plan::from_options(kind, &o, &context.session));
+        plan.and_then(|plan| {
+            if let (Some(full), false) = (plan.full_steps, context.session.quiet) {
+                eprintln!(
+                    "--quick: '{}' does {} steps instead of {full}",
+                    plan.name, plan.steps
+                );
+            }
+            simulation::run(&plan, t, s, &context.session)
+        })
+        .or_raise()
+    };
+    let context = b.context.clone();
+    b.function(
+        "sample(target, sampler, #{ options }) -> Run",
+        "Sample at one temperature (a number or a schedule).\n\n\
+         Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or \
+         leaves its region is stopped, reported and left out of averages.",
+        move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Run>> { run(&n, &context, "sample", &t, &s, &map) },
+    )
+    .with(
+        simulation::SAMPLE_OPTIONS,
+        "sample(target(potential::gaussian(#{ dim: 3 })), sampler::hmc(), #{ temperature: 2.0, steps: 400, chains: 2, every: 1 })",
+    );
+    let context = b.context.clone();
+    b.function(
+        "sweep(target, sampler, #{ options }) -> Run",
+        "Sample at several temperatures at once, with `chains` chains each.\n\nThe trace store has the dims chain, draw, temperature.",
+        move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Run>> { run(&n, &context, "sweep", &t, &s, &map) },
+    )
+    .with(
+        simulation::SWEEP_OPTIONS,
+        "sweep(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 1.0], steps: 400, chains: 2, every: 1 })",
+    );
+}
+
+fn numbers(b: &mut Binder) {
+    fn spaced(name: &str, a: Dynamic, z: Dynamic, n: i64, log: bool) -> Bound<Array> {
+        let number = |x: &Dynamic| {
+            let x = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
+            x.map_err(|t| raise(anyhow!("{name}: both ends must be numbers, not a {t}")))
+        };
+        let (a, z) = (number(&a)?, number(&z)?);
+        if log && !(a > 0.0 && z > 0.0) {
+            return Err(raise(anyhow!(
+                "{name}: both ends must be > 0, but are {a} and {z}"
+            )));
+        }
+        if !(1..=1_000_000).contains(&n) {
+            return Err(raise(anyhow!(
+                "{name}: the count is {n}, but must be 1 … 1000000"
+            )));
+        }
+        let at = |i: i64| {
+            if n == 1 {
+                0.0
+            } else {
+                i as f64 / (n - 1) as f64
+            }
+        };
+        let value = |t: f64| match (t, log) {
+            (0.0, _) => a,
+            (1.0, _) => z,
+            (t, true) => a * (z / a).powf(t),
+            (t, false) => a + (z - a) * t,
+        };
+        Ok((0..n).map(|i| Dynamic::from(value(at(i)))).collect())
+    }
+    b.function(
+        "logspace(first, last, count) -> array",
+        "Numbers from first to last (both included) by a constant factor. Ends are the values themselves, not exponents.",
+        |a: Dynamic, z: Dynamic, n: i64| spaced("logspace", a, z, n, true),
+    )
+    .with(&[], "logspace(1e-6, 1e-3, 4)");
+    b.function(
+        "linspace(first, last, count) -> array",
+        "Numbers from first to last (both included) at a constant distance.",
+        |a: Dynamic, z: Dynamic, n: i64| spaced("linspace", a, z, n, false),
+    )
+    .with(&[], "linspace(0.0, 1.0, 5)");
+    let context = b.context.clone();
+    b.function(
+        "param(name, default) -> value",
+        "",
+        move |n: NativeCallContext, name: &str, default: Dynamic| {
+            super::parameters::value(&context, &n, name, default)
+        },
+    );
+    let context = b.context.clone();
+    b.function(
+        "param(name, default, doc) -> value",
+        "A parameter of the script: its default, or what `--set name=value` says.\n\n\
+         The value may be any expression of the kind of the default: `--set \"temperatures=logspace(1e-6,1e-4,9)\"`. \
+         `ergodic run script.rhai --help` lists all parameters. The text `doc` may be left out.",
+        move |n: NativeCallContext, name: &str, default: Dynamic, _doc: &str| super::parameters::value(&context, &n, name, default),
+    )
+    .with(&[], "param(\"steps\", 1000, \"steps per chain\")");
+    let context = b.context.clone();
+    b.function(
+        "is_quick() -> bool",
+        "Whether the script runs with `--quick`.",
+        move || context.session.quick,
+    )
+    .with(&[], "is_quick()");
+}

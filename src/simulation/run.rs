@@ -1,0 +1,431 @@
+//! Runs: what a simulation leaves behind, in memory and on disk.
+
+use crate::diagnostic;
+use crate::error::Result;
+use crate::model::Layout;
+use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use crate::store::{self, weights, zarr};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why and when a chain stopped before its time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Step after which it was stopped.
+    pub step: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// Where a column of the records belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Group {
+    /// Observables.
+    Posterior,
+    /// What the sampler reports.
+    SampleStats,
+}
+
+/// One recorded quantity: a number, or a vector with named components.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name of the trace.
+    pub name: String,
+    /// Group in the trace store.
+    pub group: Group,
+    /// Dimension name and labels of a vector.
+    pub components: Option<(String, Vec<String>)>,
+}
+
+impl Column {
+    /// Numbers per record.
+    pub fn width(&self) -> usize {
+        self.components.as_ref().map_or(1, |(_, l)| l.len())
+    }
+}
+
+/// All about a run but its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Name of the run and of its folder.
+    pub name: String,
+    /// "sample" or "sweep".
+    pub kind: String,
+    /// The target, in words.
+    pub target: String,
+    /// Name of the sampler.
+    pub sampler: String,
+    /// Its options.
+    pub options: Vec<(String, String)>,
+    /// Temperatures, one per group of chains; at the end of the schedule if there is one.
+    pub temperatures: Vec<f64>,
+    /// Temperatures in words, where they are schedules.
+    pub schedules: Vec<String>,
+    /// Chains per temperature.
+    pub chains: usize,
+    /// Steps per chain, burn-in included.
+    pub steps: u64,
+    /// Steps of burn-in.
+    pub burn_in: u64,
+    /// When a record is made.
+    pub every: String,
+    /// Records per chain in burn-in.
+    pub warm_draws: usize,
+    /// Records per chain after burn-in.
+    pub draws: usize,
+    /// What is recorded.
+    pub columns: Vec<Column>,
+    /// n, training examples.
+    pub n: usize,
+    /// m, minibatch size.
+    pub m: Option<usize>,
+    /// s, the likelihood scale (nβ when tempered).
+    pub scale: f64,
+    /// N, parameters.
+    pub parameters: usize,
+    /// Names and shapes of the parameter tensors.
+    pub tensors: Vec<(String, Vec<usize>)>,
+    /// Whether hard walls make the virial thermometer inapplicable.
+    pub walls: bool,
+    /// Seed.
+    pub seed: u64,
+    /// Whether steps were cut by --quick.
+    pub quick: bool,
+}
+
+impl RunInfo {
+    /// Number of chains, all temperatures together.
+    pub fn all_chains(&self) -> usize {
+        self.temperatures.len() * self.chains
+    }
+
+    /// Numbers per record.
+    pub fn width(&self) -> usize {
+        self.columns.iter().map(Column::width).sum()
+    }
+
+    /// Offset of a column within a record, and the column.
+    pub fn column(&self, name: &str) -> Result<(usize, &Column)> {
+        let mut at = 0;
+        for c in &self.columns {
+            if c.name == name {
+                return Ok((at, c));
+            }
+            at += c.width();
+        }
+        let known = self.columns.iter().map(|c| c.name.as_str());
+        anyhow::bail!(
+            "run '{}' has no trace '{name}'{}",
+            self.name,
+            crate::error::did_you_mean(name, known)
+        )
+    }
+}
+
+/// A finished run. Chains are ordered by temperature, then by number.
+#[derive(Debug)]
+pub struct Run {
+    /// All but the numbers.
+    pub info: RunInfo,
+    /// Folder on disk.
+    pub folder: PathBuf,
+    /// Records, per chain, `[rows, width]`; a failed chain has fewer rows.
+    pub records: Vec<Vec<f64>>,
+    /// Failed chains.
+    pub failures: Vec<Option<Failure>>,
+    /// Last parameters, per chain.
+    pub params: Vec<Arc<Vec<f32>>>,
+    /// Seconds of computing, over all sessions.
+    pub seconds: f64,
+}
+
+/// The part of a checkpoint that is not tensors.
+#[derive(Serialize, Deserialize)]
+pub struct Meta {
+    /// What the run is.
+    pub info: RunInfo,
+    /// Failed chains.
+    pub failures: Vec<Option<Failure>>,
+    /// Seconds so far.
+    pub seconds: f64,
+    /// Whether the run is complete.
+    pub done: bool,
+}
+
+impl Run {
+    /// A trace's values after burn-in: per chain, of component `component`. Failed chains are left out if `healthy`.
+    pub fn draws(
+        &self,
+        name: &str,
+        component: usize,
+        temperature: usize,
+        healthy: bool,
+    ) -> Result<Vec<Vec<f64>>> {
+        let (at, column) = self.info.column(name)?;
+        anyhow::ensure!(
+            component < column.width() && temperature < self.info.temperatures.len(),
+            "trace '{name}' of run '{}' has {} components at {} temperatures",
+            self.info.name,
+            column.width(),
+            self.info.temperatures.len()
+        );
+        let first = temperature * self.info.chains;
+        Ok((first..first + self.info.chains)
+            .filter(|c| !healthy || self.failures[*c].is_none())
+            .map(|c| {
+                self.column_values(c, at + component)
+                    .skip(self.info.warm_draws)
+                    .collect()
+            })
+            .collect())
+    }
+
+    /// All values of one trace of one chain, burn-in included.
+    pub fn trace(&self, name: &str, component: usize, chain: usize) -> Result<Vec<f64>> {
+        let (at, column) = self.info.column(name)?;
+        anyhow::ensure!(
+            component < column.width() && chain < self.records.len(),
+            "trace '{name}' of run '{}' has {} components in {} chains",
+            self.info.name,
+            column.width(),
+            self.records.len()
+        );
+        Ok(self.column_values(chain, at + component).collect())
+    }
+
+    fn column_values(&self, chain: usize, at: usize) -> impl Iterator<Item = f64> + '_ {
+        self.records[chain]
+            .iter()
+            .skip(at)
+            .step_by(self.info.width().max(1))
+            .copied()
+    }
+
+    /// The virial thermometer at one temperature; without a reading where there are walls.
+    pub fn thermometer(&self, temperature: usize) -> Result<diagnostic::Reading> {
+        let set = if self.info.walls {
+            f64::NAN
+        } else {
+            self.info.temperatures[temperature]
+        };
+        Ok(diagnostic::thermometer(
+            &self.draws("virial", 0, temperature, true)?,
+            set,
+        ))
+    }
+
+    /// A run from its folder: the newest checkpoint, complete or not.
+    pub fn load(folder: &Path) -> Result<(Self, bool)> {
+        let found = checkpoint::load(&folder.join("checkpoint"))?;
+        let Some((saved, _)) = found else {
+            anyhow::bail!(
+                "{}: no checkpoint in it; is it the folder of a run?",
+                folder.display()
+            )
+        };
+        let meta: Meta = serde_json::from_value(saved.meta).map_err(|e| {
+            anyhow::anyhow!(
+                "{}: the checkpoint is of another kind or version ({e})",
+                folder.display()
+            )
+        })?;
+        let chains = meta.info.all_chains();
+        let mut records = vec![Vec::new(); chains];
+        let mut params = Vec::new();
+        for (name, tensor) in saved.tensors {
+            let index = name
+                .strip_prefix("records.")
+                .and_then(|i| i.parse::<usize>().ok());
+            match (index, tensor.data) {
+                (Some(i), TensorData::F64(x)) if i < chains => records[i] = x,
+                (None, TensorData::F32(x)) if name == "params" => {
+                    params = x
+                        .chunks(meta.info.parameters.max(1))
+                        .map(|w| Arc::new(w.to_vec()))
+                        .collect();
+                }
+                _ => {}
+            }
+        }
+        let (info, failures, seconds) = (meta.info, meta.failures, meta.seconds);
+        Ok((
+            Self {
+                info,
+                folder: folder.into(),
+                records,
+                failures,
+                params,
+                seconds,
+            },
+            meta.done,
+        ))
+    }
+
+    /// Write traces, weights and run.json into the run's folder.
+    pub fn write(&self) -> Result<()> {
+        zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
+        let layout = Layout::new(self.info.tensors.iter().cloned());
+        for (i, w) in self.params.iter().enumerate() {
+            let tensors: Vec<_> = layout
+                .tensors()
+                .iter()
+                .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
+                .collect();
+            let temperature = self.info.temperatures[i / self.info.chains.max(1)];
+            let metadata = [
+                ("temperature".to_string(), format!("{temperature:e}")),
+                ("run".to_string(), self.info.name.clone()),
+            ];
+            weights::save_weights(
+                &self.folder.join(format!("weights/chain-{i}.safetensors")),
+                &tensors,
+                &metadata,
+            )?;
+        }
+        let rate =
+            (self.info.steps as f64 * self.info.all_chains() as f64) / self.seconds.max(1e-9);
+        store::write_json(
+            &self.folder.join("run.json"),
+            &json!({
+                "run": self.info,
+                "failures": self.failures,
+                "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
+                "versions": versions(),
+            }),
+        )
+    }
+
+    /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.
+    fn zarr(&self) -> zarr::Group {
+        let sweep = self.info.kind == "sweep";
+        let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
+        let part = |name: &str, group: Group, first: usize, draws: usize| {
+            let mut arrays = vec![
+                zarr::Array::new(
+                    "chain",
+                    &["chain"],
+                    &[chains],
+                    zarr::Data::I64((0..chains as i64).collect()),
+                ),
+                zarr::Array::new(
+                    "draw",
+                    &["draw"],
+                    &[draws],
+                    zarr::Data::I64((0..draws as i64).collect()),
+                ),
+            ];
+            if sweep {
+                let t = zarr::Data::F64(self.info.temperatures.clone());
+                arrays.push(zarr::Array::new(
+                    "temperature",
+                    &["temperature"],
+                    &[temperatures],
+                    t,
+                ));
+            }
+            let mut at = 0;
+            for column in &self.info.columns {
+                if column.group == group {
+                    arrays.push(self.zarr_array(column, at, first, draws, sweep));
+                    if let Some((dim, labels)) = &column.components
+                        && !arrays.iter().any(|a| a.name == *dim)
+                    {
+                        arrays.push(zarr::Array::new(
+                            dim,
+                            &[dim],
+                            &[labels.len()],
+                            zarr::Data::Str(labels.clone()),
+                        ));
+                    }
+                }
+                at += column.width();
+            }
+            let mut attributes = Map::new();
+            attributes.insert("inference_library".into(), json!("ergodic"));
+            attributes.insert(
+                "inference_library_version".into(),
+                json!(env!("CARGO_PKG_VERSION")),
+            );
+            attributes.insert("sampling_time".into(), json!(self.seconds));
+            zarr::Group {
+                name: name.into(),
+                attributes,
+                arrays,
+                groups: Vec::new(),
+            }
+        };
+        let (warm, draws) = (self.info.warm_draws, self.info.draws);
+        let mut groups = vec![
+            part("posterior", Group::Posterior, warm, draws),
+            part("sample_stats", Group::SampleStats, warm, draws),
+        ];
+        if warm > 0 {
+            groups.push(part("warmup_posterior", Group::Posterior, 0, warm));
+            groups.push(part("warmup_sample_stats", Group::SampleStats, 0, warm));
+        }
+        let mut attributes = Map::new();
+        attributes.insert("creation_library".into(), json!("ergodic"));
+        attributes.insert("run".into(), json!(self.info.name));
+        zarr::Group {
+            name: "trace".into(),
+            attributes,
+            arrays: Vec::new(),
+            groups,
+        }
+    }
+
+    fn zarr_array(
+        &self,
+        column: &Column,
+        at: usize,
+        first: usize,
+        draws: usize,
+        sweep: bool,
+    ) -> zarr::Array {
+        let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
+        let (k, width) = (column.width(), self.info.width());
+        let mut data = vec![f64::NAN; chains * draws * temperatures * k];
+        for (i, records) in self.records.iter().enumerate() {
+            let (t, c) = (i / chains, i % chains);
+            for (d, row) in records
+                .chunks_exact(width)
+                .skip(first)
+                .take(draws)
+                .enumerate()
+            {
+                let to = ((c * draws + d) * temperatures + t) * k;
+                data[to..to + k].copy_from_slice(&row[at..at + k]);
+            }
+        }
+        let mut dims = vec!["chain", "draw"];
+        let mut shape = vec![chains, draws];
+        if sweep {
+            dims.push("temperature");
+            shape.push(temperatures);
+        }
+        if let Some((dim, _)) = &column.components {
+            dims.push(dim);
+            shape.push(k);
+        }
+        zarr::Array::new(&column.name, &dims, &shape, zarr::Data::F64(data))
+    }
+}
+
+/// The checkpoint of a run at some moment.
+pub fn save_checkpoint(folder: &Path, meta: &Meta, tensors: Vec<(String, Tensor)>) -> Result<()> {
+    let meta = serde_json::to_value(meta)?;
+    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
+}
+
+/// What made the numbers: program, machine, instruction set.
+pub fn versions() -> serde_json::Value {
+    json!({
+        "ergodic": env!("CARGO_PKG_VERSION"),
+        "os": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+        "simd": format!("{:?}", crate::kernels::level()),
+        "device": "cpu",
+    })
+}

@@ -1,0 +1,152 @@
+//! Sessions: where results go, and the settings that one command line shares among all runs of a script.
+
+use crate::error::{Interrupted, Result};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by Ctrl-C; runs save a checkpoint and stop when they see it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Ask all runs to save and stop. Returns whether it had been asked before.
+pub fn interrupt() -> bool {
+    INTERRUPTED.swap(true, Ordering::SeqCst)
+}
+
+/// Whether runs have been asked to stop.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Forget an interrupt, before the next cell of an interactive session.
+pub fn clear_interrupt() {
+    INTERRUPTED.store(false, Ordering::SeqCst);
+}
+
+/// Fail with [`Interrupted`] if runs have been asked to stop.
+pub fn check_interrupt(what: &str) -> Result<()> {
+    if interrupted() {
+        return Err(Interrupted { what: what.into() }.into());
+    }
+    Ok(())
+}
+
+/// What all runs of one script share.
+#[derive(Debug)]
+pub struct Session {
+    /// Folder of the script's results.
+    pub out: PathBuf,
+    /// Master seed.
+    pub seed: u64,
+    /// Threads to use.
+    pub threads: usize,
+    /// Cut steps and sizes so that a script ends within a minute.
+    pub quick: bool,
+    /// No progress on the terminal.
+    pub quiet: bool,
+    /// Continue what is in `out`.
+    pub resume: bool,
+    /// Seconds between checkpoints.
+    pub checkpoint_every: f64,
+    names: Mutex<HashMap<String, usize>>,
+    figures: Mutex<Vec<PathBuf>>,
+}
+
+impl Session {
+    /// A session that writes into `out`.
+    pub fn new(out: PathBuf) -> Self {
+        Self {
+            out,
+            seed: 1,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            quick: false,
+            quiet: true,
+            resume: false,
+            checkpoint_every: 30.0,
+            names: Mutex::default(),
+            figures: Mutex::default(),
+        }
+    }
+
+    /// The folder name of the next run: the requested one, or `kind-1`, `kind-2`, ….
+    pub fn name_run(&self, kind: &str, requested: Option<&str>) -> Result<String> {
+        let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(name) = requested {
+            let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            anyhow::ensure!(
+                !name.is_empty()
+                    && name.len() <= 80
+                    && name.chars().all(fine)
+                    && !name.starts_with('.'),
+                "{kind}: option 'name' is \"{name}\", but must be 1 to 80 letters, digits, '-', '_' or '.', not starting with a dot"
+            );
+            anyhow::ensure!(
+                names.insert(name.to_string(), 1).is_none() && !["figures"].contains(&name),
+                "{kind}: there is a run named \"{name}\" already; give each run a name of its own"
+            );
+            return Ok(name.to_string());
+        }
+        loop {
+            let count = names.entry(format!("{kind} ")).or_insert(0);
+            *count += 1;
+            let name = format!("{kind}-{count}");
+            if !names.contains_key(&name) {
+                names.insert(name.clone(), 1);
+                return Ok(name);
+            }
+        }
+    }
+
+    /// The folder of a run.
+    pub fn folder(&self, run: &str) -> PathBuf {
+        self.out.join(run)
+    }
+
+    /// Where a figure of that name goes; absolute paths are taken as they are.
+    pub fn figure_path(&self, name: &str) -> PathBuf {
+        let path = Path::new(name);
+        let path = if path.is_absolute() {
+            path.to_path_buf()
+        } else {
+            self.out.join("figures").join(path)
+        };
+        let mut figures = self.figures.lock().unwrap_or_else(|e| e.into_inner());
+        if !figures.contains(&path) {
+            figures.push(path.clone());
+        }
+        path
+    }
+
+    /// The figures saved so far.
+    pub fn figures(&self) -> Vec<PathBuf> {
+        self.figures
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone()
+    }
+}
+
+/// Fail if `bytes` do not fit into the memory that is free; `what` says what they are for.
+pub fn check_memory(bytes: u128, what: &str) -> Result<()> {
+    let free = available_memory();
+    let gib = |b: u128| b as f64 / (1u64 << 30) as f64;
+    anyhow::ensure!(
+        free.is_none_or(|f| bytes <= f as u128),
+        "{what} needs about {:.1} GiB of memory, but {:.1} GiB are free; use fewer chains, a smaller model or fewer records",
+        gib(bytes),
+        gib(free.unwrap_or(0) as u128)
+    );
+    Ok(())
+}
+
+/// Bytes that can be allocated without swapping, where the system tells.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    line.split_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
+}

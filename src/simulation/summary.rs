@@ -1,0 +1,333 @@
+//! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
+
+use super::run::{Group, Run};
+use crate::diagnostic::Reading;
+use crate::diagnostic::{self, Summary as Numbers};
+use crate::error::Result;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// One quantity at every temperature.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Name; a component of a vector has its label appended.
+    pub name: String,
+    /// One per temperature.
+    pub numbers: Vec<Numbers>,
+}
+
+/// The summary of a run.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Temperatures.
+    pub temperatures: Vec<f64>,
+    /// Observables.
+    pub rows: Vec<Row>,
+    /// What the sampler reports.
+    pub stats: Vec<Row>,
+    /// The virial thermometer, per temperature.
+    pub thermometers: Vec<Reading>,
+    /// Failed chains, per temperature.
+    pub failed: Vec<usize>,
+    header: Vec<String>,
+    sweep: bool,
+    sizes: Map<String, Value>,
+}
+
+impl Summary {
+    /// Summarise a run, leaving out failed chains by name.
+    pub fn new(run: &Run) -> Result<Self> {
+        let info = &run.info;
+        let count = info.temperatures.len();
+        let (mut rows, mut stats) = (Vec::new(), Vec::new());
+        for column in &info.columns {
+            for k in 0..column.width() {
+                let name = match &column.components {
+                    Some((_, labels)) => format!("{}_{}", column.name, labels[k]),
+                    None => column.name.clone(),
+                };
+                let numbers: Result<Vec<_>> = (0..count)
+                    .map(|t| {
+                        Ok(diagnostic::summarise(&run.draws(
+                            &column.name,
+                            k,
+                            t,
+                            true,
+                        )?))
+                    })
+                    .collect();
+                let row = Row {
+                    name,
+                    numbers: numbers?,
+                };
+                if column.group == Group::Posterior {
+                    rows.push(row)
+                } else {
+                    stats.push(row)
+                }
+            }
+        }
+        let thermometers: Result<Vec<_>> = (0..count).map(|t| run.thermometer(t)).collect();
+        let failed = (0..count)
+            .map(|t| {
+                run.failures[t * info.chains..(t + 1) * info.chains]
+                    .iter()
+                    .flatten()
+                    .count()
+            })
+            .collect();
+        let options: Vec<_> = info
+            .options
+            .iter()
+            .map(|(k, v)| format!("{k} {v}"))
+            .collect();
+        let m = info
+            .m
+            .map_or("full batch".to_string(), |m| format!("m = {m}"));
+        let mut header = vec![
+            format!(
+                "{} '{}': {} ({})",
+                info.kind,
+                info.name,
+                info.sampler,
+                options.join(", ")
+            ),
+            info.target.clone(),
+            format!(
+                "n = {}, {m}, s = {} (nβ), N = {}",
+                info.n,
+                trim(info.scale),
+                info.parameters
+            ),
+            format!(
+                "{} chains per temperature, {} steps ({} burn-in), {}: {} draws each, {:.1} s",
+                info.chains, info.steps, info.burn_in, info.every, info.draws, run.seconds
+            ),
+        ];
+        header.extend(
+            info.schedules
+                .iter()
+                .map(|s| format!("temperature schedule: {s}")),
+        );
+        if info.quick {
+            header.push(
+                "QUICK: steps were cut by --quick; these numbers are for trying things out only"
+                    .into(),
+            );
+        }
+        for (c, f) in run
+            .failures
+            .iter()
+            .enumerate()
+            .filter_map(|(c, f)| f.as_ref().map(|f| (c, f)))
+        {
+            header.push(format!(
+                "FAILED and left out: chain {} at T = {:e}, step {}: {}",
+                c % info.chains,
+                info.temperatures[c / info.chains],
+                f.step,
+                f.reason
+            ));
+        }
+        let mut sizes = Map::new();
+        sizes.insert("n".into(), json!(info.n));
+        sizes.insert("m".into(), json!(info.m));
+        sizes.insert("scale".into(), json!(info.scale));
+        sizes.insert("parameters".into(), json!(info.parameters));
+        sizes.insert("chains".into(), json!(info.chains));
+        sizes.insert("draws".into(), json!(info.draws));
+        sizes.insert("seconds".into(), json!(run.seconds));
+        sizes.insert("quick".into(), json!(info.quick));
+        Ok(Self {
+            temperatures: info.temperatures.clone(),
+            rows,
+            stats,
+            thermometers: thermometers?,
+            failed,
+            header,
+            sweep: info.kind == "sweep",
+            sizes,
+        })
+    }
+
+    /// As a map: arrays over temperatures for a sweep, numbers for a sample; `x`, `x_mcse`, `x_sd`, `x_ess`, `x_rhat` per quantity.
+    pub fn to_map(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        let mut put = |name: String, values: Vec<Value>| {
+            let value = if self.sweep {
+                Value::Array(values)
+            } else {
+                values.into_iter().next().unwrap_or(Value::Null)
+            };
+            out.insert(name, value);
+        };
+        let floats = |f: &dyn Fn(usize) -> f64| {
+            (0..self.temperatures.len())
+                .map(|t| json!(f(t)))
+                .collect::<Vec<_>>()
+        };
+        put("temperature".into(), floats(&|t| self.temperatures[t]));
+        for row in self.rows.iter().chain(&self.stats) {
+            let n = &row.numbers;
+            put(row.name.clone(), floats(&|t| n[t].mean));
+            put(format!("{}_mcse", row.name), floats(&|t| n[t].mcse_mean));
+            put(format!("{}_sd", row.name), floats(&|t| n[t].sd));
+            put(format!("{}_ess", row.name), floats(&|t| n[t].ess_bulk));
+            put(format!("{}_ess_tail", row.name), floats(&|t| n[t].ess_tail));
+            put(format!("{}_rhat", row.name), floats(&|t| n[t].r_hat));
+            put(
+                format!("{}_autocorrelation_time", row.name),
+                floats(&|t| n[t].autocorrelation_time),
+            );
+        }
+        put(
+            "thermometer".into(),
+            floats(&|t| self.thermometers[t].temperature),
+        );
+        put(
+            "thermometer_mcse".into(),
+            floats(&|t| self.thermometers[t].mcse),
+        );
+        put(
+            "verdict".into(),
+            self.thermometers
+                .iter()
+                .map(|r| json!(r.verdict.to_string()))
+                .collect(),
+        );
+        put(
+            "failed".into(),
+            self.failed.iter().map(|f| json!(f)).collect(),
+        );
+        out.extend(self.sizes.clone());
+        out
+    }
+}
+
+/// A number without a needless fraction.
+fn trim(x: f64) -> String {
+    if x.fract() == 0.0 && x.abs() < 1e15 {
+        format!("{x:.0}")
+    } else {
+        format!("{x:.4}")
+    }
+}
+
+/// `mean(error)` with the error in units of the last digit, as physicists write it: 0.1234(12), 3.46(8)e-6.
+pub fn with_error(mean: f64, error: f64) -> String {
+    if !mean.is_finite() {
+        return format!("{mean}");
+    }
+    if !(error.is_finite() && error > 0.0) {
+        return format!("{mean:.5e}").replace("e0", "");
+    }
+    let magnitude = mean.abs().max(error).log10().floor() as i32;
+    let scientific = !(-3..=5).contains(&magnitude);
+    let scale = if scientific {
+        10f64.powi(magnitude)
+    } else {
+        1.0
+    };
+    let (mean, error) = (mean / scale, error / scale);
+    // Two digits of the error, one where the first is 3 or more.
+    let lead = error.log10().floor() as i32;
+    let digits = if error / 10f64.powi(lead) < 2.95 {
+        lead - 1
+    } else {
+        lead
+    };
+    let decimals = (-digits).max(0) as usize;
+    let unit = 10f64.powi(-(decimals as i32));
+    let error = (error / unit).round() * if decimals == 0 { unit } else { 1.0 };
+    let exponent = if scientific {
+        format!("e{magnitude}")
+    } else {
+        String::new()
+    };
+    format!("{mean:.decimals$}({error:.0}){exponent}")
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.header {
+            writeln!(f, "{line}")?;
+        }
+        let mut table = vec![Vec::new(); self.temperatures.len() + 1];
+        let mut column = |title: String, cells: Vec<String>| {
+            let width = cells
+                .iter()
+                .map(|c| c.chars().count())
+                .max()
+                .unwrap_or(0)
+                .max(title.chars().count());
+            for (row, cell) in table.iter_mut().zip(std::iter::once(title).chain(cells)) {
+                row.push(format!("{cell:>width$}"));
+            }
+        };
+        let each =
+            |g: &dyn Fn(usize) -> String| (0..self.temperatures.len()).map(g).collect::<Vec<_>>();
+        column(
+            "T".into(),
+            each(&|t| format!("{:.3e}", self.temperatures[t])),
+        );
+        for row in &self.rows {
+            column(
+                row.name.clone(),
+                each(&|t| with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)),
+            );
+        }
+        if !self.rows.is_empty() {
+            let worst = |t: usize, g: &dyn Fn(&Numbers) -> f64, max: bool| {
+                let values = self
+                    .rows
+                    .iter()
+                    .map(|r| g(&r.numbers[t]))
+                    .filter(|v| !v.is_nan());
+                let pick = |a: f64, b: f64| if max { a.max(b) } else { a.min(b) };
+                values.reduce(pick).map_or("n/a".to_string(), |v| {
+                    if max {
+                        format!("{v:.3}")
+                    } else {
+                        format!("{v:.0}")
+                    }
+                })
+            };
+            column("worst R̂".into(), each(&|t| worst(t, &|n| n.r_hat, true)));
+            column(
+                "least ESS".into(),
+                each(&|t| worst(t, &|n| n.ess_bulk, false)),
+            );
+        }
+        let readings = &self.thermometers;
+        column(
+            "T virial".into(),
+            each(&|t| with_error(readings[t].temperature, readings[t].mcse)),
+        );
+        column("verdict".into(), each(&|t| readings[t].verdict.to_string()));
+        if self.failed.iter().any(|n| *n > 0) {
+            column("failed".into(), each(&|t| self.failed[t].to_string()));
+        }
+        for (i, row) in table.iter().enumerate() {
+            writeln!(f, "{}", row.join("  ").trim_end())?;
+            if i == 0 {
+                writeln!(f, "{}", "─".repeat(row.join("  ").chars().count()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_carry_their_error_in_the_last_digits() {
+        assert_eq!(with_error(0.123_45, 0.001_2), "0.1235(12)");
+        assert_eq!(with_error(0.123_45, 0.004), "0.123(4)");
+        assert_eq!(with_error(3.456e-6, 8e-8), "3.46(8)e-6");
+        assert_eq!(with_error(1234.5, 20.0), "1234(20)");
+        assert_eq!(with_error(1234.5, 2.0), "1234.5(20)");
+        assert_eq!(with_error(f64::NAN, 1.0), "NaN");
+    }
+}

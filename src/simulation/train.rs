@@ -1,0 +1,464 @@
+//! Training: optimise parameters, for starting points and as the baseline.
+
+use super::optimizer::{EarlyStopping, Optimizer};
+use super::progress::Progress;
+use super::session::{self, Session};
+use crate::error::{Interrupted, Result};
+use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::rng::{Purpose, Stream};
+use crate::store;
+use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use crate::target::prior::Parameters;
+use crate::target::{Target, Workspace};
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Options of `train(target, optimizer, #{…})`.
+pub const OPTIONS: &[Spec] = &[
+    option(
+        "chains",
+        Kind::Int(Range::AtLeast(1.0)),
+        "1",
+        "Independent trainings, from different initial parameters.",
+    ),
+    optional(
+        "start",
+        Kind::Object("Parameters"),
+        "drawn by the model",
+        "Initial parameters.",
+    ),
+    optional(
+        "seed",
+        Kind::Int(Range::NonNegative),
+        "--seed",
+        "Seed of this training.",
+    ),
+    optional(
+        "name",
+        Kind::Text,
+        "train-1, …",
+        "Name of the training and of its folder.",
+    ),
+];
+
+/// A finished training.
+#[derive(Debug)]
+pub struct Trained {
+    /// Name.
+    pub name: String,
+    /// Optimiser, in words.
+    pub text: String,
+    /// Final parameters per chain: the best on the validation split with early stopping, otherwise the last.
+    pub params: Arc<Parameters>,
+    /// Names of the columns of the history.
+    pub columns: Vec<String>,
+    /// History per chain, `[epochs, columns]`.
+    pub history: Vec<Vec<f64>>,
+    /// Epoch whose parameters were kept, per chain.
+    pub best_epoch: Vec<u64>,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// One training in progress.
+#[derive(Clone)]
+struct Course {
+    w: Vec<f32>,
+    a: Vec<f32>,
+    b: Vec<f32>,
+    best: Vec<f32>,
+    history: Vec<f64>,
+    best_score: f64,
+    best_epoch: u64,
+    epoch: u64,
+    stopped: bool,
+}
+
+impl Trained {
+    /// One column of a chain's history.
+    pub fn column(&self, name: &str, chain: usize) -> Result<Vec<f64>> {
+        let known = self.columns.iter().map(String::as_str);
+        let at = self.columns.iter().position(|c| c == name);
+        let at = at.ok_or_else(|| {
+            anyhow::anyhow!(
+                "training '{}' has no column '{name}'{}",
+                self.name,
+                crate::error::did_you_mean(name, known)
+            )
+        })?;
+        let rows = self.history.get(chain).ok_or_else(|| {
+            anyhow::anyhow!(
+                "training '{}' has {} chains, there is no chain {chain}",
+                self.name,
+                self.history.len()
+            )
+        })?;
+        Ok(rows
+            .iter()
+            .skip(at)
+            .step_by(self.columns.len())
+            .copied()
+            .collect())
+    }
+
+    /// The last (or, with early stopping, the kept) row of a chain, as name and value.
+    pub fn kept(&self, chain: usize) -> Vec<(String, f64)> {
+        let width = self.columns.len();
+        let rows = &self.history[chain];
+        let row = (self.best_epoch[chain] as usize).clamp(1, rows.len() / width) - 1;
+        self.columns
+            .iter()
+            .cloned()
+            .zip(rows[row * width..].iter().copied())
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Trained {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}: {} ({:.1} s)", self.name, self.text, self.seconds)?;
+        for c in 0..self.history.len() {
+            let kept: Vec<_> = self
+                .kept(c)
+                .into_iter()
+                .map(|(k, v)| format!("{k} {v:.4}"))
+                .collect();
+            writeln!(f, "  chain {c}: {}", kept.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Train `chains` parameter vectors.
+pub fn train(
+    target: &Target,
+    optimizer: &Optimizer,
+    o: &Options,
+    session: &Session,
+) -> Result<Arc<Trained>> {
+    let n = target.examples();
+    let splits = target.potential().splits();
+    anyhow::ensure!(
+        optimizer.early_stopping == EarlyStopping::Never || splits.contains(&"validation"),
+        "train: early_stopping needs a validation split; make one with `validation: 0.15` in the data set's options"
+    );
+    anyhow::ensure!(
+        optimizer.early_stopping != EarlyStopping::Error || target.potential().classifies(),
+        "train: early_stopping \"error\" needs classes; use \"loss\""
+    );
+    let name = session.name_run("train", o.opt_text("name"))?;
+    let chains = o.size("chains")?;
+    let seed = o.opt_int("seed").unwrap_or(session.seed);
+    let epochs = if session.quick {
+        optimizer.epochs.min((optimizer.epochs / 10).max(5))
+    } else {
+        optimizer.epochs
+    };
+    let parameters = target.dim() as u128;
+    session::check_memory(
+        parameters * chains as u128 * 16 + parameters * 64,
+        &format!("'{name}' ({chains} chains of {parameters} parameters)"),
+    )?;
+    let start = o.object::<Parameters>("start");
+    let mut columns = vec!["epoch".to_string(), "lr".into(), "loss".into()];
+    for split in &splits {
+        columns.push(format!("loss_{split}"));
+        if target.potential().classifies() {
+            columns.push(format!("error_{split}"));
+        }
+    }
+    let mut courses = Vec::with_capacity(chains);
+    for c in 0..chains {
+        let w = match &start {
+            Some(p) => (*p.vectors[c % p.vectors.len()]).clone(),
+            None => target
+                .potential()
+                .initialise(Stream::new(seed, Purpose::Initialise, c, 0)),
+        };
+        anyhow::ensure!(
+            w.len() == target.dim(),
+            "train: option 'start' has {} parameters, but the model has {}",
+            w.len(),
+            target.dim()
+        );
+        let zeros = vec![0.0; w.len()];
+        let best = w.clone();
+        courses.push(Course {
+            w,
+            a: zeros.clone(),
+            b: zeros,
+            best,
+            history: Vec::new(),
+            best_score: f64::INFINITY,
+            best_epoch: 0,
+            epoch: 0,
+            stopped: false,
+        });
+    }
+    let folder = session.folder(&name);
+    let what = json!({
+        "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
+    });
+    let mut seconds = 0.0;
+    let mut done = false;
+    if session.resume
+        && let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))?
+    {
+        anyhow::ensure!(
+            saved.meta["what"] == what,
+            "{}: this training was started with other settings; resume with the same script and --set values, or choose another --out",
+            folder.display()
+        );
+        done = saved.meta["done"] == json!(true);
+        seconds = restore(&mut courses, saved)?;
+    }
+    let begin = Instant::now();
+    let save = |courses: &[Course], done: bool| {
+        save(
+            courses,
+            &folder,
+            &what,
+            done,
+            seconds + begin.elapsed().as_secs_f64(),
+        )
+    };
+    let trainer = Trainer {
+        target,
+        optimizer,
+        seed,
+        n,
+        splits,
+        epochs,
+        parallel: chains < session.threads,
+    };
+    let progress = Progress::new(
+        &name,
+        epochs * chains as u64,
+        session.quiet,
+        courses.iter().map(|c| c.epoch).sum(),
+    );
+    let mut saved = Instant::now();
+    while !done && courses.iter().any(|c| !c.stopped && c.epoch < epochs) {
+        courses
+            .par_iter_mut()
+            .enumerate()
+            .try_for_each(|(i, c)| trainer.epoch(i, c))?;
+        progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
+        if session::interrupted() {
+            save(&courses, false)?;
+            progress.finish();
+            let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
+            return Err(Interrupted {
+                what: format!("'{name}' at epoch {epoch} of {epochs}; continue with --resume"),
+            }
+            .into());
+        }
+        if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
+            save(&courses, false)?;
+            saved = Instant::now();
+        }
+    }
+    progress.finish();
+    if !done {
+        save(&courses, true)?;
+        seconds += begin.elapsed().as_secs_f64();
+    }
+    let keep_best = optimizer.early_stopping != EarlyStopping::Never;
+    let vectors = courses.iter_mut().map(|c| {
+        Arc::new(std::mem::take(if keep_best {
+            &mut c.best
+        } else {
+            &mut c.w
+        }))
+    });
+    let params = Arc::new(Parameters {
+        vectors: vectors.collect(),
+    });
+    let best_epoch = courses
+        .iter()
+        .map(|c| if keep_best { c.best_epoch } else { c.epoch })
+        .collect();
+    let history = courses.into_iter().map(|c| c.history).collect();
+    let trained = Trained {
+        name,
+        text: optimizer.text.clone(),
+        params,
+        columns,
+        history,
+        best_epoch,
+        seconds,
+    };
+    write(&trained, target, &folder)?;
+    Ok(Arc::new(trained))
+}
+
+struct Trainer<'a> {
+    target: &'a Target,
+    optimizer: &'a Optimizer,
+    seed: u64,
+    n: usize,
+    splits: Vec<&'static str>,
+    epochs: u64,
+    parallel: bool,
+}
+
+impl Trainer<'_> {
+    /// One pass over the examples.
+    fn epoch(&self, chain: usize, c: &mut Course) -> Result<()> {
+        if c.stopped || c.epoch >= self.epochs {
+            return Ok(());
+        }
+        let mut work = Workspace {
+            parallel: self.parallel,
+            ..Workspace::default()
+        };
+        let mut order: Vec<u32> = (0..self.n as u32).collect();
+        order.shuffle(&mut Stream::new(self.seed, Purpose::Train, chain, c.epoch).rng());
+        let batch = self.optimizer.batch.min(self.n);
+        let per_epoch = self.n.div_ceil(batch) as u64;
+        let mut grad = vec![0.0; c.w.len()];
+        let (mut loss, inverse) = (0.0, (1.0 / self.target.scale()) as f32);
+        for (k, indices) in order.chunks(batch).enumerate() {
+            loss += self
+                .target
+                .minibatch_gradient(&c.w, indices, &mut grad, &mut work)?
+                * indices.len() as f64;
+            grad.iter_mut().for_each(|g| *g *= inverse);
+            let step = c.epoch * per_epoch + k as u64 + 1;
+            self.optimizer
+                .apply(&mut c.w, &mut c.a, &mut c.b, &grad, c.epoch, step);
+        }
+        loss /= self.n as f64;
+        anyhow::ensure!(
+            loss.is_finite(),
+            "train: the loss became {loss} in epoch {} of chain {chain}; lower the learning rate",
+            c.epoch + 1
+        );
+        c.history
+            .extend([(c.epoch + 1) as f64, self.optimizer.lr.at(c.epoch), loss]);
+        c.epoch += 1;
+        let mut score = loss;
+        for split in &self.splits {
+            let (sums, rows) = self.target.potential().split_sums(&c.w, split, &mut work)?;
+            let (loss, error) = (sums.loss / rows as f64, sums.errors as f64 / rows as f64);
+            c.history.push(loss);
+            if self.target.potential().classifies() {
+                c.history.push(error);
+            }
+            if *split == "validation" {
+                score = if self.optimizer.early_stopping == EarlyStopping::Error {
+                    error
+                } else {
+                    loss
+                };
+            }
+        }
+        if score < c.best_score {
+            c.best_score = score;
+            c.best_epoch = c.epoch;
+            c.best.copy_from_slice(&c.w);
+        }
+        let waited = c.epoch - c.best_epoch;
+        c.stopped = self.optimizer.early_stopping != EarlyStopping::Never
+            && waited >= self.optimizer.patience;
+        Ok(())
+    }
+}
+
+fn save(
+    courses: &[Course],
+    folder: &std::path::Path,
+    what: &serde_json::Value,
+    done: bool,
+    seconds: f64,
+) -> Result<()> {
+    let mut tensors = Vec::new();
+    for (i, c) in courses.iter().enumerate() {
+        let vectors = [("w", &c.w), ("a", &c.a), ("b", &c.b), ("best", &c.best)];
+        tensors.extend(vectors.map(|(k, v)| {
+            (
+                format!("{k}.{i}"),
+                Tensor {
+                    shape: vec![v.len()],
+                    data: TensorData::F32(v.clone()),
+                },
+            )
+        }));
+        let numbers = vec![
+            c.best_score,
+            c.best_epoch as f64,
+            c.epoch as f64,
+            f64::from(u8::from(c.stopped)),
+        ];
+        for (k, v) in [("numbers", numbers), ("history", c.history.clone())] {
+            tensors.push((
+                format!("{k}.{i}"),
+                Tensor {
+                    shape: vec![v.len()],
+                    data: TensorData::F64(v),
+                },
+            ));
+        }
+    }
+    let meta = json!({ "what": what, "done": done, "seconds": seconds });
+    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
+}
+
+fn restore(courses: &mut [Course], saved: Checkpoint) -> Result<f64> {
+    for (name, tensor) in saved.tensors {
+        let Some((kind, i)) = name.rsplit_once('.') else {
+            continue;
+        };
+        let Some(c) = i.parse::<usize>().ok().and_then(|i| courses.get_mut(i)) else {
+            continue;
+        };
+        match (kind, tensor.data) {
+            ("w", TensorData::F32(x)) => c.w = x,
+            ("a", TensorData::F32(x)) => c.a = x,
+            ("b", TensorData::F32(x)) => c.b = x,
+            ("best", TensorData::F32(x)) => c.best = x,
+            ("history", TensorData::F64(x)) => c.history = x,
+            ("numbers", TensorData::F64(x)) if x.len() == 4 => {
+                (c.best_score, c.best_epoch, c.epoch, c.stopped) =
+                    (x[0], x[1] as u64, x[2] as u64, x[3] > 0.0);
+            }
+            (kind, _) => anyhow::bail!("the checkpoint's '{kind}' has another type than it should"),
+        }
+    }
+    Ok(saved.meta["seconds"].as_f64().unwrap_or(0.0))
+}
+
+/// Weights and history on disk.
+fn write(trained: &Trained, target: &Target, folder: &PathBuf) -> Result<()> {
+    for (i, w) in trained.params.vectors.iter().enumerate() {
+        let tensors: Vec<_> = target
+            .layout()
+            .tensors()
+            .iter()
+            .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
+            .collect();
+        let path = folder.join(format!("weights/chain-{i}.safetensors"));
+        store::weights::save_weights(
+            &path,
+            &tensors,
+            &[("training".to_string(), trained.name.clone())],
+        )?;
+    }
+    let width = trained.columns.len();
+    let rows = |h: &Vec<f64>| -> Vec<Vec<f64>> { h.chunks(width).map(<[f64]>::to_vec).collect() };
+    let value = json!({
+        "training": trained.name,
+        "optimizer": trained.text,
+        "target": target.describe(),
+        "columns": trained.columns,
+        "history": trained.history.iter().map(rows).collect::<Vec<_>>(),
+        "best_epoch": trained.best_epoch,
+        "timings": { "seconds": trained.seconds },
+        "versions": super::run::versions(),
+    });
+    store::write_json(&folder.join("run.json"), &value)
+}

@@ -1,0 +1,101 @@
+//! Temporary names beside a path, and what killed processes left under them.
+//!
+//! A name is `<file>.<role>-<pid>-<start>-<count>`. The first two numbers identify a process even where process ids are
+//! reused at once (a container starts with the same id each time), the third tells its writes apart.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The folder that holds `path`.
+pub(super) fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A suffix that no other write has.
+pub(super) fn suffix() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!(
+        "{}-{}",
+        this_process(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// The name beside `path` for a role ("tmp": not complete yet, "old": about to be deleted).
+pub(super) fn name(path: &Path, role: &str, suffix: &str) -> PathBuf {
+    let mut file = path.file_name().unwrap_or_default().to_owned();
+    file.push(format!(".{role}-{suffix}"));
+    folder(path).join(file)
+}
+
+/// The suffixes of all names beside `path` that have this role.
+pub(super) fn suffixes(path: &Path, role: &str) -> Vec<String> {
+    let mut prefix = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    prefix.push_str(&format!(".{role}-"));
+    let Ok(entries) = fs::read_dir(folder(path)) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|e| Some(e.file_name().to_str()?.strip_prefix(&prefix)?.to_owned()))
+        .collect()
+}
+
+/// Deletes what killed processes left beside `path`. A failure to delete costs disk space only, so it is not an error.
+pub(super) fn sweep(path: &Path) {
+    for role in ["tmp", "old"] {
+        for suffix in suffixes(path, role).iter().filter(|s| is_left_over(s)) {
+            remove(&name(path, role, suffix));
+        }
+    }
+}
+
+/// Deletes a file or a folder, if it can.
+pub(super) fn remove(path: &Path) {
+    let _ = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+}
+
+/// Whether the process that wrote this suffix is gone. A suffix of another form is not ours to delete.
+fn is_left_over(suffix: &str) -> bool {
+    let (mine, parts) = (this_process(), suffix.split('-').collect::<Vec<_>>());
+    let [pid, start, count] = parts[..] else {
+        return false;
+    };
+    if [pid, start, count]
+        .iter()
+        .any(|n| n.parse::<u64>().is_err())
+    {
+        return false;
+    }
+    let own_id = mine.split('-').next() == Some(pid);
+    if own_id {
+        return format!("{pid}-{start}") != mine;
+    }
+    // Where there is no /proc, another id counts as gone: two processes do not share a run directory.
+    !Path::new("/proc").join(pid).exists()
+}
+
+/// "<process id>-<time of the first write in nanoseconds>".
+fn this_process() -> &'static str {
+    static TOKEN: OnceLock<String> = OnceLock::new();
+    TOKEN.get_or_init(|| {
+        let start = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64);
+        format!("{}-{start}", std::process::id())
+    })
+}

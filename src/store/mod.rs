@@ -1,0 +1,105 @@
+//! What is kept on disk: the files of a run directory, the trace (Zarr), checkpoints and weights (safetensors).
+//!
+//! | file            | subject                                                                |
+//! |-----------------|------------------------------------------------------------------------|
+//! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
+//! | `aside.rs`      | temporary names beside a path, and what killed processes left there    |
+//! | `bytes.rs`      | numbers to little-endian bytes and back                                |
+//! | `tensors.rs`    | safetensors with a stable byte order, shared by the next two           |
+//! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
+//! | `weights.rs`    | weights that PyTorch loads                                             |
+//! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
+//!
+//! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
+//! name in the same folder, flushed to the disk, then renamed; a killed process leaves the old content or the new one.
+
+mod aside;
+mod bytes;
+pub mod checkpoint;
+mod tensors;
+#[cfg(test)]
+mod tests;
+pub mod weights;
+pub mod zarr;
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Result;
+
+/// Writes `bytes` to `path` so that `path` holds the old content or the new one, whatever happens in between.
+///
+/// Temporary files that killed processes left for the same `path` are removed on the way.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    aside::sweep(path);
+    let temp = aside::name(path, "tmp", &aside::suffix());
+    let written = write_new(&temp, bytes)
+        .and_then(|()| sync(&temp))
+        .and_then(|()| fs::rename(&temp, path))
+        .and_then(|()| sync_folder(aside::folder(path)));
+    if written.is_err() {
+        // Already renamed or never created: nothing to remove, and the first error is the one to tell.
+        let _ = fs::remove_file(&temp);
+    }
+    written.map_err(|e| cannot("write", path, e))
+}
+
+/// Reads the JSON file at `path`.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = fs::read(path).map_err(|e| cannot("read", path, e))?;
+    serde_json::from_slice(&text).with_context(|| {
+        format!(
+            "'{}' is not the JSON that was expected; it was edited or damaged: restore it or delete it and run again",
+            path.display()
+        )
+    })
+}
+
+/// Writes `value` as indented JSON to `path`, atomically.
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .with_context(|| format!("cannot express the content of '{}' as JSON", path.display()))?;
+    text.push(b'\n');
+    write_atomic(path, &text)
+}
+
+/// An input/output error with the path it concerns and what to do about it.
+fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        ErrorKind::NotFound if action == "read" => "check the name",
+        ErrorKind::NotFound => "create its folder first",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "change the permissions or choose another folder"
+        }
+        ErrorKind::NotADirectory => "part of this path is a file: choose another folder",
+        ErrorKind::IsADirectory => "this is a folder: choose another name",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some disk space and try again",
+        _ => "check the disk and try again",
+    };
+    anyhow::Error::new(error).context(format!("cannot {action} '{}' ({advice})", path.display()))
+}
+
+/// Writes a file that nobody else knows of yet.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::create(path)?.write_all(bytes)
+}
+
+/// Flushes a file to the disk.
+fn sync(path: &Path) -> io::Result<()> {
+    // Windows flushes only files that were opened for writing.
+    File::options()
+        .read(true)
+        .write(cfg!(windows))
+        .open(path)?
+        .sync_all()
+}
+
+/// Flushes the names in a folder to the disk. A no-op where a folder cannot be opened as a file.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { sync(folder) } else { Ok(()) }
+}

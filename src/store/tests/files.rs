@@ -1,0 +1,115 @@
+//! Single files: atomic writes, JSON, weights.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::super::weights::{load_weights, save_weights};
+use super::super::{read_json, write_atomic, write_json};
+use super::{DEAD, Scratch, damage};
+
+#[test]
+fn a_write_replaces_the_file_and_leaves_nothing_else() {
+    let scratch = Scratch::new("atomic");
+    let path = scratch.join("a.txt");
+    write_atomic(&path, b"one").unwrap();
+    write_atomic(&path, b"two").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+    assert_eq!(scratch.names(), ["a.txt"]);
+}
+
+#[test]
+fn leftovers_of_dead_processes_go_and_other_files_stay() {
+    let scratch = Scratch::new("leftovers");
+    let earlier_life = format!("a.txt.tmp-{}-1-0", std::process::id());
+    let alive = "a.txt.tmp-1-1-0";
+    for name in [
+        &format!("a.txt.tmp-{DEAD}"),
+        &earlier_life,
+        alive,
+        "a.txt.tmp-notes",
+        "b.txt",
+    ] {
+        fs::write(scratch.join(name), "half").unwrap();
+    }
+    write_atomic(&scratch.join("a.txt"), b"whole").unwrap();
+    let mut expected = vec!["a.txt", "a.txt.tmp-notes", "b.txt"];
+    if cfg!(target_os = "linux") {
+        expected.insert(1, alive);
+    }
+    assert_eq!(scratch.names(), expected);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let scratch = Scratch::new("unwritable");
+    fs::write(scratch.join("file"), "").unwrap();
+    // A file in place of the folder: permissions would not stop a test that runs as root.
+    let path = scratch.join("file").join("a.txt");
+    let message = format!("{:#}", write_atomic(&path, b"x").unwrap_err());
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+    assert!(message.contains("choose another folder"), "{message}");
+    let missing = scratch.join("missing").join("a.txt");
+    let message = format!("{:#}", write_json(&missing, &1).unwrap_err());
+    assert!(message.contains("create its folder first"), "{message}");
+}
+
+#[test]
+fn json_comes_back_and_errors_name_the_file() {
+    let scratch = Scratch::new("json");
+    let path = scratch.join("a.json");
+    let value = BTreeMap::from([("x".to_string(), 1.5), ("y".to_string(), -2.0)]);
+    write_json(&path, &value).unwrap();
+    assert_eq!(read_json::<BTreeMap<String, f64>>(&path).unwrap(), value);
+    fs::write(&path, "{").unwrap();
+    for path in [path, scratch.join("none.json")] {
+        let message = format!(
+            "{:#}",
+            read_json::<BTreeMap<String, f64>>(&path).unwrap_err()
+        );
+        assert!(message.contains(path.to_str().unwrap()), "{message}");
+    }
+}
+
+#[test]
+fn weights_come_back_in_their_order_and_bytes_are_stable() {
+    let scratch = Scratch::new("weights");
+    let (path, again) = (scratch.join("w.safetensors"), scratch.join("v.safetensors"));
+    let values = [1.0, -2.5, f32::MIN_POSITIVE, 4.0, f32::INFINITY, 0.0];
+    let tensors = [
+        ("net.2.weight".to_string(), vec![2, 3], &values[..]),
+        ("net.0.bias".to_string(), vec![1], &values[..1]),
+        ("empty".to_string(), vec![0, 4], &values[..0]),
+    ];
+    let metadata = [
+        ("step".to_string(), "12".to_string()),
+        ("run".to_string(), "a".to_string()),
+    ];
+    save_weights(&path, &tensors, &metadata).unwrap();
+    save_weights(&again, &tensors, &metadata).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), fs::read(&again).unwrap());
+    let expected = tensors.map(|(name, shape, values)| (name, shape, values.to_vec()));
+    assert_eq!(load_weights(&path).unwrap(), expected);
+    damage(&path, |_| drop(load_weights(&path)));
+}
+
+#[test]
+fn weights_that_cannot_be_used_say_why() {
+    let scratch = Scratch::new("weights-bad");
+    let path = scratch.join("w.safetensors");
+    let one = |name: &str, shape| (name.to_string(), shape, &[1.0f32][..]);
+    let refused = |tensors: &[_]| format!("{:#}", save_weights(&path, tensors, &[]).unwrap_err());
+    assert!(refused(&[one("a", vec![2])]).contains("'a' has shape [2] but 1 numbers"));
+    assert!(refused(&[one("a", vec![1]), one("a", vec![1])]).contains("names must differ"));
+    assert!(refused(&[one("__metadata__", vec![1])]).contains("reserves"));
+    assert!(scratch.names().is_empty());
+
+    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F16, vec![1], &[0, 0]);
+    fs::write(
+        &path,
+        safetensors::serialize([("h", view.unwrap())], None).unwrap(),
+    )
+    .unwrap();
+    let message = format!("{:#}", load_weights(&path).unwrap_err());
+    assert!(message.contains("tensor 'h' is F16"), "{message}");
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+}

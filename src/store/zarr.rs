@@ -1,0 +1,141 @@
+//! The trace as a Zarr v3 group: what `xarray.open_datatree(path, engine="zarr")` and ArviZ open without a warning.
+//!
+//! Only what a trace needs: raw little-endian chunks without compression, one chunk per array (several along the draws
+//! when an array is large), named dimensions, and the metadata of the whole tree consolidated in the root. An array whose
+//! name equals a dimension is the coordinate of that dimension.
+//!
+//! | file              | subject                                      |
+//! |-------------------|----------------------------------------------|
+//! | `zarr/layout.rs`  | how an array is cut into chunks              |
+//! | `zarr/write.rs`   | a tree to files, swapped in as a whole       |
+//! | `zarr/read.rs`    | files to a tree; damage is an error          |
+
+mod layout;
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::aside;
+
+pub use read::read;
+pub use write::write;
+#[cfg(test)]
+pub(super) use write::write_chunked;
+
+/// The metadata file of a group or an array.
+const METADATA: &str = "zarr.json";
+
+/// A group: attributes, arrays and groups within.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The folder's name; the root's is taken from the path and ignored when writing.
+    pub name: String,
+    /// Anything that JSON can say.
+    pub attributes: Map<String, Value>,
+    /// Arrays; names differ, and dimensions of one name have one length.
+    pub arrays: Vec<Array>,
+    /// Groups within.
+    pub groups: Vec<Group>,
+}
+
+/// An array with named dimensions, in row-major order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// The folder's name.
+    pub name: String,
+    /// One name per axis, for example `["chain", "draw"]`.
+    pub dims: Vec<String>,
+    /// One length per axis; their product is the length of the data.
+    pub shape: Vec<usize>,
+    /// The values.
+    pub data: Data,
+    /// Anything that JSON can say, for example a unit or a description.
+    pub attributes: Map<String, Value>,
+}
+
+/// The values of an [`Array`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    /// Double precision.
+    F64(Vec<f64>),
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Integers.
+    I64(Vec<i64>),
+    /// Text, for the names of layers and the like.
+    Str(Vec<String>),
+}
+
+impl Group {
+    /// A group without content.
+    pub fn new(name: &str) -> Self {
+        let (attributes, arrays, groups) = Default::default();
+        Self {
+            name: name.into(),
+            attributes,
+            arrays,
+            groups,
+        }
+    }
+}
+
+impl Array {
+    /// An array without attributes.
+    pub fn new(name: &str, dims: &[&str], shape: &[usize], data: Data) -> Self {
+        Self {
+            name: name.into(),
+            dims: dims.iter().map(|d| d.to_string()).collect(),
+            shape: shape.to_vec(),
+            data,
+            attributes: Map::new(),
+        }
+    }
+}
+
+impl Data {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Data::F64(v) => v.len(),
+            Data::F32(v) => v.len(),
+            Data::I64(v) => v.len(),
+            Data::Str(v) => v.len(),
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where the tree of `root` stands.
+///
+/// Usually at `root`. A process killed in the middle of a swap leaves nothing there, but the old tree beside it, and the
+/// new one too, which was complete before the swap began.
+fn standing(root: &Path) -> PathBuf {
+    if root.exists() {
+        return root.to_path_buf();
+    }
+    for suffix in aside::suffixes(root, "old") {
+        for role in ["tmp", "old"] {
+            let tree = aside::name(root, role, &suffix);
+            if tree.join(METADATA).exists() {
+                return tree;
+            }
+        }
+    }
+    root.to_path_buf()
+}
+
+/// Whether a name can be that of a group or an array: a plain folder name that Zarr does not reserve.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with("__")
+        && name.chars().any(|c| c != '.')
+        && !name.contains(['/', '\\', '\0'])
+        && name != METADATA
+}

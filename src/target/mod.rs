@@ -1,0 +1,272 @@
+//! Targets: the distribution to be sampled, `p(w) ∝ exp(-U(w)/T)` with `U(w) = s·L(w) + R(w)`.
+//!
+//! This is the only place where n, m, nβ and T meet. `L` is the mean loss over the n examples of a [`Potential`], `s` the
+//! [`EnergyScale`], `R` the [`Prior`]; m is the size of a minibatch and T belongs to the chain.
+
+pub mod analytic;
+pub mod network;
+pub mod prior;
+pub mod workspace;
+
+use crate::error::Result;
+use crate::kernels::update::scale_and_pull;
+use crate::model::Layout;
+use crate::model::loss::Sums;
+use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::rng::Stream;
+use prior::{Prior, PriorEnergy};
+use std::sync::Arc;
+pub use workspace::Workspace;
+
+/// Which examples.
+#[derive(Debug, Clone, Copy)]
+pub enum Rows<'a> {
+    /// All of them.
+    All,
+    /// These, possibly repeated.
+    Indices(&'a [u32]),
+}
+
+/// A mean loss over examples, with its gradient.
+pub trait Potential: Send + Sync {
+    /// What it is, in a line or a few.
+    fn describe(&self) -> String;
+
+    /// The named tensors of the parameters.
+    fn layout(&self) -> &Layout;
+
+    /// n, the number of training examples (1 for a potential without data).
+    fn examples(&self) -> usize;
+
+    /// Sum of the losses over `rows`, and, added up in `grad` if given (overwritten), the sum of their gradients.
+    fn sums(
+        &self,
+        w: &[f32],
+        rows: Rows,
+        grad: Option<&mut [f32]>,
+        work: &mut Workspace,
+    ) -> Result<Sums>;
+
+    /// Names of the splits other than the training one.
+    fn splits(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Loss and errors on another split, as sums, and its number of rows; an error if there is none of that name.
+    fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)>;
+
+    /// Whether examples can be classified wrongly.
+    fn classifies(&self) -> bool;
+
+    /// Initial parameters.
+    fn initialise(&self, stream: Stream) -> Vec<f32>;
+}
+
+/// The likelihood scale `s` in `U = s·L + R`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum EnergyScale {
+    /// s = 1 (Zambon 2026).
+    Mean,
+    /// s = n (Baldock & Marzari 2019, Iwagaki & Watanabe, Ohzeki 2015).
+    Sum,
+    /// s = nβ with β = β0/ln n (Hitchcock & Hoogland 2025).
+    Tempered {
+        /// β0.
+        beta0: f64,
+    },
+}
+
+/// Energies at one point, in double precision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Energies {
+    /// L, the mean loss over all examples.
+    pub loss: f64,
+    /// R, the prior energy.
+    pub prior: f64,
+    /// U = s·L + R.
+    pub total: f64,
+    /// Fraction of examples classified wrongly.
+    pub error: f64,
+}
+
+/// The distribution to be sampled, but for its temperature.
+pub struct Target {
+    potential: Arc<dyn Potential>,
+    scale: EnergyScale,
+    s: f64,
+    prior: PriorEnergy,
+}
+
+/// Options of `target(model, dataset, #{…})`.
+pub const OPTIONS: &[Spec] = &[
+    optional(
+        "loss",
+        Kind::Choice(crate::model::loss::Loss::NAMES),
+        "\"cross_entropy\" for classes, \"squared_error\" for real targets",
+        "Loss per example: -ln softmax(output)[label], or |target - output|² summed over components (without ½).",
+    ),
+    option(
+        "energy",
+        Kind::Choice(&["mean", "sum", "tempered"]),
+        "mean",
+        "The likelihood scale s in U = s·L + R: \"mean\" 1 (Zambon) · \"sum\" n (Baldock, Iwagaki, Ohzeki) · \"tempered\" nβ with \
+         β = beta0/ln n (learning coefficient).",
+    ),
+    option(
+        "beta0",
+        Kind::Float(Range::Positive),
+        "1",
+        "β0 of \"tempered\".",
+    ),
+    optional(
+        "prior",
+        Kind::Object("Prior"),
+        "prior::none()",
+        "The prior energy R; see the namespace `prior`.",
+    ),
+];
+
+impl EnergyScale {
+    /// From the options `energy` and `beta0`.
+    pub fn from_options(o: &Options) -> Result<Self> {
+        Ok(match o.text("energy")? {
+            "sum" => Self::Sum,
+            "tempered" => Self::Tempered {
+                beta0: o.float("beta0")?,
+            },
+            _ => Self::Mean,
+        })
+    }
+
+    fn value(self, n: usize) -> Result<f64> {
+        Ok(match self {
+            Self::Mean => 1.0,
+            Self::Sum => n as f64,
+            Self::Tempered { beta0 } => {
+                anyhow::ensure!(
+                    n >= 2,
+                    "energy: \"tempered\" needs at least two examples (β = β0/ln n), but n = {n}"
+                );
+                n as f64 * beta0 / (n as f64).ln()
+            }
+        })
+    }
+}
+
+impl Target {
+    /// Put potential, scale and prior together.
+    pub fn new(potential: Arc<dyn Potential>, scale: EnergyScale, prior: &Prior) -> Result<Self> {
+        let s = scale.value(potential.examples())?;
+        let prior = prior.resolve(potential.layout())?;
+        Ok(Self {
+            potential,
+            scale,
+            s,
+            prior,
+        })
+    }
+
+    /// The mean loss and its data.
+    pub fn potential(&self) -> &dyn Potential {
+        &*self.potential
+    }
+
+    /// The named tensors of the parameters.
+    pub fn layout(&self) -> &Layout {
+        self.potential.layout()
+    }
+
+    /// N, the number of parameters.
+    pub fn dim(&self) -> usize {
+        self.layout().len()
+    }
+
+    /// n, the number of examples.
+    pub fn examples(&self) -> usize {
+        self.potential.examples()
+    }
+
+    /// s, the likelihood scale: nβ of the tempered form.
+    pub fn scale(&self) -> f64 {
+        self.s
+    }
+
+    /// The prior.
+    pub fn prior(&self) -> &PriorEnergy {
+        &self.prior
+    }
+
+    /// All energies at `w`, over all examples.
+    pub fn energies(&self, w: &[f32], work: &mut Workspace) -> Result<Energies> {
+        let sums = self.potential.sums(w, Rows::All, None, work)?;
+        Ok(self.from_sums(w, sums))
+    }
+
+    /// All energies and ∇U at `w`, over all examples.
+    pub fn energies_and_gradient(
+        &self,
+        w: &[f32],
+        grad: &mut [f32],
+        work: &mut Workspace,
+    ) -> Result<Energies> {
+        let sums = self.potential.sums(w, Rows::All, Some(grad), work)?;
+        self.finish_gradient(w, grad, self.examples());
+        Ok(self.from_sums(w, sums))
+    }
+
+    /// The unbiased estimate `s·∇L_B + ∇R` of ∇U from the minibatch `indices`; returns L_B.
+    pub fn minibatch_gradient(
+        &self,
+        w: &[f32],
+        indices: &[u32],
+        grad: &mut [f32],
+        work: &mut Workspace,
+    ) -> Result<f64> {
+        let sums = self
+            .potential
+            .sums(w, Rows::Indices(indices), Some(grad), work)?;
+        self.finish_gradient(w, grad, indices.len());
+        Ok(sums.loss / indices.len() as f64)
+    }
+
+    fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize) {
+        let (precision, centre) = self.prior.pull();
+        scale_and_pull(
+            grad,
+            (self.s / rows as f64) as f32,
+            w,
+            precision as f32,
+            centre,
+        );
+    }
+
+    fn from_sums(&self, w: &[f32], sums: Sums) -> Energies {
+        let n = self.examples() as f64;
+        let loss = sums.loss / n;
+        let prior = self.prior.energy(w);
+        Energies {
+            loss,
+            prior,
+            total: self.s * loss + prior,
+            error: sums.errors as f64 / n,
+        }
+    }
+
+    /// What it is: potential, n, N, s and prior, each on its line.
+    pub fn describe(&self) -> String {
+        let scale = match self.scale {
+            EnergyScale::Mean => "mean: s = 1".to_string(),
+            EnergyScale::Sum => format!("sum: s = n = {}", self.s),
+            EnergyScale::Tempered { beta0 } => {
+                format!("tempered: s = nβ = {:.6}, β = {beta0}/ln n", self.s)
+            }
+        };
+        format!(
+            "{}\nn = {} examples, N = {} parameters\nenergy U = s·L + R, {scale}\nprior R: {}",
+            self.potential.describe(),
+            self.examples(),
+            self.dim(),
+            self.prior.describe()
+        )
+    }
+}

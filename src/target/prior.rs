@@ -1,0 +1,315 @@
+//! Priors: the part R(w) of the energy that knows no data.
+
+use crate::error::Result;
+use crate::kernels::update::{dot, squared_distance};
+use crate::model::Layout;
+use crate::options::{Entry, Kind, Options, Range, required};
+use std::sync::Arc;
+
+/// A prior as a script names it, before it is put on a model.
+#[derive(Debug, Clone)]
+pub enum Prior {
+    /// R = 0.
+    None,
+    /// R = ½·precision·|w|².
+    Gaussian {
+        /// Inverse variance at T = 1.
+        precision: f64,
+    },
+    /// R = (λ/2N)|w|² (Zambon 2026, eq. 3).
+    L2 {
+        /// λ.
+        lambda: f64,
+    },
+    /// R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix).
+    Localised {
+        /// γ.
+        gamma: f64,
+        /// w0.
+        centre: Arc<Vec<f32>>,
+    },
+    /// R = 0 where |w_i| < width_i/2, infinite elsewhere (Baldock & Marzari 2019).
+    Box {
+        /// One width for all, or one per tensor of the model.
+        widths: Vec<f64>,
+    },
+}
+
+/// Parameters that a script can hold: a trained or sampled point.
+#[derive(Debug, Clone)]
+pub struct Parameters {
+    /// One vector of length N per chain.
+    pub vectors: Vec<Arc<Vec<f32>>>,
+}
+
+const RANGE: Kind = Kind::Float(Range::NonNegative);
+
+/// `prior::…`.
+pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
+    Entry {
+        name: "none",
+        doc: "No prior: R = 0.",
+        arguments: &[],
+        options: &[],
+        example: "prior::none()",
+        build: |_| Ok(Arc::new(Prior::None)),
+    },
+    Entry {
+        name: "gaussian",
+        doc: "A Gaussian prior: R = ½·precision·|w|², so that w ~ N(0, T/precision).",
+        arguments: &["precision"],
+        options: &[required(
+            "precision",
+            RANGE,
+            "Inverse variance of each parameter at T = 1.",
+        )],
+        example: "prior::gaussian(0.1)",
+        build: |o| {
+            Ok(Arc::new(Prior::Gaussian {
+                precision: o.float("precision")?,
+            }))
+        },
+    },
+    Entry {
+        name: "l2",
+        doc: "An L2 prior scaled with the number of parameters: R = (λ/2N)|w|² (Zambon 2026, eq. 3).",
+        arguments: &["lambda"],
+        options: &[required(
+            "lambda",
+            RANGE,
+            "λ; Zambon (2026) uses 10 for spin vectors.",
+        )],
+        example: "prior::l2(10.0)",
+        build: |o| {
+            Ok(Arc::new(Prior::L2 {
+                lambda: o.float("lambda")?,
+            }))
+        },
+    },
+    Entry {
+        name: "localised",
+        doc: "A Gaussian around a point: R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix; their main text omits the ½).",
+        arguments: &["gamma", "centre"],
+        options: &[
+            required("gamma", RANGE, "γ, the strength of the localisation."),
+            required(
+                "centre",
+                Kind::Object("Parameters"),
+                "w0, from `train`, `run.params()` or `parameters`.",
+            ),
+        ],
+        example: "prior::localised(1.0, parameters([0.5, -1.0]))",
+        build: |o| {
+            let centre = o
+                .object::<Parameters>("centre")
+                .and_then(|p| p.vectors.first().cloned());
+            let centre = centre.ok_or_else(|| {
+                anyhow::anyhow!("{}: option 'centre' holds no parameters", o.owner())
+            })?;
+            Ok(Arc::new(Prior::Localised {
+                gamma: o.float("gamma")?,
+                centre,
+            }))
+        },
+    },
+    Entry {
+        name: "uniform_box",
+        doc: "A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).\n\n\
+              Samplers that accept or reject refuse to leave it; Langevin-type samplers are reflected. The virial thermometer does not apply.",
+        arguments: &["width"],
+        options: &[required(
+            "width",
+            Kind::Anything("number, or array with one number per tensor of the model"),
+            "Full width(s) of the box.",
+        )],
+        example: "prior::uniform_box(4.0)",
+        build: build_box,
+    },
+];
+
+fn build_box(o: &Options) -> Result<Arc<Prior>> {
+    let widths = o
+        .floats("width")
+        .or_else(|| o.opt_float("width").map(|w| vec![w]))
+        .unwrap_or_default();
+    anyhow::ensure!(
+        !widths.is_empty() && widths.iter().all(|w| *w > 0.0 && w.is_finite()),
+        "{}: option 'width' must be a number > 0, or an array of such numbers, one per tensor of the model",
+        o.owner()
+    );
+    Ok(Arc::new(Prior::Box { widths }))
+}
+
+/// A prior on a model's parameters.
+#[derive(Debug, Clone)]
+pub struct PriorEnergy {
+    text: String,
+    precision: f64,
+    centre: Arc<Vec<f32>>,
+    /// Half width per parameter range; empty without walls.
+    walls: Vec<(std::ops::Range<usize>, f32)>,
+}
+
+impl Prior {
+    /// Put the prior on parameters of this layout.
+    pub fn resolve(&self, layout: &Layout) -> Result<PriorEnergy> {
+        let n = layout.len();
+        let mut out = PriorEnergy {
+            text: String::new(),
+            precision: 0.0,
+            centre: Arc::default(),
+            walls: Vec::new(),
+        };
+        match self {
+            Prior::None => out.text = "none".into(),
+            Prior::Gaussian { precision } => {
+                out.precision = *precision;
+                out.text = format!("½·{precision}·|w|²");
+            }
+            Prior::L2 { lambda } => {
+                out.precision = lambda / n as f64;
+                out.text = format!("(λ/2N)|w|², λ = {lambda}");
+            }
+            Prior::Localised { gamma, centre } => {
+                anyhow::ensure!(
+                    centre.len() == n,
+                    "prior::localised: the centre has {} parameters, the model {n}",
+                    centre.len()
+                );
+                out.precision = *gamma;
+                out.centre = centre.clone();
+                out.text = format!("½γ|w-w0|², γ = {gamma}");
+            }
+            Prior::Box { widths } => {
+                let tensors = layout.tensors();
+                anyhow::ensure!(
+                    widths.len() == 1 || widths.len() == tensors.len(),
+                    "prior::uniform_box: {} widths for {} tensors ({}); give one width, or one per tensor",
+                    widths.len(),
+                    tensors.len(),
+                    tensors
+                        .iter()
+                        .map(|t| t.name.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                );
+                let width = |i: usize| widths[if widths.len() == 1 { 0 } else { i }];
+                out.walls = tensors
+                    .iter()
+                    .enumerate()
+                    .map(|(i, t)| (t.range.clone(), (width(i) / 2.0) as f32))
+                    .collect();
+                out.text = format!("uniform box of width {widths:?}");
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl PriorEnergy {
+    /// R(w), infinite outside the walls.
+    pub fn energy(&self, w: &[f32]) -> f64 {
+        if self.outside(w) {
+            return f64::INFINITY;
+        }
+        if self.precision == 0.0 {
+            return 0.0;
+        }
+        let square = if self.centre.is_empty() {
+            dot(w, w)
+        } else {
+            squared_distance(w, &self.centre)
+        };
+        0.5 * self.precision * square
+    }
+
+    /// ∇R is `precision·(w - centre)`; an empty centre is the origin.
+    pub fn pull(&self) -> (f64, &[f32]) {
+        (self.precision, &self.centre)
+    }
+
+    /// Whether there are hard walls.
+    pub fn has_walls(&self) -> bool {
+        !self.walls.is_empty()
+    }
+
+    fn outside(&self, w: &[f32]) -> bool {
+        self.walls
+            .iter()
+            .any(|(r, half)| w[r.clone()].iter().any(|x| x.abs() >= *half))
+    }
+
+    /// Reflect parameters that crossed a wall back into the box, and turn their momenta round.
+    pub fn reflect(&self, w: &mut [f32], mut momentum: Option<&mut [f32]>) {
+        for (range, half) in &self.walls {
+            for i in range.clone() {
+                // A step longer than the box bounces several times; NaN ends the loop and is found by the caller.
+                while w[i].abs() >= *half {
+                    w[i] = 2.0 * half.copysign(w[i]) - w[i];
+                    if w[i].abs() == *half {
+                        w[i] = half.next_down().copysign(w[i]);
+                    }
+                    if !w[i].is_finite() || w[i].abs() > 1e6 * *half {
+                        w[i] = f32::NAN;
+                    }
+                    if let Some(p) = momentum.as_deref_mut() {
+                        p[i] = -p[i];
+                    }
+                }
+            }
+        }
+    }
+
+    /// The formula.
+    pub fn describe(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        Layout::new([("a".to_string(), vec![2]), ("b".to_string(), vec![1])])
+    }
+
+    #[test]
+    fn energies_follow_their_formulae() {
+        let w = [1.0, -2.0, 0.5];
+        let energy = |p: Prior| p.resolve(&layout()).unwrap().energy(&w);
+        assert_eq!(energy(Prior::None), 0.0);
+        assert_eq!(energy(Prior::Gaussian { precision: 2.0 }), 5.25);
+        assert_eq!(energy(Prior::L2 { lambda: 6.0 }), 5.25);
+        assert_eq!(
+            energy(Prior::Localised {
+                gamma: 2.0,
+                centre: Arc::new(vec![1.0, 0.0, 0.5])
+            }),
+            4.0
+        );
+        assert_eq!(
+            energy(Prior::Box {
+                widths: vec![4.1, 1.1]
+            }),
+            0.0
+        );
+        assert_eq!(
+            energy(Prior::Box {
+                widths: vec![4.1, 1.0]
+            }),
+            f64::INFINITY
+        );
+    }
+
+    #[test]
+    fn walls_reflect_and_turn_momenta() {
+        let walls = Prior::Box { widths: vec![2.0] }.resolve(&layout()).unwrap();
+        let (mut w, mut p) = ([1.25, -0.5, -3.5], [1.0, 1.0, 1.0]);
+        walls.reflect(&mut w, Some(&mut p));
+        assert_eq!((w, p), ([0.75, -0.5, -0.5], [-1.0, 1.0, 1.0]));
+        let mut w = [1.0, f32::NAN, f32::INFINITY];
+        walls.reflect(&mut w, None);
+        assert!(w[0] < 1.0 && w[1].is_nan() && w[2].is_nan());
+    }
+}

@@ -1,0 +1,83 @@
+//! Triggers: at which steps something happens.
+
+use std::fmt;
+
+/// When to act. Steps are counted from 1: after the first step, `step` is 1.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trigger {
+    /// At every multiple of the number.
+    Every(u64),
+    /// At these steps (sorted).
+    At(Vec<u64>),
+    /// At `per_decade` steps per factor of ten, evenly spaced in the logarithm: for relaxation curves.
+    Logarithmic {
+        /// Points per decade.
+        per_decade: u32,
+    },
+}
+
+impl Trigger {
+    /// Whether to act after step `step`.
+    pub fn fires(&self, step: u64) -> bool {
+        match self {
+            Trigger::Every(n) => step > 0 && step.is_multiple_of((*n).max(1)),
+            Trigger::At(steps) => steps.binary_search(&step).is_ok(),
+            Trigger::Logarithmic { per_decade } => {
+                // The k-th point is round(10^(k/p)); step is one if its own k, found by inversion, gives it back.
+                let p = (*per_decade).max(1) as f64;
+                let k = ((step as f64).log10() * p).round();
+                step > 0
+                    && [k - 1.0, k, k + 1.0]
+                        .iter()
+                        .any(|k| *k >= 0.0 && 10f64.powf(k / p).round() == step as f64)
+            }
+        }
+    }
+
+    /// How often it fires in steps 1..=`steps`.
+    pub fn count(&self, steps: u64) -> usize {
+        match self {
+            Trigger::Every(n) => (steps / (*n).max(1)) as usize,
+            Trigger::At(at) => at.iter().filter(|s| (1..=steps).contains(*s)).count(),
+            Trigger::Logarithmic { per_decade } => {
+                let p = (*per_decade).max(1) as f64;
+                let mut points: Vec<u64> = (0..)
+                    .map(|k| 10f64.powf(k as f64 / p).round() as u64)
+                    .take_while(|s| *s <= steps)
+                    .collect();
+                points.dedup();
+                points.len()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trigger::Every(n) => write!(f, "every {n} steps"),
+            Trigger::At(steps) => write!(f, "at {} given steps", steps.len()),
+            Trigger::Logarithmic { per_decade } => write!(f, "{per_decade} times per decade"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn count_is_the_number_of_steps_that_fire() {
+        let triggers = [
+            Trigger::Every(7),
+            Trigger::At(vec![1, 5, 90, 4000]),
+            Trigger::Logarithmic { per_decade: 7 },
+        ];
+        for t in triggers {
+            for n in [1u64, 10, 99, 1000] {
+                let fired = (1..=n).filter(|s| t.fires(*s)).count();
+                assert_eq!(fired, t.count(n), "{t} up to {n}");
+            }
+        }
+    }
+}
