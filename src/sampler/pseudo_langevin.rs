@@ -36,8 +36,9 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           Zambon, Caruso, Zecchina & Tiana (2026), eq. 23: `Π ← c1²Π - ½(1+c1²)δt g + σR`, `w ← w + M⁻¹Π δt`, with \
           `σ² = (1+c1²)[(1-c1²)MT - (1+c1²)(δt/2)²V]`. V, the variance of the minibatch gradient, is measured at the start and at every refresh; \
           the masses `M_i = δt² V_i / (4(1-c1²)T·ratio)` make the temperature ratio 𝒯_i = `ratio` for every parameter. At a refresh, masses whose 𝒯_i \
-          grew past `ratio_max` are raised and their momenta redrawn, and with probability `reset` all are set anew. The interval between \
-          refreshes grows while V stays within 10 %.\n\n\
+          grew past `ratio_max` are raised and their momenta redrawn, and with probability `reset` all are set anew. While V stays \
+          within 10 %, the interval is multiplied by the length of that streak. A chain whose kinetic temperature exceeds T by half (or five \
+          standard deviations) is hotter than V explains: it is refreshed at once.\n\n\
           V enters masses clamped from below, so that weights that see no gradient keep a finite mass, and a mass is never so small that the \
           prior's own oscillation is badly resolved (M ≥ 25 δt²·precision).",
     arguments: &[],
@@ -70,8 +71,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         option(
             "refresh",
             Kind::Int(Range::AtLeast(1.0)),
-            "1000",
-            "Steps between two measurements of V, at first.",
+            "200",
+            "Usual steps between two measurements of V; fewer (from 10 on) while V changes fast, more while it is steady.",
         ),
         option(
             "refresh_max",
@@ -88,7 +89,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         optional(
             "variance_floor",
             Kind::Float(Range::NonNegative),
-            "1 % of the tensor's mean",
+            "10 % of the tensor's mean",
             "Lower clamp of V_i in the masses (Zambon et al. use 1e-8).",
         ),
         option(
@@ -123,6 +124,13 @@ const RAISED: usize = 4;
 const RATIO_MEAN: usize = 5;
 const RATIO_MAX: usize = 6;
 const BATCHES: usize = 7;
+const LAST: usize = 8;
+
+/// Steps that a chain is left alone after a refresh before it is refreshed for being hot.
+const COOLING: f64 = 10.0;
+
+/// Steps to the first refresh, and between refreshes while V changes by more than a factor of two.
+const FIRST: f64 = 10.0;
 
 impl PseudoLangevin {
     fn from_options(o: &Options) -> Result<Self> {
@@ -196,7 +204,7 @@ impl PseudoLangevin {
             let own = mean(v);
             let floor = self
                 .floor
-                .unwrap_or(0.01 * if own > 0.0 { own } else { overall })
+                .unwrap_or(0.1 * if own > 0.0 { own } else { overall })
                 .max(f32::MIN_POSITIVE as f64);
             for (m, v) in mass[tensor.range.clone()].iter_mut().zip(v) {
                 *m = ((*v as f64).max(floor) * per_variance).max(lightest) as f32;
@@ -267,10 +275,11 @@ impl PseudoLangevin {
         };
         let before = mean_variance(chain);
         self.measure_variance(chain, target, work)?;
-        let steady = before
+        let change = before
             .iter()
             .zip(mean_variance(chain))
-            .all(|(old, new)| (new - old).abs() <= 0.1 * old);
+            .map(|(old, new)| (new / old).max(old / new))
+            .fold(1.0, f64::max);
         let raised = self.raise_masses(chain);
         if chain.stream(Purpose::Reset).uniform(0) < self.reset {
             self.set_masses(chain, target)?;
@@ -284,14 +293,20 @@ impl PseudoLangevin {
         }
         chain.scalars[RAISED] = raised as f64 / chain.w.len() as f64;
         self.note_ratios(chain);
-        let streak = if steady {
-            chain.scalars[STREAK] + 1.0
+        // Within 10 % the interval grows with the streak; past a factor of two it shrinks; in between it is the usual one at most.
+        let (interval, refresh) = (chain.scalars[INTERVAL], self.refresh as f64);
+        let first = FIRST.min(refresh);
+        let (streak, interval) = if change <= 1.1 {
+            let streak = chain.scalars[STREAK] + 1.0;
+            (streak, (interval * streak).min(self.refresh_max as f64))
+        } else if change <= 2.0 {
+            (1.0, (2.0 * interval).min(refresh))
         } else {
-            1.0
+            (1.0, (interval / 2.0).clamp(first, refresh))
         };
-        let interval = (self.refresh as f64 * streak).min(self.refresh_max as f64);
         chain.scalars[STREAK] = streak;
         chain.scalars[INTERVAL] = interval;
+        chain.scalars[LAST] = chain.step as f64;
         chain.scalars[NEXT] = chain.step as f64 + interval;
         Ok(())
     }
@@ -316,6 +331,7 @@ impl Sampler for PseudoLangevin {
             "ratio_mean",
             "ratio_max",
             "variance_batches",
+            "last_refresh",
         ]
     }
 
@@ -341,8 +357,9 @@ impl Sampler for PseudoLangevin {
         self.set_masses(chain, target)?;
         self.note_ratios(chain);
         chain.scalars[STREAK] = 1.0;
-        chain.scalars[INTERVAL] = self.refresh as f64;
-        chain.scalars[NEXT] = (chain.step + self.refresh) as f64;
+        // A start from an optimiser's minimum is far from equilibrium: look again soon.
+        chain.scalars[INTERVAL] = FIRST.min(self.refresh as f64);
+        chain.scalars[NEXT] = chain.step as f64 + chain.scalars[INTERVAL];
         // p ~ N(0, MT), then the first Π = c1 p - (δt/2) g + K R (eq. 24); sub-streams keep this apart from the first step.
         let t = chain.temperature;
         let streams =
@@ -396,6 +413,12 @@ impl Sampler for PseudoLangevin {
         target.prior().reflect(chain.w, Some(momentum));
         info[1] = update::twice_kinetic(momentum, mass) / n;
         info[2] = loss;
+        let margin = 0.5f64.max(5.0 * (2.0 / n).sqrt());
+        if info[1] > (1.0 + margin) * chain.temperature
+            && chain.step as f64 >= chain.scalars[LAST] + COOLING
+        {
+            chain.scalars[NEXT] = chain.step as f64 + 1.0;
+        }
         for (info, scalar) in info[3..]
             .iter_mut()
             .zip([RATIO_MEAN, RATIO_MAX, INTERVAL, RAISED, RESETS])

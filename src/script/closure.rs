@@ -31,9 +31,15 @@ struct Closure {
 
 /// A closure as an observable, named after the closure.
 pub(super) fn observable(function: &FnPtr, call: &Call) -> Handle {
-    let name = match function.fn_name().strip_prefix("anon$") {
-        Some(hash) => format!("closure_{}", &hash[..hash.len().min(6)]),
-        None => function.fn_name().to_string(),
+    // Rhai names closures by a hash that differs between processes; traces need names that last.
+    let count = call
+        .context
+        .closures_named
+        .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+        + 1;
+    let name = match function.is_anonymous() {
+        true => format!("closure_{count}"),
+        false => function.fn_name().to_string(),
     };
     named(&name, function, call)
 }

@@ -38,6 +38,8 @@ pub struct Context {
     pub settings: BTreeMap<String, String>,
     /// The interpreter that runs closures on other threads.
     closures: OnceLock<Arc<Engine>>,
+    /// How many closures have been given a name.
+    closures_named: std::sync::atomic::AtomicUsize,
     /// What a script printed is shown at once, and kept for run.json.
     printed: Mutex<String>,
 }
@@ -56,6 +58,7 @@ impl Interpreter {
             session,
             settings,
             closures: OnceLock::new(),
+            closures_named: Default::default(),
             printed: Mutex::default(),
         });
         Self {
@@ -98,6 +101,7 @@ pub fn all_items() -> Vec<Item> {
         session: Session::new("runs".into()),
         settings: BTreeMap::new(),
         closures: OnceLock::new(),
+        closures_named: Default::default(),
         printed: Mutex::default(),
     });
     bind(&context).1

@@ -12,6 +12,8 @@ use std::fmt;
 pub struct Row {
     /// Name; a component of a vector has its label appended.
     pub name: String,
+    /// Whether it is a component of a vector.
+    pub component: bool,
     /// One per temperature.
     pub numbers: Vec<Numbers>,
 }
@@ -58,6 +60,7 @@ impl Summary {
                     .collect();
                 let row = Row {
                     name,
+                    component: column.components.is_some(),
                     numbers: numbers?,
                 };
                 if column.group == Group::Posterior {
@@ -202,6 +205,52 @@ impl Summary {
         out.extend(self.sizes.clone());
         out
     }
+
+    /// The table's columns: title and one cell per temperature, all of one width.
+    fn columns(&self) -> Vec<Vec<String>> {
+        let mut out = Vec::new();
+        let mut column = |title: &str, cell: &dyn Fn(usize) -> String| {
+            let mut cells = vec![title.to_string()];
+            cells.extend((0..self.temperatures.len()).map(cell));
+            let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or(0);
+            out.push(cells.iter().map(|c| format!("{c:>width$}")).collect());
+        };
+        column("T", &|t| format!("{:.3e}", self.temperatures[t]));
+        for row in &self.rows {
+            column(&row.name, &|t| {
+                with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)
+            });
+        }
+        let scalars: Vec<_> = self.rows.iter().filter(|r| !r.component).collect();
+        if !scalars.is_empty() {
+            // NaN, as of a constant trace, says nothing; infinity, as of stuck chains, says a lot.
+            let values = |t: usize, g: &dyn Fn(&Numbers) -> f64| {
+                let all: Vec<_> = scalars
+                    .iter()
+                    .map(|r| g(&r.numbers[t]))
+                    .filter(|v| !v.is_nan())
+                    .collect();
+                all
+            };
+            column("worst R̂", &|t| {
+                let worst = values(t, &|n| n.r_hat).into_iter().reduce(f64::max);
+                worst.map_or("n/a".into(), |v| format!("{v:.3}"))
+            });
+            column("least ESS", &|t| {
+                let least = values(t, &|n| n.ess_bulk).into_iter().reduce(f64::min);
+                least.map_or("n/a".into(), |v| format!("{v:.0}"))
+            });
+        }
+        let readings = &self.thermometers;
+        column("T virial", &|t| {
+            with_error(readings[t].temperature, readings[t].mcse)
+        });
+        column("verdict", &|t| readings[t].verdict.to_string());
+        if self.failed.iter().any(|n| *n > 0) {
+            column("failed", &|t| self.failed[t].to_string());
+        }
+        out
+    }
 }
 
 /// A number without a needless fraction.
@@ -252,65 +301,29 @@ impl fmt::Display for Summary {
         for line in &self.header {
             writeln!(f, "{line}")?;
         }
-        let mut table = vec![Vec::new(); self.temperatures.len() + 1];
-        let mut column = |title: String, cells: Vec<String>| {
-            let width = cells
-                .iter()
-                .map(|c| c.chars().count())
-                .max()
-                .unwrap_or(0)
-                .max(title.chars().count());
-            for (row, cell) in table.iter_mut().zip(std::iter::once(title).chain(cells)) {
-                row.push(format!("{cell:>width$}"));
-            }
+        // Columns in blocks that fit on a screen, each block with its temperatures.
+        let count = self.temperatures.len();
+        let mut columns = self.columns().into_iter();
+        let Some(first) = columns.next() else {
+            return Ok(());
         };
-        let each =
-            |g: &dyn Fn(usize) -> String| (0..self.temperatures.len()).map(g).collect::<Vec<_>>();
-        column(
-            "T".into(),
-            each(&|t| format!("{:.3e}", self.temperatures[t])),
-        );
-        for row in &self.rows {
-            column(
-                row.name.clone(),
-                each(&|t| with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)),
-            );
+        let mut block: Vec<Vec<String>> = vec![first.clone()];
+        let width = |c: &[Vec<String>]| c.iter().map(|c| c[0].chars().count() + 2).sum::<usize>();
+        let mut blocks = Vec::new();
+        for column in columns {
+            if width(&block) + column[0].chars().count() > 118 {
+                blocks.push(std::mem::replace(&mut block, vec![first.clone()]));
+            }
+            block.push(column);
         }
-        if !self.rows.is_empty() {
-            let worst = |t: usize, g: &dyn Fn(&Numbers) -> f64, max: bool| {
-                let values = self
-                    .rows
-                    .iter()
-                    .map(|r| g(&r.numbers[t]))
-                    .filter(|v| !v.is_nan());
-                let pick = |a: f64, b: f64| if max { a.max(b) } else { a.min(b) };
-                values.reduce(pick).map_or("n/a".to_string(), |v| {
-                    if max {
-                        format!("{v:.3}")
-                    } else {
-                        format!("{v:.0}")
-                    }
-                })
-            };
-            column("worst R̂".into(), each(&|t| worst(t, &|n| n.r_hat, true)));
-            column(
-                "least ESS".into(),
-                each(&|t| worst(t, &|n| n.ess_bulk, false)),
-            );
-        }
-        let readings = &self.thermometers;
-        column(
-            "T virial".into(),
-            each(&|t| with_error(readings[t].temperature, readings[t].mcse)),
-        );
-        column("verdict".into(), each(&|t| readings[t].verdict.to_string()));
-        if self.failed.iter().any(|n| *n > 0) {
-            column("failed".into(), each(&|t| self.failed[t].to_string()));
-        }
-        for (i, row) in table.iter().enumerate() {
-            writeln!(f, "{}", row.join("  ").trim_end())?;
-            if i == 0 {
-                writeln!(f, "{}", "─".repeat(row.join("  ").chars().count()))?;
+        blocks.push(block);
+        for block in blocks {
+            for row in 0..=count {
+                let cells: Vec<_> = block.iter().map(|c| c[row].as_str()).collect();
+                writeln!(f, "{}", cells.join("  ").trim_end())?;
+                if row == 0 {
+                    writeln!(f, "{}", "─".repeat(width(&block) - 2))?;
+                }
             }
         }
         Ok(())

@@ -34,8 +34,11 @@ use crate::error::Result;
 
 /// Writes `bytes` to `path` so that `path` holds the old content or the new one, whatever happens in between.
 ///
-/// Temporary files that killed processes left for the same `path` are removed on the way.
+/// Missing folders above it are made. Temporary files that killed processes left for the same `path` are removed on the way.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
+    }
     aside::sweep(path);
     let temp = aside::name(path, "tmp", &aside::suffix());
     let written = write_new(&temp, bytes)
@@ -72,11 +75,12 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         ErrorKind::NotFound if action == "read" => "check the name",
-        ErrorKind::NotFound => "create its folder first",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "change the permissions or choose another folder"
         }
-        ErrorKind::NotADirectory => "part of this path is a file: choose another folder",
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            "part of this path is a file: choose another folder"
+        }
         ErrorKind::IsADirectory => "this is a folder: choose another name",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some disk space and try again",
         _ => "check the disk and try again",
