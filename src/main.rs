@@ -47,6 +47,9 @@ enum Command {
         /// The whole reference as Markdown.
         #[arg(long)]
         all: bool,
+        /// The overview as a Markdown table, as it stands in the README.
+        #[arg(long, conflicts_with = "all")]
+        table: bool,
     },
     /// Say what this machine offers and what is missing.
     Doctor,
@@ -126,6 +129,10 @@ fn main() -> ExitCode {
         }),
         Command::Docs { all: true, .. } => {
             print!("{}", ergodic::script::reference::markdown());
+            Ok(())
+        }
+        Command::Docs { table: true, .. } => {
+            print!("{}", ergodic::script::reference::table());
             Ok(())
         }
         Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| println!("{text}")),

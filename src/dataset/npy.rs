@@ -229,7 +229,7 @@ mod tests {
             parse("{'descr': '<f4', 'fortran_order': False, 'shape': ()}")
                 .unwrap()
                 .shape,
-            []
+            Vec::<usize>::new()
         );
         for bad in [
             "",
@@ -258,6 +258,6 @@ mod tests {
             c_order(&stored, &shape),
             [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]
         );
-        assert_eq!(c_order::<u8>(&[], &[0, 3]), []);
+        assert_eq!(c_order::<u8>(&[], &[0, 3]), Vec::<u8>::new());
     }
 }

@@ -1,6 +1,6 @@
 //! `ergodic docs`: the reference, generated from what is bound.
 
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, nearest};
 use crate::script::{all_items, reference};
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.
@@ -26,12 +26,13 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         })
         .collect();
     if found.is_empty() {
-        let paths: Vec<_> = items.iter().map(|i| i.path()).collect();
-        let near = did_you_mean(wanted, paths.iter().map(String::as_str).collect::<Vec<_>>());
-        let near = if near.len() > 200 {
-            "; `ergodic docs` lists everything".to_string()
-        } else {
-            near
+        let names: Vec<String> = items
+            .iter()
+            .flat_map(|i| [i.path(), i.name.clone()])
+            .collect();
+        let near = match nearest(wanted, names.iter().map(String::as_str)) {
+            Some(name) => format!("; did you mean '{name}'?"),
+            None => "; `ergodic docs` lists everything".to_string(),
         };
         anyhow::bail!("nothing is called '{wanted}'{near}");
     }

@@ -23,12 +23,7 @@ pub fn report(threads: usize) -> String {
             Some(b) => format!("memory     {:.1} GiB free", b as f64 / (1u64 << 30) as f64),
             None => "memory     unknown on this system".into(),
         },
-        if cfg!(feature = "cuda") {
-            "cuda       built in".into()
-        } else {
-            "cuda       not built in; build with --features cuda where there is a CUDA toolkit"
-                .into()
-        },
+        "device     cpu".into(),
     ];
     for (what, command, use_) in [
         ("jupyter", "jupyter", "notebooks"),

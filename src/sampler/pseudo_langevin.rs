@@ -40,7 +40,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           within 10 %, the interval is multiplied by the length of that streak. A chain whose kinetic temperature exceeds T by half (or five \
           standard deviations) is hotter than V explains: it is refreshed at once.\n\n\
           V enters masses clamped from below, so that weights that see no gradient keep a finite mass, and a mass is never so small that the \
-          prior's own oscillation is badly resolved (M ≥ 25 δt²·precision).",
+          prior's oscillation is badly resolved (M ≥ 25 δt²·precision) or that thermal motion moves a weight by more than 5 % of the weights' \
+          root mean square per step (M ≥ 400 δt²·T/⟨w²⟩).",
     arguments: &[],
     options: &[
         BATCH,
@@ -181,8 +182,21 @@ impl PseudoLangevin {
         self.dt * self.dt / (4.0 * (1.0 - self.keep) * t)
     }
 
+    /// The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run:
+    /// they must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
+    fn lightest(&self, w: &[f32], temperature: f64, target: &Target) -> f64 {
+        let square = update::dot(w, w) / w.len() as f64;
+        let thermal = if square > 0.0 {
+            400.0 * temperature / square
+        } else {
+            0.0
+        };
+        self.dt * self.dt * thermal.max(25.0 * target.prior().pull().0)
+    }
+
     /// Set every mass for the ratio 𝒯, from the clamped V.
     fn set_masses(&self, chain: &mut Chain, target: &Target) -> Result<()> {
+        let lightest = self.lightest(chain.w, chain.temperature, target);
         let [_, mass, variance] = &mut chain.vectors[..] else {
             unreachable!("three vectors")
         };
@@ -197,7 +211,6 @@ impl PseudoLangevin {
             "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
         );
         let per_variance = self.ratio_per_variance(chain.temperature) / self.ratio;
-        let lightest = 25.0 * self.dt * self.dt * target.prior().pull().0;
         for tensor in target.layout().tensors() {
             let v = &variance[tensor.range.clone()];
             // A tensor without any noise borrows from the others.

@@ -127,6 +127,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         printed.push_str(text);
         printed.push('\n');
     });
+    b.object::<report::Native>("Error", ToString::to_string);
     constructors::bind(&mut b);
     verbs::bind(&mut b);
     objects::bind(&mut b);
@@ -220,13 +221,10 @@ impl Binder {
     }
 }
 
-/// Errors of the program, as errors of the script; the original is kept for exit codes.
+/// Errors of the program, as errors of the script: the place is filled in by the interpreter, the original kept for exit codes.
 fn raise(e: anyhow::Error) -> Box<EvalAltResult> {
-    let text = format!("{e:#}");
-    Box::new(EvalAltResult::ErrorSystem(
-        String::new(),
-        Box::new(report::Native { text, error: e }),
-    ))
+    let native = Dynamic::from(report::Native(Arc::new(e)));
+    Box::new(EvalAltResult::ErrorRuntime(native, rhai::Position::NONE))
 }
 
 /// `Result` of the program as the result of a bound function.

@@ -100,6 +100,22 @@ pub fn groups(items: &[Item]) -> Vec<(String, Vec<&Item>)> {
     out
 }
 
+/// What there is, one line each, as the Markdown table of the README.
+pub fn table() -> String {
+    let mut out = String::from("| call | what it is |\n|---|---|\n");
+    for (_, items) in groups(&super::all_items()) {
+        for item in items {
+            let _ = writeln!(
+                out,
+                "| `{}` | {} |",
+                item.path(),
+                item.brief().replace('|', "\\|")
+            );
+        }
+    }
+    out
+}
+
 /// The whole reference as Markdown.
 pub fn markdown() -> String {
     let items = super::all_items();

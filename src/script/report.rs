@@ -3,21 +3,17 @@
 use crate::error::{EveryChainFailed, Interrupted};
 use rhai::{EvalAltResult, ParseError, Position};
 use std::fmt;
+use std::sync::Arc;
 
 /// An error of the program inside an error of the script.
-#[derive(Debug)]
-pub(super) struct Native {
-    pub text: String,
-    pub error: anyhow::Error,
-}
+#[derive(Clone)]
+pub(super) struct Native(pub Arc<anyhow::Error>);
 
 impl fmt::Display for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        write!(f, "{:#}", self.0)
     }
 }
-
-impl std::error::Error for Native {}
 
 /// Why a script ended early.
 #[derive(Debug, Clone)]
@@ -56,20 +52,22 @@ impl Failure {
         }
         let mut code = 1;
         let text = match cause {
-            EvalAltResult::ErrorSystem(_, inner) => match inner.downcast_ref::<Native>() {
-                Some(native) => {
-                    if native.error.is::<Interrupted>() {
-                        return Self {
-                            message: native.text.clone(),
-                            code: 130,
-                        };
-                    }
-                    if native.error.is::<EveryChainFailed>() {
-                        code = 3;
-                    }
-                    native.text.clone()
+            EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
+                Some(native) if native.0.is::<Interrupted>() => {
+                    return Self {
+                        message: native.to_string(),
+                        code: 130,
+                    };
                 }
-                None => inner.to_string(),
+                Some(native) => {
+                    code = if native.0.is::<EveryChainFailed>() {
+                        3
+                    } else {
+                        1
+                    };
+                    native.to_string()
+                }
+                None => value.to_string(),
             },
             EvalAltResult::ErrorTerminated(..) => {
                 return Self {
@@ -81,7 +79,6 @@ impl Failure {
             EvalAltResult::ErrorVariableNotFound(name, _) => {
                 format!("there is no variable '{name}'")
             }
-            EvalAltResult::ErrorRuntime(value, _) => value.to_string(),
             other => {
                 let mut plain = other.to_string();
                 if let Some(at) = plain.rfind(" (line ") {

@@ -268,7 +268,13 @@ pub fn with_error(mean: f64, error: f64) -> String {
         return format!("{mean}");
     }
     if !(error.is_finite() && error > 0.0) {
-        return format!("{mean:.5e}").replace("e0", "");
+        // No error to go by: six digits.
+        let digits = (5 - mean.abs().max(1e-300).log10().floor() as i32).clamp(0, 12) as usize;
+        return match mean.abs() {
+            0.0 => "0".to_string(),
+            m if (1e-4..1e6).contains(&m) => format!("{mean:.digits$}"),
+            _ => format!("{mean:.5e}"),
+        };
     }
     let magnitude = mean.abs().max(error).log10().floor() as i32;
     let scientific = !(-3..=5).contains(&magnitude);
@@ -342,5 +348,8 @@ mod tests {
         assert_eq!(with_error(1234.5, 20.0), "1234(20)");
         assert_eq!(with_error(1234.5, 2.0), "1234.5(20)");
         assert_eq!(with_error(f64::NAN, 1.0), "NaN");
+        assert_eq!(with_error(0.0, 0.0), "0");
+        assert_eq!(with_error(0.355_092_1, f64::NAN), "0.355092");
+        assert_eq!(with_error(-2.187_36e-5, f64::NAN), "-2.18736e-5");
     }
 }

@@ -307,7 +307,7 @@ mod tests {
         let walls = Prior::Box { widths: vec![2.0] }.resolve(&layout()).unwrap();
         let (mut w, mut p) = ([1.25, -0.5, -3.5], [1.0, 1.0, 1.0]);
         walls.reflect(&mut w, Some(&mut p));
-        assert_eq!((w, p), ([0.75, -0.5, -0.5], [-1.0, 1.0, 1.0]));
+        assert_eq!((w, p), ([0.75, -0.5, 0.5], [-1.0, 1.0, 1.0]));
         let mut w = [1.0, f32::NAN, f32::INFINITY];
         walls.reflect(&mut w, None);
         assert!(w[0] < 1.0 && w[1].is_nan() && w[2].is_nan());

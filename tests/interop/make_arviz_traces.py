@@ -1,6 +1,6 @@
 """Writes arviz_traces.json: traces, and what ArviZ says about them.
 
-    python make_arviz_traces.py            (needs the packages of requirements-diagnostics.txt)
+    python make_arviz_traces.py            (needs the packages of requirements.txt)
 
 The traces come from a fixed seed, so a run with the same versions gives the same file.
 """

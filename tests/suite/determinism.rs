@@ -1,0 +1,189 @@
+//! Same script, same bits: whatever the number of threads, and however often the run was interrupted or killed.
+
+use super::support::{Scratch, ergodic, text};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Training, pseudo-Langevin with refreshes, HMC with adaptation and a closure: everything that has state.
+const SCRIPT: &str = r#"
+    let data = dataset::digits(#{ per_class: 30 });
+    let t = target(model::mlp(#{ layers: [64, 12, 10] }), data, #{ prior: prior::l2(10.0) });
+    let start = train(t, optimizer::adam(#{ epochs: 40, batch: 32 }), #{ chains: 2 });
+    let o = [observable::cost(), observable::error("test"), observable::gradient_variance(), |s| s.params.slice("w1").abs().max()];
+    let a = sweep(t, sampler::pseudo_langevin(#{ batch: 30, reset: 0.3 }), #{
+        temperatures: [1e-4, 1e-3], start: start, chains: 3, steps: param("steps", 6000), every: 50, observe: o, name: "pl" });
+    let b = sample(t, sampler::hmc(#{ leapfrog: 5 }), #{
+        temperature: 1e-3, start: a, chains: 2, steps: 300, every: 3, observe: o, name: "hmc" });
+    let c = sample(t, sampler::sgld(#{ step: schedule::power(0.01, 1.0, 0.3), batch: 30 }), #{
+        temperature: 1e-3, start: start, chains: 1, steps: 3000, every: 10, observe: o, name: "sgld" });
+    b.summary()
+"#;
+
+/// Every file of the trace stores and weights, by relative path.
+fn results(out: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(folder: &Path, base: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, base, found);
+            } else {
+                let name = path
+                    .strip_prefix(base)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                // Group attributes and run.json hold timings.
+                let timed = name.ends_with("zarr.json")
+                    || name.ends_with("run.json")
+                    || name.contains("checkpoint");
+                if !timed {
+                    found.insert(name, std::fs::read(&path).unwrap());
+                }
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(out, out, &mut found);
+    assert!(found.len() > 40, "only {} files of results", found.len());
+    found
+}
+
+fn complete(script: &Path, out: &Path, more: &[&str]) -> BTreeMap<String, Vec<u8>> {
+    let output = ergodic()
+        .args(["run", "--quiet", "--out"])
+        .arg(out)
+        .arg(script)
+        .args(more)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    results(out)
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let scratch = Scratch::new();
+    let script = scratch.file("script.rhai", SCRIPT);
+    let one = complete(&script, &scratch.join("one"), &["--threads", "1"]);
+    for threads in ["2", "5"] {
+        assert!(
+            one == complete(&script, &scratch.join(threads), &["--threads", threads]),
+            "{threads} threads"
+        );
+    }
+    let other = complete(&script, &scratch.join("seed"), &["--seed", "2"]);
+    assert!(one != other, "another seed gives other results");
+}
+
+#[test]
+fn a_run_killed_at_ten_moments_continues_bit_for_bit() {
+    let scratch = Scratch::new();
+    let script = scratch.file("script.rhai", SCRIPT);
+    let reference = scratch.join("whole");
+    let begin = Instant::now();
+    let whole = complete(&script, &reference, &["--set", "steps=20000"]);
+    let duration = begin.elapsed();
+    let out = scratch.join("killed");
+    let mut resumed = 0;
+    for k in 0..10 {
+        let mut command = ergodic();
+        command
+            .args([
+                "run",
+                "--quiet",
+                "--checkpoint",
+                "0.02",
+                "--set",
+                "steps=20000",
+                "--out",
+            ])
+            .arg(&out)
+            .arg(&script);
+        if out.exists() {
+            command.arg("--resume");
+            resumed += 1;
+        }
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Spread over what is left: each attempt gets a tenth of the whole, at odd moments.
+        std::thread::sleep(
+            duration
+                .mul_f64(0.05 + 0.017 * ((k * 7) % 10) as f64 / 2.0)
+                .max(Duration::from_millis(15)),
+        );
+        let _ = child.kill(); // SIGKILL
+        child.wait().unwrap();
+    }
+    assert!(
+        resumed >= 8,
+        "killed before anything was written {} times",
+        9 - resumed
+    );
+    assert!(whole == complete(&script, &out, &["--resume", "--set", "steps=20000"]));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_saves_and_exits_with_130() {
+    let scratch = Scratch::new();
+    let script = scratch.file("script.rhai", SCRIPT);
+    let settings = ["--set", "steps=60000"];
+    let whole = complete(&script, &scratch.join("whole"), &settings);
+    let out = scratch.join("out");
+    let child = ergodic()
+        .args(["run", "--quiet", "--out"])
+        .arg(&out)
+        .arg(&script)
+        .args(settings)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while !out.join("pl/checkpoint/current.safetensors").exists()
+        && begin.elapsed() < Duration::from_secs(60)
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    assert!(
+        text(&output).contains("continue with --resume"),
+        "{}",
+        text(&output)
+    );
+    let mut more = vec!["--resume"];
+    more.extend(settings);
+    assert!(whole == complete(&script, &out, &more));
+}
+
+#[test]
+fn a_changed_script_is_not_resumed() {
+    let scratch = Scratch::new();
+    let script = scratch.file("script.rhai", SCRIPT);
+    let out = scratch.join("out");
+    complete(&script, &out, &[]);
+    let output = ergodic()
+        .args(["run", "--resume", "--set", "steps=7000", "--out"])
+        .arg(&out)
+        .arg(&script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("started with other settings"),
+        "{}",
+        text(&output)
+    );
+    assert!(text(&output).contains("7000"), "{}", text(&output));
+}

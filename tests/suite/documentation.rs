@@ -1,0 +1,59 @@
+//! The reference: complete, with examples that run; the README shows what there is.
+
+use super::support::{evaluate, root};
+use ergodic::options::{Default, Options};
+use ergodic::script::{all_items, reference};
+
+#[test]
+fn every_item_is_documented_and_every_example_runs() {
+    let mut examples = 0;
+    for item in all_items() {
+        assert!(item.doc.len() > 5, "{} has no documentation", item.path());
+        assert!(
+            item.doc.lines().next().unwrap().len() < 200,
+            "{}: the first line is long",
+            item.path()
+        );
+        for option in item.options {
+            assert!(
+                option.doc.len() > 5,
+                "{}: option {} has no documentation",
+                item.path(),
+                option.name
+            );
+        }
+        assert!(
+            item.options.is_empty() || !item.example.is_empty(),
+            "{} has options but no example",
+            item.path()
+        );
+        if !item.example.is_empty() {
+            examples += 1;
+            if let Err(e) = evaluate(&item.example) {
+                panic!("the example of {}:\n{e}", item.path());
+            }
+        }
+    }
+    assert!(examples > 40, "only {examples} examples");
+}
+
+#[test]
+fn every_default_passes_its_own_check() {
+    for item in all_items() {
+        for spec in item.options {
+            if let Default::Is(_) = spec.default {
+                let one: &'static [_] = std::slice::from_ref(spec);
+                Options::check(&item.path(), one, Vec::new()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_holds_the_generated_table() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(
+        readme.contains(&reference::table()),
+        "README.md: replace the table under \"Reference\" by the output of `ergodic docs --table`"
+    );
+}

@@ -1,0 +1,84 @@
+//! Every shipped script runs with --quick and ends with a map.
+
+use super::support::{Scratch, ergodic, root, text};
+use serde_json::Value;
+
+fn quick(name: &str, more: &[&str]) -> Value {
+    let scratch = Scratch::new();
+    let output = ergodic()
+        .args(["run", "--quick", "--json", "--out"])
+        .arg(scratch.join("out"))
+        .arg(format!("scripts/{name}.rhai"))
+        .args(more)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{name}: {}", text(&output));
+    let value: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{name}: no JSON ({e}): {}", text(&output)));
+    assert!(value.is_object(), "{name} does not end with a map");
+    let figures = std::fs::read_dir(scratch.join("out/figures"))
+        .map(|d| d.count())
+        .unwrap_or(0);
+    assert!(figures > 0, "{name} draws nothing");
+    value
+}
+
+/// The arrays of a sweep's map: one number per temperature, with an error beside each.
+fn arrays(value: &Value, names: &[&str]) {
+    let count = value["temperature"].as_array().unwrap().len();
+    for name in names {
+        for key in [name.to_string(), format!("{name}_mcse")] {
+            assert_eq!(value[&key].as_array().map(Vec::len), Some(count), "{key}");
+        }
+    }
+}
+
+#[test]
+fn every_script_is_tested() {
+    let mut names: Vec<_> = std::fs::read_dir(root().join("scripts"))
+        .unwrap()
+        .flatten()
+        .map(|e| {
+            e.file_name()
+                .to_string_lossy()
+                .trim_end_matches(".rhai")
+                .to_string()
+        })
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "quickstart",
+            "zambon_generalisation",
+            "zambon_thermodynamics"
+        ]
+    );
+}
+
+#[test]
+fn quickstart() {
+    let value = quick("quickstart", &[]);
+    arrays(&value, &["cost", "norm2", "error", "error_test", "energy"]);
+    assert!(value["temperature"].as_array().unwrap().len() >= 8);
+}
+
+#[test]
+fn zambon_thermodynamics() {
+    let value = quick(
+        "zambon_thermodynamics",
+        &["--set", "hmc=true", "--set", "moves=400"],
+    );
+    arrays(&value, &["cost", "norm2", "error", "error_test"]);
+    arrays(&value["hmc"], &["cost", "norm2", "error"]);
+}
+
+#[test]
+fn zambon_generalisation() {
+    let value = quick("zambon_generalisation", &[]);
+    arrays(
+        &value,
+        &["error_test", "gradient_variance_w1", "gradient_variance_w2"],
+    );
+    assert!(value["adam"]["error_test"].as_f64().is_some());
+}

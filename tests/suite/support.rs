@@ -1,0 +1,68 @@
+//! What several tests need: running scripts, scratch folders.
+
+use ergodic::script::{Failure, Interpreter};
+use ergodic::simulation::session::Session;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder that is removed when dropped.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ergodic-test-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Write a file into it.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Run a script in this process; its value as JSON.
+pub fn evaluate(source: &str) -> Result<serde_json::Value, Failure> {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let mut interpreter = Interpreter::new(session, BTreeMap::new());
+    interpreter
+        .run("test.rhai", source)
+        .map(|v| ergodic::script::to_json(&v))
+}
+
+/// The repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The program, to be run in the repository's root.
+pub fn ergodic() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ergodic"));
+    command.current_dir(root());
+    command
+}
+
+pub fn text(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
