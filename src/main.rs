@@ -27,8 +27,8 @@ enum Command {
     Run(RunArgs),
     /// Start an interactive session.
     Repl {
-        /// Threads to use.
-        #[arg(long)]
+        /// Threads to use (default: all).
+        #[arg(long, value_parser = threads)]
         threads: Option<usize>,
     },
     /// Show the summaries of runs on disk, finished or not.
@@ -62,20 +62,20 @@ struct RunArgs {
     /// Set a parameter of the script: --set name=value.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Seed of all randomness.
-    #[arg(long)]
+    /// Seed of all randomness (default: 1).
+    #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Where to compute; this build knows "cpu".
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Threads to use (default: all).
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = threads)]
     threads: Option<usize>,
     /// Folder for results (default: runs/SCRIPT, runs/SCRIPT-2, …).
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Seconds between checkpoints.
-    #[arg(long, value_name = "SECONDS")]
+    /// Seconds between checkpoints (default: 30).
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     checkpoint: Option<f64>,
     /// Cut steps and sizes so that any script ends within a minute.
     #[arg(long)]
@@ -83,7 +83,7 @@ struct RunArgs {
     /// Continue an interrupted run, bit for bit.
     #[arg(long)]
     resume: bool,
-    /// Print the value of the last expression as JSON, and nothing else.
+    /// Print the value of the last expression as JSON, and nothing else. (Otherwise it is shown if the script printed nothing.)
     #[arg(long)]
     json: bool,
     /// Print only what the script prints.
@@ -99,7 +99,30 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_string(), value.to_string()))
 }
 
+fn threads(text: &str) -> Result<usize, String> {
+    let n = text.parse().ok().filter(|n| (1..=1024).contains(n));
+    n.ok_or("expected a whole number from 1 to 1024".into())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let s = text
+        .parse()
+        .ok()
+        .filter(|s: &f64| *s > 0.0 && s.is_finite());
+    s.ok_or("expected a number of seconds > 0".into())
+}
+
+/// What a panic does: a reader that has gone away is no error, anything else is ours.
+fn report_panic(info: &std::panic::PanicHookInfo) {
+    let text = info.to_string();
+    if text.contains("failed printing to std") {
+        std::process::exit(0);
+    }
+    eprintln!("error: a defect of ergodic, please report it: {text}");
+}
+
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(report_panic));
     // A backtrace in an error message helps nobody who writes scripts; a panic still prints one if asked.
     if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
         // SAFETY: no other thread is running yet.
@@ -163,7 +186,12 @@ fn run_script(args: RunArgs) -> ExitCode {
         let mut command = <Cli as clap::CommandFactory>::command();
         let text = command
             .find_subcommand_mut("run")
-            .map(|c| c.render_long_help().to_string())
+            .map(|c| {
+                c.clone()
+                    .bin_name("ergodic run")
+                    .render_long_help()
+                    .to_string()
+            })
             .unwrap_or_default();
         if args.help {
             println!("{text}");
@@ -187,12 +215,6 @@ fn run_script(args: RunArgs) -> ExitCode {
             2,
         );
     }
-    if args.threads == Some(0) || args.checkpoint.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
-        return error(
-            "--threads must be at least 1 and --checkpoint a number of seconds > 0",
-            2,
-        );
-    }
     if let Some(n) = args.threads {
         // Fails only if the pool exists already, which it cannot here.
         let _ = rayon::ThreadPoolBuilder::new()
@@ -211,7 +233,13 @@ fn run_script(args: RunArgs) -> ExitCode {
         json: args.json,
         quiet: args.quiet || args.json,
     };
-    match run::run(&request) {
+    let result = std::panic::catch_unwind(|| run::run(&request));
+    match result.unwrap_or_else(|_| {
+        Err(ergodic::script::Failure {
+            message: "stopped; what was checkpointed can be continued with --resume".into(),
+            code: 1,
+        })
+    }) {
         Ok(text) => {
             if !text.is_empty() {
                 println!("{text}");

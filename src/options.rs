@@ -451,18 +451,22 @@ fn coerce(value: &Value, spec: &Spec) -> std::result::Result<Value, String> {
             spec.kind.describe()
         )
     };
+    let whole_number = matches!(spec.kind, Kind::Int(_) | Kind::Ints(_) | Kind::Trigger);
     let in_range = |x: f64, r: Range| {
         if r.holds(x) {
             Ok(x)
         } else {
-            Err(format!("is {x:?}, but must be {}", r.describe()))
+            let shown = if x.fract() == 0.0 && whole_number {
+                format!("{x:.0}")
+            } else {
+                format!("{x:?}")
+            };
+            Err(format!("is {shown}, but must be {}", r.describe()))
         }
     };
     let whole = |v: &Value, r: Range| match v {
         Value::Int(x) => in_range(*x as f64, r).map(|_| Value::Int(*x)),
-        Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => {
-            in_range(*x, r).map(|x| Value::Int(x as i64))
-        }
+        Value::Float(x) if x.fract() == 0.0 => in_range(*x, r).map(|x| Value::Int(x as i64)),
         Value::Float(_) => Err(format!("is {}, but must be a whole number", v.describe())),
         _ => Err(expected()),
     };

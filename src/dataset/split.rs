@@ -171,6 +171,28 @@ impl Split {
         count
     }
 
+    /// Enters inputs and targets into a checksum.
+    pub fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        // In pieces: one byte at a time is slow, a copy of everything is large.
+        fn enter<T: Copy, const N: usize>(
+            data: &[T],
+            bytes: impl Fn(T) -> [u8; N],
+            hash: &mut crc32fast::Hasher,
+        ) {
+            for piece in data.chunks(4096) {
+                hash.update(&piece.iter().flat_map(|x| bytes(*x)).collect::<Vec<u8>>());
+            }
+        }
+        match &self.inputs {
+            Inputs::F32(x) => enter(x, f32::to_le_bytes, hash),
+            Inputs::I8(x) => enter(x, i8::to_le_bytes, hash),
+        }
+        match &self.targets {
+            Targets::Classes(x) => enter(x, u16::to_le_bytes, hash),
+            Targets::Values { data, .. } => enter(data, f32::to_le_bytes, hash),
+        }
+    }
+
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
         let inputs = match &self.inputs {

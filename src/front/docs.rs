@@ -25,6 +25,25 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
             i.path() == wanted || i.name == wanted || i.namespace == wanted || i.object == wanted
         })
         .collect();
+    let with_option: Vec<_> = items
+        .iter()
+        .filter(|i| i.options.iter().any(|o| o.name == wanted))
+        .collect();
+    if found.is_empty() && !with_option.is_empty() {
+        let mut out = String::new();
+        for item in with_option {
+            for o in item.options.iter().filter(|o| o.name == wanted) {
+                out += &format!(
+                    "option '{}' of {} ({}): {}\n",
+                    o.name,
+                    item.path(),
+                    o.kind.describe(),
+                    o.doc
+                );
+            }
+        }
+        return Ok(out);
+    }
     if found.is_empty() {
         let names: Vec<String> = items
             .iter()

@@ -45,8 +45,8 @@ pub fn run(mut session: Session) -> Result<()> {
         }
         let _ = editor.add_history_entry(line);
         match line.split_once(char::is_whitespace).unwrap_or((line, "")) {
-            (":quit" | ":q", _) => return Ok(()),
-            (":docs" | ":help", name) => {
+            (":quit" | ":q" | "exit" | "quit", "") => return Ok(()),
+            (":docs" | ":help" | "help", name) => {
                 let name = name.trim();
                 println!(
                     "{}",
@@ -58,7 +58,7 @@ pub fn run(mut session: Session) -> Result<()> {
                 session::clear_interrupt();
                 match interpreter.run("<repl>", &source) {
                     Ok(value) if value.is_unit() => {}
-                    Ok(value) => println!("{value}"),
+                    Ok(value) => println!("{}", interpreter.show(&value)),
                     Err(failure) => eprintln!("error: {failure}"),
                 }
             }

@@ -1,7 +1,7 @@
 //! `ergodic run`: one script from its file to its results.
 
 use crate::error::{Result, did_you_mean};
-use crate::script::{Failure, Interpreter, declared, to_json};
+use crate::script::{Failure, Interpreter, declared};
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::store;
@@ -99,6 +99,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     session.threads = request.threads.unwrap_or(session.threads);
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
     (session.quick, session.quiet, session.resume) = (request.quick, request.quiet, request.resume);
+    session.json = request.json;
     let (seed, threads) = (session.seed, session.threads);
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
     let mut interpreter = Interpreter::new(session, settings.clone());
@@ -106,7 +107,10 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     let file = request.script.display().to_string();
     let result = interpreter.run(&file, &source);
     let seconds = begin.elapsed().as_secs_f64();
-    let value = result.as_ref().map(to_json).unwrap_or_default();
+    let value = result
+        .as_ref()
+        .map(|v| interpreter.json(v))
+        .unwrap_or_default();
     if out.is_dir() {
         let record = json!({
             "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "quick": request.quick,
@@ -114,20 +118,30 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
             "status": result.as_ref().map_or_else(|f| f.message.clone(), |_| "done".to_string()),
             "result": value, "printed": interpreter.printed(),
         });
-        store::write_json(&out.join("run.json"), &record).map_err(fail)?;
+        if let Err(e) = store::write_json(&out.join("run.json"), &record) {
+            // The script's own failure, and its exit code, come first.
+            if result.is_ok() {
+                return Err(fail(e));
+            }
+            eprintln!("warning: {e:#}");
+        }
     }
     let value_shown = result?;
     let mut text = String::new();
     if request.json {
         text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    } else if !request.quiet && out.is_dir() {
-        if !value_shown.is_unit() && !value_shown.is_map() && interpreter.printed().is_empty() {
-            text += &format!("{value_shown}\n");
+    } else if !request.quiet {
+        let mut lines = Vec::new();
+        if !value_shown.is_unit() && interpreter.printed().is_empty() {
+            lines.push(interpreter.show(&value_shown));
         }
         for figure in interpreter.session().figures() {
-            text += &format!("figure  {}\n", figure.display());
+            lines.push(format!("figure  {}", figure.display()));
         }
-        text += &format!("results {} ({seconds:.1} s)", out.display());
+        if out.is_dir() {
+            lines.push(format!("results {} ({seconds:.1} s)", out.display()));
+        }
+        text = lines.join("\n");
     }
     if request.quick && !request.json {
         text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
@@ -149,6 +163,17 @@ fn folder(request: &Request) -> Result<PathBuf> {
             "--out {}: this folder is not empty; continue what is in it with --resume, or choose another",
             out.display()
         );
+        anyhow::ensure!(
+            !request.resume || used(out),
+            "--out {}: there is nothing to continue in this folder",
+            out.display()
+        );
+        // Found out now rather than when the first run wants to write; a folder that stays empty is removed again.
+        if !out.exists() {
+            std::fs::create_dir_all(out)
+                .and_then(|()| std::fs::remove_dir(out))
+                .map_err(|e| anyhow::anyhow!("--out {}: cannot write there: {e}", out.display()))?;
+        }
         return Ok(out.clone());
     }
     let stem = request

@@ -29,15 +29,11 @@ pub fn runs(folder: &Path) -> Result<Vec<(Run, bool)>> {
         "{}: no run in this folder",
         folder.display()
     );
-    let training = |f: &Path| {
-        f.file_name()
-            .is_some_and(|n| n.to_string_lossy().starts_with("train"))
-    };
     let found: Vec<_> = folders
         .iter()
-        .filter(|f| !training(f))
         .map(|f| Run::load(f))
-        .collect::<Result<_>>()?;
+        .collect::<Result<Vec<_>>>()?;
+    let found: Vec<_> = found.into_iter().flatten().collect();
     anyhow::ensure!(
         !found.is_empty(),
         "{}: only trainings, no run in this folder",
@@ -51,7 +47,19 @@ pub fn text(folder: &Path) -> Result<String> {
     let mut out = String::new();
     for (run, done) in runs(folder)? {
         if !done {
-            out += "UNFINISHED; continue with `ergodic run SCRIPT --resume`\n";
+            let step = run.least_step();
+            let phase = if step < run.info.burn_in {
+                ", still in burn-in: no draws yet"
+            } else {
+                ""
+            };
+            out += &format!(
+                "'{}' UNFINISHED at step {step} of {}{phase}; continue with --resume\n",
+                run.info.name, run.info.steps
+            );
+            if step < run.info.burn_in {
+                continue;
+            }
         }
         out += &format!("{}\n", Summary::new(&run)?);
     }

@@ -1,7 +1,7 @@
 //! Hybrid (Hamiltonian) Monte Carlo with the full-batch gradient.
 
 use super::{Chain, Configured, Sampler, configured};
-use crate::error::Result;
+use crate::error::{Result, chain_failed};
 use crate::kernels::update::{self, welford};
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
@@ -26,7 +26,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           H = ½pᵀM⁻¹p + U, ΔH in double precision. Duane et al. (1987); Zambon et al. (2026), §II.2. One step is one trajectory.\n\n\
           During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014) and, between 15 % and 75 % of \
           burn-in, the variances of the parameters are collected for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. \
-          For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics.",
+          For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample \
+          statistics (not with hard walls, which end trajectories). `energy_error` is ΔH/T, cut at ±1000.",
     arguments: &[],
     options: &[
         option(
@@ -57,7 +58,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "adapt_mass",
             Kind::Bool,
             "true",
-            "Adapt the masses during burn-in, if it has at least 50 trajectories.",
+            "Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted.",
         ),
         option(
             "jitter",
@@ -73,7 +74,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             dt: o.opt_float("dt"),
             acceptance: o.float("acceptance")?,
             adapt: o.bool("adapt")?,
-            adapt_mass: o.bool("adapt_mass")?,
+            adapt_mass: o.bool("adapt_mass")? && o.bool("adapt")?,
             jitter: o.float("jitter")?,
         };
         Ok(configured(hmc, o))
@@ -100,8 +101,8 @@ struct Outcome {
     error: f64,
     /// U at its end.
     energy: f64,
-    /// (1/N) Σ p²/M at its end.
-    kinetic: f64,
+    /// (1/N) Σ p²/M at its start and at its end.
+    kinetic: [f64; 2],
 }
 
 impl Hmc {
@@ -124,7 +125,8 @@ impl Hmc {
             &Chain::stream(chain, Purpose::Momentum).sub(sub),
         );
         grad.copy_from_slice(chain.vectors[GRADIENT]);
-        let start = chain.scalars[ENERGY] + 0.5 * update::twice_kinetic(momentum, mass);
+        let before = update::twice_kinetic(momentum, mass);
+        let start = chain.scalars[ENERGY] + 0.5 * before;
         let mut energy = f64::NAN;
         for i in 0..leapfrog {
             let kick = if i == 0 { 0.5 * dt } else { dt };
@@ -135,12 +137,14 @@ impl Hmc {
             }
         }
         update::kick(momentum, grad, (0.5 * dt) as f32);
-        let twice_kinetic = update::twice_kinetic(momentum, mass);
-        let error = (energy + 0.5 * twice_kinetic - start) / t;
+        let after = update::twice_kinetic(momentum, mass);
+        let error = (energy + 0.5 * after - start) / t;
+        // A trajectory that ran into NaN or a wall is one of infinite energy: rejected, and worth exp(-∞) = 0.
+        let error = if error.is_nan() { f64::INFINITY } else { error };
         Ok(Outcome {
             error,
             energy,
-            kinetic: twice_kinetic / n,
+            kinetic: [before / n, after / n],
         })
     }
 
@@ -172,9 +176,7 @@ impl Hmc {
             }
             dt *= 2f64.powf(direction);
         }
-        anyhow::bail!(
-            "sampler::hmc: no usable step size found between 1e-18 and 1e18; is the energy finite at the start?"
-        )
+        chain_failed("no usable step size was found")
     }
 
     fn restart_averaging(chain: &mut Chain, dt: f64) {
@@ -290,11 +292,12 @@ impl Sampler for Hmc {
         chain.vectors[MASS].fill(1.0);
         let energies = target.energies_and_gradient(chain.w, chain.vectors[GRADIENT], work)?;
         chain.scalars[ENERGY] = energies.total;
-        anyhow::ensure!(
-            energies.total.is_finite(),
-            "sampler::hmc: the energy at the starting point is {}",
-            energies.total
-        );
+        if !energies.total.is_finite() {
+            return chain_failed(format!(
+                "the energy at its starting point is {}",
+                energies.total
+            ));
+        }
         let dt = match self.dt {
             Some(dt) => dt,
             None => self.find_dt(chain, target, work, 0.1)?,
@@ -335,7 +338,8 @@ impl Sampler for Hmc {
         } else {
             0.0
         };
-        if chain.stream(Purpose::Accept).uniform(0) < accept {
+        let accepted = chain.stream(Purpose::Accept).uniform(0) < accept;
+        if accepted {
             chain.vectors[GRADIENT].copy_from_slice(grad);
             chain.scalars[ENERGY] = outcome.energy;
         } else {
@@ -343,9 +347,10 @@ impl Sampler for Hmc {
         }
         work.extra = extra;
         info[0] = update::dot(chain.w, chain.vectors[GRADIENT]) / n as f64;
-        info[1] = outcome.kinetic;
+        // The momentum of the state the chain is in now: only then is its mean T.
+        info[1] = outcome.kinetic[usize::from(accepted)];
         info[2] = accept;
-        info[3] = outcome.error;
+        info[3] = outcome.error.clamp(-1000.0, 1000.0);
         info[4] = (-outcome.error).exp();
         info[5] = dt;
         info[6] = f64::from(u8::from(!(outcome.error < 1000.0)));

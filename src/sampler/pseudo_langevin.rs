@@ -2,7 +2,7 @@
 
 use super::gradient_noise::{self, Precision};
 use super::{BATCH, Chain, Configured, Sampler, configured};
-use crate::error::Result;
+use crate::error::{Result, chain_failed};
 use crate::kernels::update::{self, PseudoLangevin as Step};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
@@ -59,7 +59,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         ),
         option(
             "friction",
-            Kind::Float(Range::Open01),
+            Kind::Float(Range::Between(0.01, 0.99)),
             "0.1",
             "m1 = sqrt(1-c1²), friction per step; c1 = exp(-γδt/2).",
         ),
@@ -206,6 +206,9 @@ impl PseudoLangevin {
         }
         let mean = |v: &[f32]| v.iter().map(|v| *v as f64).sum::<f64>() / v.len().max(1) as f64;
         let overall = mean(variance);
+        if !overall.is_finite() {
+            return chain_failed("the minibatch gradient is not finite");
+        }
         anyhow::ensure!(
             overall > 0.0,
             "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
@@ -288,6 +291,9 @@ impl PseudoLangevin {
         };
         let before = mean_variance(chain);
         self.measure_variance(chain, target, work)?;
+        if !mean_variance(chain).iter().all(|v| v.is_finite()) {
+            return chain_failed("the minibatch gradient is not finite");
+        }
         let change = before
             .iter()
             .zip(mean_variance(chain))

@@ -4,8 +4,8 @@
 
 use super::convert::Call;
 use super::values::Values;
-use super::{bind, raise};
-use crate::error::Result;
+use super::{bind, raise, report};
+use crate::error::{Interrupted, Result};
 use crate::model::Layout;
 use crate::observable::{Handle, Observable, View};
 use rhai::{Dynamic, Engine, FnPtr, Map, NativeCallContextStore};
@@ -84,7 +84,13 @@ impl Observable for Closure {
         let result = self
             .function
             .call_raw(&context, None, [Dynamic::from(state)])
-            .map_err(|e| anyhow::anyhow!("the observable '{}' failed: {e}", self.name))?;
+            .map_err(|e| match report::cause(&e) {
+                None => Interrupted {
+                    what: format!("in the observable '{}'", self.name),
+                }
+                .into(),
+                Some(cause) => anyhow::anyhow!("the observable '{}' failed: {cause}", self.name),
+            })?;
         let number = result
             .as_float()
             .or_else(|_| result.as_int().map(|i| i as f64));

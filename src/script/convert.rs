@@ -1,19 +1,14 @@
 //! Values between the script and the program.
 
 use super::closure;
-use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::model::Model;
-use crate::observable::{Handle, Observable};
+use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
-use crate::sampler::Configured;
 use crate::schedule::Schedule;
-use crate::simulation::optimizer::Optimizer;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
 use crate::target::prior::{Parameters, Prior};
-use crate::target::{Potential, Target};
 use crate::trigger::Trigger;
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use serde_json::Value as Json;
@@ -100,8 +95,8 @@ pub(super) fn options(
     Options::check(owner, specs, given)
 }
 
-/// JSON of a value, for `--json` and run.json: numbers, strings, arrays, maps, summaries; other objects as their text.
-pub fn to_json(x: &Dynamic) -> Json {
+/// JSON of a value, for `--json` and run.json: numbers, strings, arrays, maps, summaries; other objects as `show` prints them.
+pub(super) fn to_json(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String) -> Json {
     if x.is_unit() {
         return Json::Null;
     }
@@ -118,12 +113,12 @@ pub fn to_json(x: &Dynamic) -> Json {
         return Json::String(s.to_string());
     }
     if let Some(list) = x.read_lock::<Array>() {
-        return list.iter().map(to_json).collect();
+        return list.iter().map(|x| to_json(x, show)).collect();
     }
     if let Some(map) = x.read_lock::<Map>() {
         return map
             .iter()
-            .map(|(k, v)| (k.to_string(), to_json(v)))
+            .map(|(k, v)| (k.to_string(), to_json(v, show)))
             .collect::<serde_json::Map<_, _>>()
             .into();
     }
@@ -156,20 +151,4 @@ pub(super) fn from_json(x: &Json) -> Dynamic {
             .collect::<Map>()
             .into(),
     }
-}
-
-/// How an object prints.
-pub(super) fn show(x: &Dynamic) -> String {
-    fn text<T: Any + Send + Sync + Clone>(x: &Dynamic, f: impl Fn(&T) -> String) -> Option<String> {
-        x.read_lock::<T>().map(|t| f(&t))
-    }
-    text::<Arc<Dataset>>(x, |d| d.to_string())
-        .or_else(|| text::<Arc<dyn Model>>(x, |m| m.describe()))
-        .or_else(|| text::<Arc<Target>>(x, |t| t.describe()))
-        .or_else(|| text::<Arc<dyn Potential>>(x, |p| p.describe()))
-        .or_else(|| text::<Arc<Configured>>(x, |s| s.sampler.name().to_string()))
-        .or_else(|| text::<Arc<Optimizer>>(x, |o| o.text.clone()))
-        .or_else(|| text::<Arc<Trained>>(x, |t| t.to_string()))
-        .or_else(|| text::<Handle>(x, |o: &Arc<Box<dyn Observable>>| o.name()))
-        .unwrap_or_else(|| x.to_string())
 }

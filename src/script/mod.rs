@@ -19,11 +19,12 @@ mod verbs;
 use crate::error::Result;
 use crate::simulation::session::{self, Session};
 use reference::Item;
-use rhai::{Dynamic, Engine, EvalAltResult, Module, RhaiNativeFunc, Scope};
+use rhai::{
+    Dynamic, Engine, EvalAltResult, Module, NativeCallContext, RhaiFunc, RhaiNativeFunc, Scope,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-pub use convert::to_json;
 pub use parameters::{Declared, declared};
 pub use report::Failure;
 
@@ -49,6 +50,7 @@ pub struct Interpreter {
     engine: Engine,
     context: Arc<Context>,
     scope: Scope<'static>,
+    functions: rhai::AST,
 }
 
 impl Interpreter {
@@ -65,6 +67,7 @@ impl Interpreter {
             engine: bind(&context).0,
             context,
             scope: Scope::new(),
+            functions: rhai::AST::empty(),
         }
     }
 
@@ -82,6 +85,21 @@ impl Interpreter {
             .clone()
     }
 
+    /// A value as `print` shows it.
+    pub fn show(&self, value: &Dynamic) -> String {
+        let mut scope = Scope::new();
+        scope.push_dynamic("value", value.clone());
+        let text = self
+            .engine
+            .eval_expression_with_scope::<String>(&mut scope, "value.to_string()");
+        text.unwrap_or_else(|_| value.to_string())
+    }
+
+    /// A value as JSON: numbers, strings, arrays, maps, runs and summaries as such, anything else as its text.
+    pub fn json(&self, value: &Dynamic) -> serde_json::Value {
+        convert::to_json(value, &|x| self.show(x))
+    }
+
     /// Run a script; variables live on until the next call. `file` is what errors call it.
     pub fn run(&mut self, file: &str, source: &str) -> std::result::Result<Dynamic, Failure> {
         let mut ast = self
@@ -89,6 +107,9 @@ impl Interpreter {
             .compile_with_scope(&self.scope, source)
             .map_err(|e| Failure::parse(file, source, &e))?;
         ast.set_source(file);
+        // Functions of earlier calls stay known, as variables do.
+        let ast = self.functions.merge(&ast);
+        self.functions = ast.clone_functions_only();
         self.engine
             .eval_ast_with_scope(&mut self.scope, &ast)
             .map_err(|e| Failure::runtime(file, source, &e))
@@ -122,7 +143,11 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         .on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
     let printer = context.clone();
     b.engine.on_print(move |text| {
-        println!("{text}");
+        if printer.session.json {
+            eprintln!("{text}");
+        } else {
+            println!("{text}");
+        }
         let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
         printed.push_str(text);
         printed.push('\n');
@@ -188,8 +213,9 @@ impl Binder {
         if namespace.is_empty() {
             self.engine.register_fn(name, f);
         } else {
-            rhai::FuncRegistration::new(name)
-                .set_into_module(self.modules.entry(namespace.into()).or_default(), f);
+            let module = self.modules.entry(namespace.into()).or_default();
+            let f = placed(f.into_rhai_function(true, false));
+            rhai::FuncRegistration::new(name).set_into_module_raw(module, FUNC::param_types(), f);
         }
     }
 
@@ -218,6 +244,34 @@ impl Binder {
             .register_fn("to_string", move |x: &mut T| show(x));
         self.engine
             .register_fn("to_debug", move |x: &mut T| debug(x));
+    }
+}
+
+/// Rhai does not say where a function of a namespace was called when that fails; this does.
+fn placed(f: RhaiFunc) -> RhaiFunc {
+    let RhaiFunc::Pure {
+        func,
+        is_pure,
+        is_volatile,
+        ..
+    } = f
+    else {
+        return f;
+    };
+    let placed = move |context: Option<NativeCallContext>, arguments: &mut [&mut Dynamic]| {
+        let position = context.as_ref().map(NativeCallContext::call_position);
+        func(context, arguments).map_err(|mut e| {
+            if let Some(position) = position.filter(|_| e.position().is_none()) {
+                e.set_position(position);
+            }
+            e
+        })
+    };
+    RhaiFunc::Pure {
+        func: Arc::new(placed),
+        has_context: true,
+        is_pure,
+        is_volatile,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Data sets, models, targets, parameters, schedules and triggers: what they print and what can be asked of them.
 
-use super::closure::{self, State};
-use super::convert::{Call, parameters, show};
+use super::closure;
+use super::convert::{Call, parameters};
 use super::values::Values;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
@@ -113,8 +113,6 @@ pub(super) fn bind(b: &mut Binder) {
             })
         },
     );
-    b.engine
-        .register_fn("to_string", |s: &mut State| show(&Dynamic::from(s.clone())));
 }
 
 /// Numbers where scripts may write integers.

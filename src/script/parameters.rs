@@ -59,7 +59,9 @@ pub fn declared(source: &str) -> Vec<Declared> {
             continue;
         }
         let word = text[i..].starts_with(&['p', 'a', 'r', 'a', 'm', '(']);
-        let starts = i == 0 || !(text[i - 1].is_alphanumeric() || "_.:".contains(text[i - 1]));
+        let path = i >= 2 && text[i - 2..i] == [':', ':'];
+        let starts =
+            i == 0 || !(path || text[i - 1].is_alphanumeric() || "_.".contains(text[i - 1]));
         if word && starts {
             let arguments = arguments(&text, i + 6);
             let string = |s: &String| {

@@ -36,6 +36,9 @@ pub(super) fn bind(b: &mut Binder) {
         curve,
     )
     .with(&[], "plot::curve([1, 2, 3], [1.0, 4.0, 9.0], #{ x_label: \"x\", y_label: \"x²\" })");
+    b.function("plot::curve(x, y) -> Figure", "", |x: Array, y: Array| {
+        curve(x, y, Map::new())
+    });
     b.function(
         "plot::stack(figures) -> Figure",
         "Figures below each other.",
@@ -88,6 +91,9 @@ pub(super) fn bind(b: &mut Binder) {
         "figure.save(name) -> string",
         "Write the figure as SVG into the folder `figures` of the results (or to an absolute path); returns the path.",
         move |f: &mut Figure, name: &str| -> Bound<String> {
+            if name.is_empty() || name.split(['/', '\\']).any(|part| part == "..") {
+                return Err(raise(anyhow!("figure.save: the name is \"{name}\", but must be a name within the folder 'figures', or an absolute path")));
+            }
             let path = context.session.figure_path(name);
             f.save(&path).or_raise()?;
             Ok(path.display().to_string())
@@ -184,13 +190,18 @@ fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
             } else {
                 name.clone()
             };
-            let one = plot::sweep(
+            let mut one = plot::sweep(
                 "temperature T",
                 x,
                 vec![(label, y, Some(error))],
                 wide(x),
                 false,
             );
+            if x.len() < 3 {
+                // A line through two temperatures would claim what lies between.
+                let series = one.panels.iter_mut().flat_map(|p| &mut p.series);
+                series.for_each(|s| s.kind = plot::Kind::Points);
+            }
             match &mut figure {
                 Some(f) => f
                     .panels

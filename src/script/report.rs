@@ -1,5 +1,6 @@
 //! Errors of scripts, with file, line, column, the source line and what to do.
 
+use super::reference::Item;
 use crate::error::{EveryChainFailed, Interrupted};
 use rhai::{EvalAltResult, ParseError, Position};
 use std::fmt;
@@ -94,6 +95,22 @@ impl Failure {
     }
 }
 
+/// What is at the bottom of an error, in words; nothing if it is that the script was told to stop.
+pub(super) fn cause(e: &EvalAltResult) -> Option<String> {
+    match e {
+        EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
+        | EvalAltResult::ErrorInModule(_, inner, _) => cause(inner),
+        EvalAltResult::ErrorTerminated(..) => None,
+        EvalAltResult::ErrorRuntime(value, _) => Some(
+            value
+                .read_lock::<Native>()
+                .map_or_else(|| value.to_string(), |n| n.to_string()),
+        ),
+        EvalAltResult::ErrorFunctionNotFound(call, _) => Some(not_found(call)),
+        other => Some(other.to_string()),
+    }
+}
+
 /// A call that fits no bound function: what there is under that name, or the nearest name.
 fn not_found(call: &str) -> String {
     let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
@@ -105,14 +122,30 @@ fn not_found(call: &str) -> String {
         .filter(|i| i.path() == short || i.name == short)
         .collect();
     if !same.is_empty() {
-        let given = arguments.trim_end_matches(')');
+        let plain = |t: &str| match t.trim() {
+            "i64" => "integer".to_string(),
+            "f64" => "number".to_string(),
+            t => t.to_string(),
+        };
+        let given = arguments
+            .trim_end_matches(')')
+            .split(',')
+            .map(plain)
+            .collect::<Vec<_>>()
+            .join(", ");
         let forms: Vec<_> = same.iter().map(|i| format!("  {}", i.signature)).collect();
         return format!(
             "'{short}' does not take ({given}); it is called as\n{}",
             forms.join("\n")
         );
     }
-    let paths: Vec<String> = items.iter().map(|i| i.path()).collect();
+    // Methods are called by their bare name.
+    let bare = |i: &&Item| i.namespace.is_empty();
+    let paths: Vec<String> = items
+        .iter()
+        .map(Item::path)
+        .chain(items.iter().filter(bare).map(|i| i.name.clone()))
+        .collect();
     let near = crate::error::nearest(&short, paths.iter().map(String::as_str));
     match near {
         Some(n) => format!("there is no function '{short}'; did you mean '{n}'?"),

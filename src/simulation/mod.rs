@@ -36,13 +36,13 @@ macro_rules! run_options {
         &[
             $first,
             required("steps", Kind::Int(Range::Between(1.0, 1e14)), "Steps per chain, burn-in included."),
-            option("chains", Kind::Int(Range::AtLeast(1.0)), "4", "Chains per temperature."),
+            option("chains", Kind::Int(Range::Between(1.0, 1e6)), "4", "Chains per temperature."),
             optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; vectors are dealt out in turn."),
             option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it."),
             option("every", Kind::Trigger, "100", "When to make a record: every so many steps, or a trigger."),
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
-            optional("seed", Kind::Int(Range::NonNegative), "--seed", "Seed of this run."),
+            optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs of equal seed share their noise, step by step."),
             optional("name", Kind::Text, "sample-1, sweep-1, …", "Name of the run and of its folder."),
         ]
     };
@@ -127,8 +127,13 @@ impl Plan {
             let cut = (steps / 50).max(400);
             warm = (warm as f64 / steps as f64 * cut as f64) as u64;
             steps = cut;
-            if let Trigger::Every(n) = &mut every {
-                *n = (*n / 5).max(1);
+            // Fewer steps between records, so that twenty are made, but no more records than need be: they cost data passes.
+            match &mut every {
+                Trigger::Every(n) => *n = (*n / 5).min((cut - warm) / 20).max(1),
+                Trigger::At(at) => at.iter_mut().for_each(|s| {
+                    *s = (*s as f64 * cut as f64 / o.int("steps").unwrap_or(1) as f64).ceil() as u64
+                }),
+                Trigger::Logarithmic { .. } => {}
             }
         }
         let mut observables: Vec<Handle> = o.objects::<Box<dyn Observable>>("observe");
@@ -137,9 +142,10 @@ impl Plan {
             observables.push((crate::observable::basic::COST.build)(&none)?);
             observables.push((crate::observable::basic::NORM2.build)(&none)?);
         }
+        let name = session.name_run(kind, o.opt_text("name"))?;
         Ok(Self {
             kind,
-            name: session.name_run(kind, o.opt_text("name"))?,
+            name: name.clone(),
             temperatures,
             chains: o.size("chains")?,
             start: o.object("start"),
@@ -148,7 +154,9 @@ impl Plan {
             every,
             observables,
             region: o.float("region")?,
-            seed: o.opt_int("seed").unwrap_or(session.seed),
+            seed: o
+                .opt_int("seed")
+                .unwrap_or_else(|| session::seed_of(session.seed, &name)),
             full_steps,
         })
     }
@@ -159,15 +167,19 @@ impl Plan {
         let dim = target.dim();
         match &self.start {
             Some(p) => {
-                let first = p.vectors.first().ok_or_else(|| {
-                    anyhow::anyhow!("{}: option 'start' holds no parameters", self.kind)
-                })?;
                 anyhow::ensure!(
-                    first.len() == dim,
-                    "{}: option 'start' has {} parameters, but the model has {dim}",
-                    self.kind,
-                    first.len()
+                    !p.vectors.is_empty(),
+                    "{}: option 'start' holds no parameters",
+                    self.kind
                 );
+                for v in &p.vectors {
+                    anyhow::ensure!(
+                        v.len() == dim,
+                        "{}: option 'start' has {} parameters, but the model has {dim}",
+                        self.kind,
+                        v.len()
+                    );
+                }
                 // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
                 let one_each = p.vectors.len() == count;
                 let pick = |i: usize| {
@@ -206,10 +218,16 @@ impl Plan {
             group: Group::SampleStats,
             components: None,
         }));
+        let dims: Vec<_> = columns
+            .iter()
+            .filter_map(|c| c.components.as_ref().map(|(d, _)| d.as_str()))
+            .collect();
         for (i, c) in columns.iter().enumerate() {
+            let name = c.name.as_str();
             anyhow::ensure!(
-                !columns[..i].iter().any(|d| d.name == c.name)
-                    && !["chain", "draw", "temperature"].contains(&c.name.as_str()),
+                !columns[..i].iter().any(|d| d.name == name)
+                    && !["chain", "draw", "temperature"].contains(&name)
+                    && !dims.contains(&name),
                 "{}: two traces would be called '{}'; name one with observable::named(\"name\", …)",
                 self.kind,
                 c.name
@@ -218,7 +236,34 @@ impl Plan {
         Ok(columns)
     }
 
-    fn info(&self, target: &Target, sampler: &Configured) -> Result<RunInfo> {
+    /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
+    fn fingerprint(&self, target: &Target, starts: &[Arc<Vec<f32>>]) -> String {
+        let mut hash = crc32fast::Hasher::new();
+        hash.update(
+            format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
+        );
+        target.fingerprint(&mut hash);
+        for w in starts {
+            w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        }
+        format!("{:08x}", hash.finalize())
+    }
+
+    fn info(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        columns: Vec<Column>,
+        starts: &[Arc<Vec<f32>>],
+    ) -> Result<RunInfo> {
+        for t in &self.temperatures {
+            anyhow::ensure!(
+                t.at(self.steps) > 0.0,
+                "{}: the temperature schedule reaches {} at the last step, but must stay > 0",
+                self.kind,
+                t.at(self.steps)
+            );
+        }
         let warm_draws = self.every.count(self.burn_in);
         let all = self.every.count(self.steps);
         anyhow::ensure!(
@@ -248,7 +293,7 @@ impl Plan {
             every: self.every.to_string(),
             warm_draws,
             draws: all - warm_draws,
-            columns: self.columns(target, sampler)?,
+            columns,
             n: target.examples(),
             m: sampler.sampler.batch(),
             scale: target.scale(),
@@ -260,6 +305,11 @@ impl Plan {
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
             walls: target.prior().has_walls(),
+            steady: self
+                .temperatures
+                .iter()
+                .all(|t| t.at(self.burn_in) == t.at(self.steps)),
+            fingerprint: self.fingerprint(target, starts),
             seed: self.seed,
             quick: self.full_steps.is_some(),
         })
@@ -285,22 +335,23 @@ pub fn run(
     session: &Session,
 ) -> Result<Arc<Run>> {
     sampler.sampler.check(target)?;
-    let info = plan.info(target, sampler)?;
-    let chains = info.all_chains();
+    let chains = plan.temperatures.len() * plan.chains;
     anyhow::ensure!(
         chains < MAX_CHAINS,
         "{}: {chains} chains are more than {MAX_CHAINS}",
         plan.kind
     );
-    check_size(&info, sampler, session)?;
+    let columns = plan.columns(target, sampler)?;
+    check_size(plan, &columns, target, sampler, session)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
+    let info = plan.info(target, sampler, columns, &starts)?;
     let mut state = State::new(&starts, &*sampler.sampler);
     let mut seconds = 0.0;
     let mut fresh = true;
     if let Some(meta) = resume(&folder, &info, &mut state, sampler, session)? {
         if meta.done {
-            return Ok(Arc::new(Run::load(&folder)?.0));
+            return finish(&folder);
         }
         seconds = meta.seconds;
         fresh = false;
@@ -380,22 +431,23 @@ pub fn run(
     }
     progress.finish();
     save(&state, true)?;
-    let (run, _) = Run::load(&folder)?;
+    finish(&folder)
+}
+
+/// The finished run, with its traces, weights and record on disk; an error if no chain survived.
+fn finish(folder: &std::path::Path) -> Result<Arc<Run>> {
+    let Some((run, _)) = Run::load(folder)? else {
+        anyhow::bail!("{}: this folder belongs to a training", folder.display())
+    };
     run.write()?;
-    if let Some(f) = run
-        .failures
-        .iter()
-        .flatten()
-        .next()
-        .filter(|_| run.failures.iter().all(Option::is_some))
-    {
-        return Err(EveryChainFailed {
-            run: plan.name.clone(),
+    match run.failures.iter().flatten().next() {
+        Some(f) if run.failures.iter().all(Option::is_some) => Err(EveryChainFailed {
+            run: run.info.name.clone(),
             reason: format!("{} at step {}", f.reason, f.step),
         }
-        .into());
+        .into()),
+        _ => Ok(Arc::new(run)),
     }
-    Ok(Arc::new(run))
 }
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
@@ -418,7 +470,7 @@ fn resume(
             folder.display()
         )
     })?;
-    let same = serde_json::to_value(&meta.info)? == serde_json::to_value(info)?;
+    let same = meta.info == *info;
     anyhow::ensure!(
         same,
         "{}: this run was started with other settings{}; resume with the same script and --set values, or choose another --out",
@@ -428,6 +480,16 @@ fn resume(
     state.restore(saved.tensors, &*sampler.sampler)?;
     state.failures.clone_from(&meta.failures);
     Ok(Some(meta))
+}
+
+/// A value in few words.
+fn short(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() > 100 {
+        format!("{}…", text.chars().take(100).collect::<String>())
+    } else {
+        text
+    }
 }
 
 /// " (steps was 100, is 200)": the first field in which two runs differ.
@@ -441,27 +503,37 @@ fn difference(old: &RunInfo, new: &RunInfo) -> String {
         .filter_map(|(k, v)| {
             new.get(k)
                 .filter(|w| *w != v)
-                .map(|w| format!(" ({k} was {v}, is {w})"))
+                .map(|w| format!(" ({k} was {}, is {})", short(v), short(w)))
         })
         .next()
         .unwrap_or_default()
 }
 
 /// Fail early if the run cannot fit into memory.
-fn check_size(info: &RunInfo, sampler: &Configured, session: &Session) -> Result<()> {
-    let (chains, n) = (info.all_chains() as u128, info.parameters as u128);
+fn check_size(
+    plan: &Plan,
+    columns: &[Column],
+    target: &Target,
+    sampler: &Configured,
+    session: &Session,
+) -> Result<()> {
+    let (chains, n) = (
+        (plan.temperatures.len() * plan.chains) as u128,
+        target.dim() as u128,
+    );
     let vectors = 2 + sampler.sampler.vectors().len() as u128;
-    let records = chains * (info.warm_draws + info.draws) as u128 * info.width() as u128;
-    // Per thread: gradient, a shard's gradient and a few vectors of the sampler.
+    let draws = plan.every.count(plan.steps) as u128;
+    let width = columns.iter().map(Column::width).sum::<usize>() as u128;
+    // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
     let threads = session.threads as u128 * 6 * n;
     let what = format!(
-        "'{}' ({} chains of {} parameters, {} records each)",
-        info.name,
-        chains,
-        n,
-        info.warm_draws + info.draws
+        "'{}' ({chains} chains of {n} parameters, {draws} records each)",
+        plan.name
     );
-    session::check_memory(4 * (chains * n * vectors + threads) + 16 * records, &what)
+    session::check_memory(
+        4 * (chains * n * vectors + threads) + 16 * chains * draws * width,
+        &what,
+    )
 }
 
 /// Let every chain run until `deadline`; without one, prepare the chains for their first step instead.
@@ -536,9 +608,18 @@ impl Shared<'_> {
 
     fn prepare(&self, slot: &mut Slot, work: &mut Workspace) -> Result<()> {
         slot.chain.temperature = self.temperature(slot.chain.index, 0);
-        self.sampler
+        if session::interrupted() {
+            let what = format!("'{}' before its first step", self.plan.name);
+            return Err(Interrupted { what }.into());
+        }
+        match self
+            .sampler
             .sampler
             .init(&mut slot.chain, self.target, work)
+        {
+            Ok(()) => Ok(()),
+            Err(e) => slot.fail(e),
+        }
     }
 
     /// Step one chain until `until`, at least once.
@@ -548,7 +629,9 @@ impl Shared<'_> {
         let virial = sampler.info().iter().position(|n| *n == "virial");
         loop {
             slot.chain.temperature = self.temperature(slot.chain.index, slot.chain.step);
-            sampler.step(&mut slot.chain, self.target, work, &mut info)?;
+            if let Err(e) = sampler.step(&mut slot.chain, self.target, work, &mut info) {
+                return slot.fail(e);
+            }
             slot.chain.step += 1;
             *slot.steps = slot.chain.step;
             slot.info_sums
@@ -570,6 +653,11 @@ impl Shared<'_> {
                     return Ok(());
                 }
             }
+            if slot.chain.step == self.plan.burn_in {
+                // What the sampler reported in burn-in must not enter the first record after it.
+                slot.info_sums.fill(0.0);
+                *slot.info_count = 0;
+            }
             if slot.chain.step >= self.plan.steps
                 || Instant::now() >= until
                 || session::interrupted()
@@ -589,7 +677,7 @@ impl Shared<'_> {
             });
             return Ok(());
         }
-        let count = *slot.info_count as f64;
+        let count = (*slot.info_count).max(1) as f64;
         let info: Vec<f64> = slot.info_sums.iter().map(|s| s / count).collect();
         slot.info_sums.fill(0.0);
         *slot.info_count = 0;

@@ -87,6 +87,10 @@ pub struct RunInfo {
     pub parameters: usize,
     /// Names and shapes of the parameter tensors.
     pub tensors: Vec<(String, Vec<usize>)>,
+    /// Whether the temperatures are constant after burn-in.
+    pub steady: bool,
+    /// Checksum of data and starting points: what must be the same for a run to be resumed.
+    pub fingerprint: String,
     /// Whether hard walls make the virial thermometer inapplicable.
     pub walls: bool,
     /// Seed.
@@ -137,6 +141,8 @@ pub struct Run {
     pub failures: Vec<Option<Failure>>,
     /// Last parameters, per chain.
     pub params: Vec<Arc<Vec<f32>>>,
+    /// Steps done, per chain.
+    pub steps: Vec<u64>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
 }
@@ -203,9 +209,9 @@ impl Run {
             .copied()
     }
 
-    /// The virial thermometer at one temperature; without a reading where there are walls.
+    /// The virial thermometer at one temperature; not applicable where there are walls or the temperature changes.
     pub fn thermometer(&self, temperature: usize) -> Result<diagnostic::Reading> {
-        let set = if self.info.walls {
+        let set = if self.info.walls || !self.info.steady {
             f64::NAN
         } else {
             self.info.temperatures[temperature]
@@ -216,8 +222,18 @@ impl Run {
         ))
     }
 
-    /// A run from its folder: the newest checkpoint, complete or not.
-    pub fn load(folder: &Path) -> Result<(Self, bool)> {
+    /// Steps that every healthy chain has done.
+    pub fn least_step(&self) -> u64 {
+        let healthy = self
+            .steps
+            .iter()
+            .zip(&self.failures)
+            .filter(|(_, f)| f.is_none());
+        healthy.map(|(s, _)| *s).min().unwrap_or(self.info.steps)
+    }
+
+    /// A run from its folder: the newest checkpoint, complete or not; none if the folder is that of a training.
+    pub fn load(folder: &Path) -> Result<Option<(Self, bool)>> {
         let found = checkpoint::load(&folder.join("checkpoint"))?;
         let Some((saved, _)) = found else {
             anyhow::bail!(
@@ -225,6 +241,9 @@ impl Run {
                 folder.display()
             )
         };
+        if saved.meta.get("what").is_some() {
+            return Ok(None);
+        }
         let meta: Meta = serde_json::from_value(saved.meta).map_err(|e| {
             anyhow::anyhow!(
                 "{}: the checkpoint is of another kind or version ({e})",
@@ -233,7 +252,7 @@ impl Run {
         })?;
         let chains = meta.info.all_chains();
         let mut records = vec![Vec::new(); chains];
-        let mut params = Vec::new();
+        let (mut params, mut steps) = (Vec::new(), Vec::new());
         for (name, tensor) in saved.tensors {
             let index = name
                 .strip_prefix("records.")
@@ -246,21 +265,23 @@ impl Run {
                         .map(|w| Arc::new(w.to_vec()))
                         .collect();
                 }
+                (None, TensorData::U64(x)) if name == "steps" => steps = x,
                 _ => {}
             }
         }
         let (info, failures, seconds) = (meta.info, meta.failures, meta.seconds);
-        Ok((
+        Ok(Some((
             Self {
                 info,
                 folder: folder.into(),
                 records,
                 failures,
                 params,
+                steps,
                 seconds,
             },
             meta.done,
-        ))
+        )))
     }
 
     /// Write traces, weights and run.json into the run's folder.

@@ -43,6 +43,8 @@ pub struct Session {
     pub threads: usize,
     /// Cut steps and sizes so that a script ends within a minute.
     pub quick: bool,
+    /// Standard output is for JSON alone: what scripts print goes to standard error.
+    pub json: bool,
     /// No progress on the terminal.
     pub quiet: bool,
     /// Continue what is in `out`.
@@ -61,6 +63,7 @@ impl Session {
             seed: 1,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             quick: false,
+            json: false,
             quiet: true,
             resume: false,
             checkpoint_every: 30.0,
@@ -82,7 +85,8 @@ impl Session {
                 "{kind}: option 'name' is \"{name}\", but must be 1 to 80 letters, digits, '-', '_' or '.', not starting with a dot"
             );
             anyhow::ensure!(
-                names.insert(name.to_string(), 1).is_none() && !["figures"].contains(&name),
+                names.insert(name.to_string(), 1).is_none()
+                    && !["figures", "run.json"].contains(&name),
                 "{kind}: there is a run named \"{name}\" already; give each run a name of its own"
             );
             return Ok(name.to_string());
@@ -125,6 +129,19 @@ impl Session {
             .unwrap_or_else(|e| e.into_inner())
             .clone()
     }
+}
+
+/// The seed of one run: different for every run of a script, whatever else the script does.
+///
+/// Runs that shared a seed would share their noise, step by step, and not be independent.
+pub fn seed_of(master: u64, run: &str) -> u64 {
+    // SplitMix64 (Steele et al. 2014) of the master seed and a checksum of the name; below 2^53, so that JSON keeps it.
+    let mut z = master.wrapping_add(
+        0x9E37_79B9_7F4A_7C15u64.wrapping_mul(1 + crc32fast::hash(run.as_bytes()) as u64),
+    );
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ (z >> 31)) >> 11
 }
 
 /// Fail if `bytes` do not fit into the memory that is free; `what` says what they are for.

@@ -1,7 +1,7 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
 use super::run::Failure;
-use crate::error::Result;
+use crate::error::{ChainFailed, Result};
 use crate::sampler::{Chain, Sampler};
 use crate::store::checkpoint::{Tensor, TensorData};
 use std::sync::Arc;
@@ -46,6 +46,18 @@ pub struct Slot<'a> {
     pub failure: &'a mut Option<Failure>,
     /// Parameters at the start of the run.
     pub start: Arc<Vec<f32>>,
+}
+
+impl Slot<'_> {
+    /// Mark the chain as failed if that is what the error says; any other error is the run's.
+    pub fn fail(&mut self, error: anyhow::Error) -> Result<()> {
+        let failed = error.downcast::<ChainFailed>()?;
+        *self.failure = Some(Failure {
+            step: self.chain.step,
+            reason: failed.reason,
+        });
+        Ok(())
+    }
 }
 
 impl State {

@@ -14,6 +14,8 @@ pub struct Row {
     pub name: String,
     /// Whether it is a component of a vector.
     pub component: bool,
+    /// Draws that are NaN or infinite, per temperature.
+    pub not_finite: Vec<usize>,
     /// One per temperature.
     pub numbers: Vec<Numbers>,
 }
@@ -48,19 +50,20 @@ impl Summary {
                     Some((_, labels)) => format!("{}_{}", column.name, labels[k]),
                     None => column.name.clone(),
                 };
-                let numbers: Result<Vec<_>> = (0..count)
-                    .map(|t| {
-                        Ok(diagnostic::summarise(&run.draws(
-                            &column.name,
-                            k,
-                            t,
-                            true,
-                        )?))
-                    })
+                let draws: Result<Vec<_>> = (0..count)
+                    .map(|t| run.draws(&column.name, k, t, true))
                     .collect();
+                let draws = draws?;
+                let not_finite = draws
+                    .iter()
+                    .map(|d| d.iter().flatten().filter(|x| !x.is_finite()).count())
+                    .collect();
+                let numbers: Result<Vec<_>> =
+                    draws.iter().map(|d| Ok(diagnostic::summarise(d))).collect();
                 let row = Row {
                     name,
                     component: column.components.is_some(),
+                    not_finite,
                     numbers: numbers?,
                 };
                 if column.group == Group::Posterior {
@@ -131,6 +134,15 @@ impl Summary {
                 f.step,
                 f.reason
             ));
+        }
+        for row in &rows {
+            let bad: usize = row.not_finite.iter().sum();
+            if bad > 0 {
+                header.push(format!(
+                    "NOTE: {bad} draws of {} are not finite, and so is its mean",
+                    row.name
+                ));
+            }
         }
         let mut sizes = Map::new();
         sizes.insert("n".into(), json!(info.n));
@@ -204,6 +216,18 @@ impl Summary {
         );
         out.extend(self.sizes.clone());
         out
+    }
+
+    /// Whether the chains at a temperature disagree or hold too few independent draws for their error bars.
+    fn unmixed(&self, t: usize) -> bool {
+        let scalars = self
+            .rows
+            .iter()
+            .filter(|r| !r.component)
+            .map(|r| &r.numbers[t]);
+        scalars
+            .into_iter()
+            .any(|n| n.r_hat > 1.05 || n.ess_bulk < 100.0)
     }
 
     /// The table's columns: title and one cell per temperature, all of one width.
@@ -331,6 +355,17 @@ impl fmt::Display for Summary {
                     writeln!(f, "{}", "─".repeat(width(&block) - 2))?;
                 }
             }
+        }
+        let unmixed: Vec<_> = (0..count)
+            .filter(|t| self.unmixed(*t))
+            .map(|t| format!("{:.2e}", self.temperatures[t]))
+            .collect();
+        if !unmixed.is_empty() {
+            writeln!(
+                f,
+                "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
+                unmixed.join(", ")
+            )?;
         }
         Ok(())
     }

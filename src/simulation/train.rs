@@ -3,7 +3,9 @@
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::progress::Progress;
 use super::session::{self, Session};
+use super::summary::with_error;
 use crate::error::{Interrupted, Result};
+use crate::kernels::update::dot;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -21,7 +23,7 @@ use std::time::Instant;
 pub const OPTIONS: &[Spec] = &[
     option(
         "chains",
-        Kind::Int(Range::AtLeast(1.0)),
+        Kind::Int(Range::Between(1.0, 1e6)),
         "1",
         "Independent trainings, from different initial parameters.",
     ),
@@ -34,7 +36,7 @@ pub const OPTIONS: &[Spec] = &[
     optional(
         "seed",
         Kind::Int(Range::NonNegative),
-        "--seed",
+        "from --seed and the name of the training",
         "Seed of this training.",
     ),
     optional(
@@ -125,7 +127,7 @@ impl std::fmt::Display for Trained {
             let kept: Vec<_> = self
                 .kept(c)
                 .into_iter()
-                .map(|(k, v)| format!("{k} {v:.4}"))
+                .map(|(k, v)| format!("{k} {}", with_error(v, f64::NAN)))
                 .collect();
             writeln!(f, "  chain {c}: {}", kept.join(", "))?;
         }
@@ -152,7 +154,9 @@ pub fn train(
     );
     let name = session.name_run("train", o.opt_text("name"))?;
     let chains = o.size("chains")?;
-    let seed = o.opt_int("seed").unwrap_or(session.seed);
+    let seed = o
+        .opt_int("seed")
+        .unwrap_or_else(|| session::seed_of(session.seed, &name));
     let epochs = if session.quick {
         optimizer.epochs.min((optimizer.epochs / 10).max(5))
     } else {
@@ -164,6 +168,10 @@ pub fn train(
         &format!("'{name}' ({chains} chains of {parameters} parameters)"),
     )?;
     let start = o.object::<Parameters>("start");
+    anyhow::ensure!(
+        start.as_ref().is_none_or(|p| !p.vectors.is_empty()),
+        "train: option 'start' holds no parameters"
+    );
     let mut columns = vec!["epoch".to_string(), "lr".into(), "loss".into()];
     for split in &splits {
         columns.push(format!("loss_{split}"));
@@ -200,7 +208,14 @@ pub fn train(
         });
     }
     let folder = session.folder(&name);
+    let mut hash = crc32fast::Hasher::new();
+    target.fingerprint(&mut hash);
+    courses
+        .iter()
+        .flat_map(|c| &c.w)
+        .for_each(|x| hash.update(&x.to_le_bytes()));
     let what = json!({
+        "fingerprint": hash.finalize(),
         "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
     });
     let mut seconds = 0.0;
@@ -322,7 +337,13 @@ impl Trainer<'_> {
         let per_epoch = self.n.div_ceil(batch) as u64;
         let mut grad = vec![0.0; c.w.len()];
         let (mut loss, inverse) = (0.0, (1.0 / self.target.scale()) as f32);
+        let before = c.clone();
         for (k, indices) in order.chunks(batch).enumerate() {
+            if session::interrupted() {
+                // Back to the last whole epoch, which is what a checkpoint can hold.
+                *c = before;
+                return Ok(());
+            }
             loss += self
                 .target
                 .minibatch_gradient(&c.w, indices, &mut grad, &mut work)?
@@ -331,11 +352,12 @@ impl Trainer<'_> {
             let step = c.epoch * per_epoch + k as u64 + 1;
             self.optimizer
                 .apply(&mut c.w, &mut c.a, &mut c.b, &grad, c.epoch, step);
+            self.target.prior().reflect(&mut c.w, None);
         }
         loss /= self.n as f64;
         anyhow::ensure!(
-            loss.is_finite(),
-            "train: the loss became {loss} in epoch {} of chain {chain}; lower the learning rate",
+            loss.is_finite() && dot(&c.w, &c.w).is_finite(),
+            "train: the loss or a parameter became infinite or NaN in epoch {} of chain {chain}; lower the learning rate",
             c.epoch + 1
         );
         c.history

@@ -69,7 +69,7 @@ pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[
         ],
         example: "potential::gaussian(#{ dim: 4, condition: 100.0 })",
         build: |o| {
-            let (dim, condition) = (o.size("dim")?, o.float("condition")?);
+            let (dim, condition) = (checked_dim(o)?, o.float("condition")?);
             let k: Vec<f64> = (0..dim).map(|i| stiffness(i, dim, condition)).collect();
             let energy = move |w: &[f32], grad: Option<&mut [f32]>| {
                 let d = |i: usize| w[i] as f64 - 1.0;
@@ -133,7 +133,7 @@ pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[
             Analytic::build(
                 o,
                 format!("double well, barrier {barrier}, tilt {tilt}"),
-                o.size("dim")?,
+                checked_dim(o)?,
                 Box::new(energy),
             )
         },
@@ -145,14 +145,25 @@ pub fn stiffness(i: usize, dim: usize, condition: f64) -> f64 {
     condition.powf(i as f64 / (dim.max(2) - 1) as f64)
 }
 
+/// The number of parameters, if parameters and noise fit into memory and the noise has examples to live in.
+fn checked_dim(o: &Options) -> Result<usize> {
+    let (dim, examples) = (o.size("dim")?, o.size("examples")?);
+    anyhow::ensure!(
+        examples.checked_mul(dim).is_some_and(|n| n < 1 << 28),
+        "{}: examples × dim is more than 2^28",
+        o.owner()
+    );
+    anyhow::ensure!(
+        o.float("noise")? == 0.0 || examples > 1,
+        "{}: option 'noise' needs at least two examples, so that their noise can cancel",
+        o.owner()
+    );
+    Ok(dim)
+}
+
 impl Analytic {
     fn build(o: &Options, text: String, dim: usize, energy: Energy) -> Result<Arc<dyn Potential>> {
         let (examples, noise) = (o.size("examples")?, o.float("noise")?);
-        anyhow::ensure!(
-            examples.checked_mul(dim).is_some_and(|n| n < 1 << 28),
-            "{}: examples × dim is more than 2^28",
-            o.owner()
-        );
         let stream = Stream::new(o.int("seed")?, Purpose::Dataset, 0, 0);
         let mut xi = vec![0f32; examples * dim];
         if noise > 0.0 && examples > 1 {
@@ -231,6 +242,12 @@ impl Potential for Analytic {
 
     fn classifies(&self) -> bool {
         false
+    }
+
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        self.noise
+            .iter()
+            .for_each(|x| hash.update(&x.to_le_bytes()));
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {

@@ -60,6 +60,9 @@ pub trait Potential: Send + Sync {
 
     /// Initial parameters.
     fn initialise(&self, stream: Stream) -> Vec<f32>;
+
+    /// Enter its data into a checksum, to tell whether a run may be resumed on it.
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher);
 }
 
 /// The likelihood scale `s` in `U = s·L + R`.
@@ -250,6 +253,17 @@ impl Target {
             total: self.s * loss + prior,
             error: sums.errors as f64 / n,
         }
+    }
+
+    /// Enter everything that defines it into a checksum.
+    pub fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        hash.update(self.describe().as_bytes());
+        self.potential.fingerprint(hash);
+        self.prior
+            .pull()
+            .1
+            .iter()
+            .for_each(|x| hash.update(&x.to_le_bytes()));
     }
 
     /// What it is: potential, n, N, s and prior, each on its line.

@@ -255,6 +255,13 @@ impl Potential for Network {
         self.dataset.classes > 0
     }
 
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        for (name, split) in self.dataset.splits() {
+            hash.update(name.as_bytes());
+            split.fingerprint(hash);
+        }
+    }
+
     fn initialise(&self, stream: Stream) -> Vec<f32> {
         self.model.initialise(stream)
     }

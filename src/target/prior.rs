@@ -242,19 +242,30 @@ impl PriorEnergy {
     /// Reflect parameters that crossed a wall back into the box, and turn their momenta round.
     pub fn reflect(&self, w: &mut [f32], mut momentum: Option<&mut [f32]>) {
         for (range, half) in &self.walls {
+            let half = *half as f64;
             for i in range.clone() {
-                // A step longer than the box bounces several times; NaN ends the loop and is found by the caller.
-                while w[i].abs() >= *half {
-                    w[i] = 2.0 * half.copysign(w[i]) - w[i];
-                    if w[i].abs() == *half {
-                        w[i] = half.next_down().copysign(w[i]);
-                    }
-                    if !w[i].is_finite() || w[i].abs() > 1e6 * *half {
-                        w[i] = f32::NAN;
-                    }
-                    if let Some(p) = momentum.as_deref_mut() {
-                        p[i] = -p[i];
-                    }
+                let x = w[i] as f64;
+                if x.abs() < half || x.is_nan() {
+                    continue;
+                }
+                // Unfolded, the box repeats with period 4·half, every second copy mirrored; infinity gives NaN, which the caller finds.
+                let phase = (x + half).rem_euclid(4.0 * half);
+                let mirrored = phase >= 2.0 * half;
+                let inside = if mirrored {
+                    3.0 * half - phase
+                } else {
+                    phase - half
+                };
+                let limit = (half as f32).next_down();
+                w[i] = if inside.is_nan() {
+                    f32::NAN
+                } else {
+                    (inside as f32).clamp(-limit, limit)
+                };
+                if let Some(p) = momentum.as_deref_mut()
+                    && mirrored
+                {
+                    p[i] = -p[i];
                 }
             }
         }

@@ -187,3 +187,57 @@ fn a_changed_script_is_not_resumed() {
     );
     assert!(text(&output).contains("7000"), "{}", text(&output));
 }
+
+/// A short run with everything that could go unnoticed when it changes.
+const SETTINGS: &str = r#"
+    let t = target(potential::gaussian(#{ dim: 3, examples: 20, noise: 1.0, seed: param("data", 1) }),
+        #{ prior: prior::localised(1.0, parameters(param("centre", [0.0, 0.0, 0.0]))) });
+    let run = sweep(t, sampler::sgld(#{ step: 0.01, batch: 5 }), #{
+        temperatures: logspace(1e-6, 3e-5, 50), chains: 2, steps: 200, every: param("every", trigger::every(10)),
+        start: parameters(param("start", [1.0, 2.0, 3.0])), region: param("region", 1000.0) });
+    let again = sample(t, sampler::sgld(#{ step: 0.01, batch: 5 }), #{ chains: 2, steps: 200, every: 10, start: parameters([1.0, 2.0, 3.0]) });
+    let other = sample(t, sampler::sgld(#{ step: 0.01, batch: 5 }), #{ chains: 2, steps: 200, every: 10, start: parameters([1.0, 2.0, 3.0]) });
+    again.trace("norm2", 0) == other.trace("norm2", 0)
+"#;
+
+#[test]
+fn only_the_same_run_is_resumed_and_it_is_completed() {
+    let scratch = Scratch::new();
+    let script = scratch.file("script.rhai", SETTINGS);
+    let out = scratch.join("out");
+    let run = |more: &[&str]| {
+        let output = ergodic()
+            .args(["run", "--json", "--out"])
+            .arg(&out)
+            .arg(&script)
+            .args(more)
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output))
+    };
+    let (code, said) = run(&[]);
+    assert_eq!(
+        (code, said.trim()),
+        (Some(0), "false"),
+        "two runs of one script share their noise"
+    );
+    for change in [
+        "data=2",
+        "centre=[0.0, 0.0, 0.1]",
+        "every=trigger::every(20)",
+        "every=trigger::at([10, 150])",
+        "start=[1.0, 2.0, 3.5]",
+        "region=10.0",
+    ] {
+        let (code, said) = run(&["--resume", "--set", change]);
+        assert!(
+            code == Some(1) && said.contains("other settings"),
+            "{change}: {code:?} {said}"
+        );
+    }
+    // Irrational temperatures come back to the last bit, and what is missing of a finished run is written again.
+    let trace = out.join("sweep-1/trace.zarr");
+    std::fs::remove_dir_all(&trace).unwrap();
+    let (code, said) = run(&["--resume"]);
+    assert!(code == Some(0) && trace.is_dir(), "{said}");
+}

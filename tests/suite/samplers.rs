@@ -147,7 +147,7 @@ const CASES: &[Case] = &[
 fn exact_law(k: f64) -> Law {
     Law {
         variance: TEMPERATURE / k,
-        kinetic: None,
+        kinetic: Some(TEMPERATURE),
     }
 }
 

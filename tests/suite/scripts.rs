@@ -67,7 +67,7 @@ fn quickstart() {
 fn zambon_thermodynamics() {
     let value = quick(
         "zambon_thermodynamics",
-        &["--set", "hmc=true", "--set", "moves=400"],
+        &["--set", "hmc=true", "--set", "moves=20"],
     );
     arrays(&value, &["cost", "norm2", "error", "error_test"]);
     arrays(&value["hmc"], &["cost", "norm2", "error"]);
@@ -81,4 +81,34 @@ fn zambon_generalisation() {
         &["error_test", "gradient_variance_w1", "gradient_variance_w2"],
     );
     assert!(value["adam"]["error_test"].as_f64().is_some());
+}
+
+#[test]
+fn the_script_in_the_readme_runs() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let script = readme
+        .split("```rhai\n")
+        .nth(1)
+        .and_then(|r| r.split("```").next())
+        .unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.file("readme.rhai", script);
+    let output = ergodic()
+        .args([
+            "run",
+            "--quick",
+            "--json",
+            "--set",
+            "temperatures=[1e-5, 3e-5]",
+            "--out",
+        ])
+        .arg(scratch.join("out"))
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    arrays(
+        &serde_json::from_slice(&output.stdout).unwrap(),
+        &["cost", "norm2", "error_test", "closure_1"],
+    );
 }

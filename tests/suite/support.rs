@@ -42,9 +42,8 @@ pub fn evaluate(source: &str) -> Result<serde_json::Value, Failure> {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
-    interpreter
-        .run("test.rhai", source)
-        .map(|v| ergodic::script::to_json(&v))
+    let value = interpreter.run("test.rhai", source)?;
+    Ok(interpreter.json(&value))
 }
 
 /// The repository.
