@@ -71,7 +71,7 @@ impl Stream {
     }
 
     /// The same stream's `sub`-th sub-stream (a leapfrog step, the k-th minibatch of an estimate).
-    pub fn sub(self, sub: u16) -> Self {
+    pub fn sub_stream(self, sub: u16) -> Self {
         let mut s = self;
         s.high[2] = (s.high[2] & 0xffff) | (sub as u32) << 16;
         s
@@ -213,7 +213,7 @@ mod tests {
             Stream::new(7, Purpose::Noise, 4, 11),
             Stream::new(7, Purpose::Noise, 3, 12),
             Stream::new(7, Purpose::Noise, 3, 11 + (1 << 32)),
-            base.sub(1),
+            base.sub_stream(1),
         ];
         for s in others {
             assert_ne!(s.block(0), base.block(0));

@@ -153,7 +153,7 @@ fn examples(
         .for_each(|(block, (x, labels))| {
             for (i, (row, label)) in x.chunks_exact_mut(dim).zip(labels).enumerate() {
                 let s = stream(seed, what, (block * BLOCK + i) as u64);
-                let y = (s.sub(1).block(0)[0] as u64 * classes) >> 32;
+                let y = (s.sub_stream(1).block(0)[0] as u64 * classes) >> 32;
                 *label = y as u16;
                 let v = &vectors[y as usize * dim..][..dim];
                 for (b, (x, v)) in row.chunks_mut(4).zip(v.chunks(4)).enumerate() {

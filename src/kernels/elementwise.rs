@@ -90,7 +90,7 @@ simd! {
             Activation::Logistic => pairs.for_each(|(d, a)| *d *= *a * (1.0 - *a)),
             Activation::Gelu => {
                 for (d, x) in delta.iter_mut().zip(before) {
-                    let density = 0.398_942_28 * (-0.5 * *x * *x).exp();
+                    let density = 0.398_942_3 * (-0.5 * *x * *x).exp();
                     *d *= normal_cdf(*x) + *x * density;
                 }
             }

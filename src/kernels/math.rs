@@ -2,6 +2,8 @@
 //!
 //! Polynomials are those of the Cephes library (S. Moshier); errors are a few units in the last place, tested below.
 
+#![allow(clippy::excessive_precision)] // The constants as they are published.
+
 /// Natural logarithm of a positive, normal number.
 #[inline(always)]
 pub fn ln(x: f32) -> f32 {

@@ -84,8 +84,8 @@ impl Initialise {
         let bias = t.shape.len() == 1;
         let uniform = |from: f64, to: f64, values: &mut [f32]| {
             for (i, v) in values.iter_mut().enumerate() {
-                *v =
-                    (from + (to - from) * stream.sub(1).uniform((t.range.start + i) as u32)) as f32;
+                *v = (from + (to - from) * stream.sub_stream(1).uniform((t.range.start + i) as u32))
+                    as f32;
             }
         };
         let normal = |variance: f64, values: &mut [f32]| {

@@ -47,7 +47,7 @@ pub fn estimate(
         for _ in 0..precision.block.max(2) {
             let stream = chain
                 .stream(Purpose::Variance)
-                .sub(first_sub + count as u16);
+                .sub_stream(first_sub + count as u16);
             if let Err(e) = chain.minibatch_gradient(stream, batch, target, &mut grad, work) {
                 work.grad = grad;
                 work.extra = extra;

@@ -122,7 +122,7 @@ impl Hmc {
             momentum,
             mass,
             t as f32,
-            &Chain::stream(chain, Purpose::Momentum).sub(sub),
+            &Chain::stream(chain, Purpose::Momentum).sub_stream(sub),
         );
         grad.copy_from_slice(chain.vectors[GRADIENT]);
         let before = update::twice_kinetic(momentum, mass);
@@ -209,7 +209,7 @@ impl Hmc {
             .map(|m2| variance(*m2))
             .sum::<f64>()
             / chain.w.len() as f64;
-        if !(mean > 0.0) {
+        if mean <= 0.0 || mean.is_nan() {
             return;
         }
         for i in 0..chain.w.len() {
@@ -353,7 +353,7 @@ impl Sampler for Hmc {
         info[3] = outcome.error.clamp(-1000.0, 1000.0);
         info[4] = (-outcome.error).exp();
         info[5] = dt;
-        info[6] = f64::from(u8::from(!(outcome.error < 1000.0)));
+        info[6] = f64::from(u8::from(outcome.error >= 1000.0));
         self.adapt(chain, accept, target, work)
     }
 }

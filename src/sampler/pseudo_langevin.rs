@@ -302,7 +302,7 @@ impl PseudoLangevin {
         let raised = self.raise_masses(chain);
         if chain.stream(Purpose::Reset).uniform(0) < self.reset {
             self.set_masses(chain, target)?;
-            let stream = chain.stream(Purpose::Momentum).sub(1);
+            let stream = chain.stream(Purpose::Momentum).sub_stream(1);
             let t = chain.temperature as f32;
             let [momentum, mass, _] = &mut chain.vectors[..] else {
                 unreachable!("three vectors")
@@ -381,8 +381,8 @@ impl Sampler for PseudoLangevin {
         chain.scalars[NEXT] = chain.step as f64 + chain.scalars[INTERVAL];
         // p ~ N(0, MT), then the first Π = c1 p - (δt/2) g + K R (eq. 24); sub-streams keep this apart from the first step.
         let t = chain.temperature;
-        let streams =
-            [Purpose::Momentum, Purpose::Minibatch, Purpose::Noise].map(|p| chain.stream(p).sub(2));
+        let streams = [Purpose::Momentum, Purpose::Minibatch, Purpose::Noise]
+            .map(|p| chain.stream(p).sub_stream(2));
         let mut grad = work.take_grad(chain.w.len());
         chain.minibatch_gradient(streams[1], self.batch, target, &mut grad, work)?;
         let [momentum, mass, variance] = &mut chain.vectors[..] else {

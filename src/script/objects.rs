@@ -200,7 +200,7 @@ fn schedules(b: &mut Binder) {
         "`start·factor^floor(t/every)`: the usual learning-rate decay; for optimisers t counts epochs.",
         |start: Dynamic, factor: Dynamic, every: i64| -> Bound<Arc<Schedule>> {
             let (start, factor) = (number(&start, "schedule::decay: start")?, number(&factor, "schedule::decay: factor")?);
-            if !(factor > 0.0) {
+            if factor <= 0.0 || factor.is_nan() {
                 return Err(raise(anyhow!("schedule::decay: factor is {factor}, but must be > 0")));
             }
             Ok(Arc::new(Schedule::Decay { start, factor, every: count(every, "schedule::decay: every")? }))

@@ -669,7 +669,7 @@ impl Shared<'_> {
 
     fn record(&self, slot: &mut Slot, work: &mut Workspace) -> Result<()> {
         let square = dot(slot.chain.w, slot.chain.w);
-        if !(square <= self.limits[slot.chain.index]) {
+        if square.is_nan() || square > self.limits[slot.chain.index] {
             let reason = format!("left its region: |w| = {:.3e}", square.sqrt());
             *slot.failure = Some(Failure {
                 step: slot.chain.step,

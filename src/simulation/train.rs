@@ -15,7 +15,7 @@ use crate::target::{Target, Workspace};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -455,7 +455,7 @@ fn restore(courses: &mut [Course], saved: Checkpoint) -> Result<f64> {
 }
 
 /// Weights and history on disk.
-fn write(trained: &Trained, target: &Target, folder: &PathBuf) -> Result<()> {
+fn write(trained: &Trained, target: &Target, folder: &Path) -> Result<()> {
     for (i, w) in trained.params.vectors.iter().enumerate() {
         let tensors: Vec<_> = target
             .layout()

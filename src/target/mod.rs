@@ -202,7 +202,7 @@ impl Target {
     /// All energies at `w`, over all examples.
     pub fn energies(&self, w: &[f32], work: &mut Workspace) -> Result<Energies> {
         let sums = self.potential.sums(w, Rows::All, None, work)?;
-        Ok(self.from_sums(w, sums))
+        Ok(self.energies_of(w, sums))
     }
 
     /// All energies and ∇U at `w`, over all examples.
@@ -214,7 +214,7 @@ impl Target {
     ) -> Result<Energies> {
         let sums = self.potential.sums(w, Rows::All, Some(grad), work)?;
         self.finish_gradient(w, grad, self.examples());
-        Ok(self.from_sums(w, sums))
+        Ok(self.energies_of(w, sums))
     }
 
     /// The unbiased estimate `s·∇L_B + ∇R` of ∇U from the minibatch `indices`; returns L_B.
@@ -243,7 +243,7 @@ impl Target {
         );
     }
 
-    fn from_sums(&self, w: &[f32], sums: Sums) -> Energies {
+    fn energies_of(&self, w: &[f32], sums: Sums) -> Energies {
         let n = self.examples() as f64;
         let loss = sums.loss / n;
         let prior = self.prior.energy(w);

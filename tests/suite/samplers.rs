@@ -275,6 +275,9 @@ fn gaussian_means_variances_and_temperatures_follow_the_law() {
     }
 }
 
+/// A sampler, its options, steps, and steps between records.
+type Setting<'a> = (&'a str, &'a [(&'a str, f64)], u64, u64);
+
 #[test]
 fn double_wells_are_visited_by_their_weight() {
     let wells = 16;
@@ -303,7 +306,7 @@ fn double_wells_are_visited_by_their_weight() {
             * (to - from)
     };
     let left = weight(-4.0, 0.0) / (weight(-4.0, 0.0) + weight(0.0, 4.0));
-    let settings: [(&str, &[(&str, f64)], u64, u64); 3] = [
+    let settings: [Setting; 3] = [
         ("sgld", &[("step", 0.01), ("batch", BATCH)], 600_000, 100),
         ("hmc", &[("leapfrog", 5.0)], 30_000, 5),
         (
@@ -406,7 +409,7 @@ fn a_small_network_agrees_with_long_hybrid_monte_carlo() {
         })
     };
     let exact = measure("hmc", &[("leapfrog", 15.0)], 6000, 1);
-    let others: [(&str, &[(&str, f64)], u64, u64); 2] = [
+    let others: [Setting; 2] = [
         ("sgld", &[("step", 0.1), ("batch", 60.0)], 200_000, 50),
         (
             "pseudo_langevin",
