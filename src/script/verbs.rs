@@ -8,10 +8,11 @@ use crate::model::Model;
 use crate::model::loss::Loss;
 use crate::options::Options;
 use crate::sampler::Configured;
+use crate::simulation;
 use crate::simulation::optimizer::Optimizer;
+use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::train::{self, Trained, train};
-use crate::simulation::{self, Plan};
 use crate::target::network::Network;
 use crate::target::prior::Prior;
 use crate::target::{self, EnergyScale, Potential, Target};
@@ -150,9 +151,9 @@ fn runs(b: &mut Binder) {
                map: &Map| {
         let call = Call { context, native };
         let specs = if kind == "sweep" {
-            simulation::SWEEP_OPTIONS
+            plan::SWEEP_OPTIONS
         } else {
-            simulation::SAMPLE_OPTIONS
+            plan::SAMPLE_OPTIONS
         };
         let plan = options(&call, kind, specs, map)
             .and_then(|o| Plan::from_options(kind, &o, &context.session));
@@ -176,7 +177,7 @@ fn runs(b: &mut Binder) {
         move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Run>> { run(&n, &context, "sample", &t, &s, &map) },
     )
     .with(
-        simulation::SAMPLE_OPTIONS,
+        plan::SAMPLE_OPTIONS,
         "sample(target(potential::gaussian(#{ dim: 3 })), sampler::hmc(), #{ temperature: 2.0, steps: 400, chains: 2, every: 1 })",
     );
     let context = b.context.clone();
@@ -186,7 +187,7 @@ fn runs(b: &mut Binder) {
         move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Run>> { run(&n, &context, "sweep", &t, &s, &map) },
     )
     .with(
-        simulation::SWEEP_OPTIONS,
+        plan::SWEEP_OPTIONS,
         "sweep(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 1.0], steps: 400, chains: 2, every: 1 })",
     );
 }

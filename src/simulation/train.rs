@@ -1,5 +1,6 @@
 //! Training: optimise parameters, for starting points and as the baseline.
 
+use super::course::{Course, restore, save};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::progress::Progress;
 use super::session::{self, Session};
@@ -9,7 +10,7 @@ use crate::kernels::update::dot;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
-use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use crate::store::checkpoint;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use rand::seq::SliceRandom;
@@ -66,20 +67,6 @@ pub struct Trained {
     pub seconds: f64,
 }
 
-/// One training in progress.
-#[derive(Clone)]
-struct Course {
-    w: Vec<f32>,
-    a: Vec<f32>,
-    b: Vec<f32>,
-    best: Vec<f32>,
-    history: Vec<f64>,
-    best_score: f64,
-    best_epoch: u64,
-    epoch: u64,
-    stopped: bool,
-}
-
 impl Trained {
     /// One column of a chain's history.
     pub fn column(&self, name: &str, chain: usize) -> Result<Vec<f64>> {
@@ -127,7 +114,13 @@ impl std::fmt::Display for Trained {
             let kept: Vec<_> = self
                 .kept(c)
                 .into_iter()
-                .map(|(k, v)| format!("{k} {}", with_error(v, f64::NAN)))
+                .map(|(k, v)| {
+                    if v.fract() == 0.0 {
+                        format!("{k} {v:.0}")
+                    } else {
+                        format!("{k} {}", with_error(v, f64::NAN))
+                    }
+                })
                 .collect();
             writeln!(f, "  chain {c}: {}", kept.join(", "))?;
         }
@@ -232,7 +225,7 @@ pub fn train(
         seconds = restore(&mut courses, saved)?;
     }
     let begin = Instant::now();
-    let save = |courses: &[Course], done: bool| {
+    let keep = |courses: &[Course], done: bool| {
         save(
             courses,
             &folder,
@@ -264,7 +257,7 @@ pub fn train(
             .try_for_each(|(i, c)| trainer.epoch(i, c))?;
         progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
         if session::interrupted() {
-            save(&courses, false)?;
+            keep(&courses, false)?;
             progress.finish();
             let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
             return Err(Interrupted {
@@ -273,13 +266,13 @@ pub fn train(
             .into());
         }
         if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
-            save(&courses, false)?;
+            keep(&courses, false)?;
             saved = Instant::now();
         }
     }
     progress.finish();
     if !done {
-        save(&courses, true)?;
+        keep(&courses, true)?;
         seconds += begin.elapsed().as_secs_f64();
     }
     let keep_best = optimizer.early_stopping != EarlyStopping::Never;
@@ -389,69 +382,6 @@ impl Trainer<'_> {
             && waited >= self.optimizer.patience;
         Ok(())
     }
-}
-
-fn save(
-    courses: &[Course],
-    folder: &std::path::Path,
-    what: &serde_json::Value,
-    done: bool,
-    seconds: f64,
-) -> Result<()> {
-    let mut tensors = Vec::new();
-    for (i, c) in courses.iter().enumerate() {
-        let vectors = [("w", &c.w), ("a", &c.a), ("b", &c.b), ("best", &c.best)];
-        tensors.extend(vectors.map(|(k, v)| {
-            (
-                format!("{k}.{i}"),
-                Tensor {
-                    shape: vec![v.len()],
-                    data: TensorData::F32(v.clone()),
-                },
-            )
-        }));
-        let numbers = vec![
-            c.best_score,
-            c.best_epoch as f64,
-            c.epoch as f64,
-            f64::from(u8::from(c.stopped)),
-        ];
-        for (k, v) in [("numbers", numbers), ("history", c.history.clone())] {
-            tensors.push((
-                format!("{k}.{i}"),
-                Tensor {
-                    shape: vec![v.len()],
-                    data: TensorData::F64(v),
-                },
-            ));
-        }
-    }
-    let meta = json!({ "what": what, "done": done, "seconds": seconds });
-    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
-}
-
-fn restore(courses: &mut [Course], saved: Checkpoint) -> Result<f64> {
-    for (name, tensor) in saved.tensors {
-        let Some((kind, i)) = name.rsplit_once('.') else {
-            continue;
-        };
-        let Some(c) = i.parse::<usize>().ok().and_then(|i| courses.get_mut(i)) else {
-            continue;
-        };
-        match (kind, tensor.data) {
-            ("w", TensorData::F32(x)) => c.w = x,
-            ("a", TensorData::F32(x)) => c.a = x,
-            ("b", TensorData::F32(x)) => c.b = x,
-            ("best", TensorData::F32(x)) => c.best = x,
-            ("history", TensorData::F64(x)) => c.history = x,
-            ("numbers", TensorData::F64(x)) if x.len() == 4 => {
-                (c.best_score, c.best_epoch, c.epoch, c.stopped) =
-                    (x[0], x[1] as u64, x[2] as u64, x[3] > 0.0);
-            }
-            (kind, _) => anyhow::bail!("the checkpoint's '{kind}' has another type than it should"),
-        }
-    }
-    Ok(saved.meta["seconds"].as_f64().unwrap_or(0.0))
 }
 
 /// Weights and history on disk.

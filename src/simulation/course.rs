@@ -1,0 +1,93 @@
+//! A training in progress, and its checkpoint.
+
+use crate::error::Result;
+use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use serde_json::json;
+
+/// One training in progress.
+#[derive(Clone)]
+pub struct Course {
+    /// Parameters.
+    pub w: Vec<f32>,
+    /// The optimiser's first vector.
+    pub a: Vec<f32>,
+    /// The optimiser's second vector.
+    pub b: Vec<f32>,
+    /// The best parameters so far.
+    pub best: Vec<f32>,
+    /// Rows of the history.
+    pub history: Vec<f64>,
+    /// Score of the best parameters.
+    pub best_score: f64,
+    /// Their epoch.
+    pub best_epoch: u64,
+    /// Epochs done.
+    pub epoch: u64,
+    /// Whether it has stopped early.
+    pub stopped: bool,
+}
+
+/// Write the courses into a checkpoint of the training's folder.
+pub fn save(
+    courses: &[Course],
+    folder: &std::path::Path,
+    what: &serde_json::Value,
+    done: bool,
+    seconds: f64,
+) -> Result<()> {
+    let mut tensors = Vec::new();
+    for (i, c) in courses.iter().enumerate() {
+        let vectors = [("w", &c.w), ("a", &c.a), ("b", &c.b), ("best", &c.best)];
+        tensors.extend(vectors.map(|(k, v)| {
+            (
+                format!("{k}.{i}"),
+                Tensor {
+                    shape: vec![v.len()],
+                    data: TensorData::F32(v.clone()),
+                },
+            )
+        }));
+        let numbers = vec![
+            c.best_score,
+            c.best_epoch as f64,
+            c.epoch as f64,
+            f64::from(u8::from(c.stopped)),
+        ];
+        for (k, v) in [("numbers", numbers), ("history", c.history.clone())] {
+            tensors.push((
+                format!("{k}.{i}"),
+                Tensor {
+                    shape: vec![v.len()],
+                    data: TensorData::F64(v),
+                },
+            ));
+        }
+    }
+    let meta = json!({ "what": what, "done": done, "seconds": seconds });
+    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
+}
+
+/// Put back what [`save`] wrote; returns the seconds spent so far.
+pub fn restore(courses: &mut [Course], saved: Checkpoint) -> Result<f64> {
+    for (name, tensor) in saved.tensors {
+        let Some((kind, i)) = name.rsplit_once('.') else {
+            continue;
+        };
+        let Some(c) = i.parse::<usize>().ok().and_then(|i| courses.get_mut(i)) else {
+            continue;
+        };
+        match (kind, tensor.data) {
+            ("w", TensorData::F32(x)) => c.w = x,
+            ("a", TensorData::F32(x)) => c.a = x,
+            ("b", TensorData::F32(x)) => c.b = x,
+            ("best", TensorData::F32(x)) => c.best = x,
+            ("history", TensorData::F64(x)) => c.history = x,
+            ("numbers", TensorData::F64(x)) if x.len() == 4 => {
+                (c.best_score, c.best_epoch, c.epoch, c.stopped) =
+                    (x[0], x[1] as u64, x[2] as u64, x[3] > 0.0);
+            }
+            (kind, _) => anyhow::bail!("the checkpoint's '{kind}' has another type than it should"),
+        }
+    }
+    Ok(saved.meta["seconds"].as_f64().unwrap_or(0.0))
+}

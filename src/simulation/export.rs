@@ -1,0 +1,158 @@
+//! A run on disk: traces for ArviZ, weights for PyTorch, run.json for people.
+
+use super::run::{Column, Group, Run, versions};
+use crate::error::Result;
+use crate::model::Layout;
+use crate::store::{self, weights, zarr};
+use serde_json::{Map, json};
+
+impl Run {
+    /// Write traces, weights and run.json into the run's folder.
+    pub fn write(&self) -> Result<()> {
+        zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
+        let layout = Layout::new(self.info.tensors.iter().cloned());
+        for (i, w) in self.params.iter().enumerate() {
+            let tensors: Vec<_> = layout
+                .tensors()
+                .iter()
+                .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
+                .collect();
+            let temperature = self.info.temperatures[i / self.info.chains.max(1)];
+            let metadata = [
+                ("temperature".to_string(), format!("{temperature:e}")),
+                ("run".to_string(), self.info.name.clone()),
+            ];
+            weights::save_weights(
+                &self.folder.join(format!("weights/chain-{i}.safetensors")),
+                &tensors,
+                &metadata,
+            )?;
+        }
+        let rate =
+            (self.info.steps as f64 * self.info.all_chains() as f64) / self.seconds.max(1e-9);
+        store::write_json(
+            &self.folder.join("run.json"),
+            &json!({
+                "run": self.info,
+                "failures": self.failures,
+                "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
+                "versions": versions(),
+            }),
+        )
+    }
+
+    /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.
+    fn zarr(&self) -> zarr::Group {
+        let sweep = self.info.kind == "sweep";
+        let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
+        let part = |name: &str, group: Group, first: usize, draws: usize| {
+            let mut arrays = vec![
+                zarr::Array::new(
+                    "chain",
+                    &["chain"],
+                    &[chains],
+                    zarr::Data::I64((0..chains as i64).collect()),
+                ),
+                zarr::Array::new(
+                    "draw",
+                    &["draw"],
+                    &[draws],
+                    zarr::Data::I64((0..draws as i64).collect()),
+                ),
+            ];
+            if sweep {
+                let t = zarr::Data::F64(self.info.temperatures.clone());
+                arrays.push(zarr::Array::new(
+                    "temperature",
+                    &["temperature"],
+                    &[temperatures],
+                    t,
+                ));
+            }
+            let mut at = 0;
+            for column in &self.info.columns {
+                if column.group == group {
+                    arrays.push(self.zarr_array(column, at, first, draws, sweep));
+                    if let Some((dim, labels)) = &column.components
+                        && !arrays.iter().any(|a| a.name == *dim)
+                    {
+                        arrays.push(zarr::Array::new(
+                            dim,
+                            &[dim],
+                            &[labels.len()],
+                            zarr::Data::Str(labels.clone()),
+                        ));
+                    }
+                }
+                at += column.width();
+            }
+            let mut attributes = Map::new();
+            attributes.insert("inference_library".into(), json!("ergodic"));
+            attributes.insert(
+                "inference_library_version".into(),
+                json!(env!("CARGO_PKG_VERSION")),
+            );
+            attributes.insert("sampling_time".into(), json!(self.seconds));
+            zarr::Group {
+                name: name.into(),
+                attributes,
+                arrays,
+                groups: Vec::new(),
+            }
+        };
+        let (warm, draws) = (self.info.warm_draws, self.info.draws);
+        let mut groups = vec![
+            part("posterior", Group::Posterior, warm, draws),
+            part("sample_stats", Group::SampleStats, warm, draws),
+        ];
+        if warm > 0 {
+            groups.push(part("warmup_posterior", Group::Posterior, 0, warm));
+            groups.push(part("warmup_sample_stats", Group::SampleStats, 0, warm));
+        }
+        let mut attributes = Map::new();
+        attributes.insert("creation_library".into(), json!("ergodic"));
+        attributes.insert("run".into(), json!(self.info.name));
+        zarr::Group {
+            name: "trace".into(),
+            attributes,
+            arrays: Vec::new(),
+            groups,
+        }
+    }
+
+    fn zarr_array(
+        &self,
+        column: &Column,
+        at: usize,
+        first: usize,
+        draws: usize,
+        sweep: bool,
+    ) -> zarr::Array {
+        let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
+        let (k, width) = (column.width(), self.info.width());
+        let mut data = vec![f64::NAN; chains * draws * temperatures * k];
+        for (i, records) in self.records.iter().enumerate() {
+            let (t, c) = (i / chains, i % chains);
+            for (d, row) in records
+                .chunks_exact(width)
+                .skip(first)
+                .take(draws)
+                .enumerate()
+            {
+                let to = ((c * draws + d) * temperatures + t) * k;
+                data[to..to + k].copy_from_slice(&row[at..at + k]);
+            }
+        }
+        let mut dims = vec!["chain", "draw"];
+        let mut shape = vec![chains, draws];
+        if sweep {
+            dims.push("temperature");
+            shape.push(temperatures);
+        }
+        if let Some((dim, _)) = &column.components {
+            dims.push(dim);
+            shape.push(k);
+        }
+        zarr::Array::new(&column.name, &dims, &shape, zarr::Data::F64(data))
+    }
+}

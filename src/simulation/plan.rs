@@ -1,0 +1,300 @@
+//! Plans: everything that defines a run, checked before its first step.
+
+use super::run::{Column, Group, RunInfo};
+use super::session::{self, Session};
+use crate::error::Result;
+use crate::observable::{Handle, Observable};
+use crate::options::{Kind, Options, Range, Spec, option, optional, required};
+use crate::rng::{Purpose, Stream};
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
+use std::sync::Arc;
+
+/// Options that `sample` and `sweep` share.
+macro_rules! run_options {
+    ($first:expr) => {
+        &[
+            $first,
+            required("steps", Kind::Int(Range::Between(1.0, 1e14)), "Steps per chain, burn-in included."),
+            option("chains", Kind::Int(Range::Between(1.0, 1e6)), "4", "Chains per temperature."),
+            optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; vectors are dealt out in turn."),
+            option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it."),
+            option("every", Kind::Trigger, "100", "When to make a record: every so many steps, or a trigger."),
+            optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
+            option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
+            optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs of equal seed share their noise, step by step."),
+            optional("name", Kind::Text, "sample-1, sweep-1, …", "Name of the run and of its folder."),
+        ]
+    };
+}
+
+/// Options of `sample(target, sampler, #{…})`.
+pub const SAMPLE_OPTIONS: &[Spec] = run_options!(option(
+    "temperature",
+    Kind::Schedule(Range::Positive),
+    "1",
+    "T, a number or a schedule."
+));
+
+/// Options of `sweep(target, sampler, #{…})`.
+pub const SWEEP_OPTIONS: &[Spec] = run_options!(required(
+    "temperatures",
+    Kind::Floats(Range::Positive),
+    "The temperatures; each has its own chains."
+));
+
+/// Everything that defines a run.
+pub struct Plan {
+    /// "sample" or "sweep".
+    pub kind: &'static str,
+    /// Name of the run.
+    pub name: String,
+    /// One per group of chains.
+    pub temperatures: Vec<Schedule>,
+    /// Chains per temperature.
+    pub chains: usize,
+    /// Where chains start.
+    pub start: Option<Arc<Parameters>>,
+    /// Steps per chain.
+    pub steps: u64,
+    /// Steps of burn-in.
+    pub burn_in: u64,
+    /// When to record.
+    pub every: Trigger,
+    /// What to record.
+    pub observables: Vec<Handle>,
+    /// See the option `region`.
+    pub region: f64,
+    /// Seed.
+    pub seed: u64,
+    /// Steps before --quick cut them, if it did.
+    pub full_steps: Option<u64>,
+}
+
+impl Plan {
+    /// From the checked options of `sample` or `sweep`.
+    pub fn from_options(kind: &'static str, o: &Options, session: &Session) -> Result<Self> {
+        let temperatures = match o.floats("temperatures") {
+            Some(t) => t.into_iter().map(Schedule::Constant).collect(),
+            None => vec![o.schedule("temperature")?],
+        };
+        anyhow::ensure!(
+            !temperatures.is_empty(),
+            "{kind}: option 'temperatures' is empty"
+        );
+        let mut steps = o.int("steps")?;
+        let mut every = match o.get("every") {
+            Some(crate::options::Value::Object(t, _)) => t.downcast_ref::<Trigger>().cloned(),
+            _ => None,
+        }
+        .unwrap_or(Trigger::Every(o.opt_int("every").unwrap_or(100)));
+        let fraction = o.float("burn_in")?;
+        let burn_in = |steps: u64| {
+            if fraction < 1.0 {
+                (fraction * steps as f64) as u64
+            } else {
+                fraction as u64
+            }
+        };
+        anyhow::ensure!(
+            burn_in(steps) < steps,
+            "{kind}: option 'burn_in' is {fraction}, which leaves nothing of {steps} steps"
+        );
+        let mut warm = burn_in(steps);
+        let mut full_steps = None;
+        if session.quick && steps > 400 {
+            full_steps = Some(steps);
+            let cut = (steps / 50).max(400);
+            warm = (warm as f64 / steps as f64 * cut as f64) as u64;
+            steps = cut;
+            // Fewer steps between records, so that twenty are made, but no more records than need be: they cost data passes.
+            match &mut every {
+                Trigger::Every(n) => *n = (*n / 5).min((cut - warm) / 20).max(1),
+                Trigger::At(at) => at.iter_mut().for_each(|s| {
+                    *s = (*s as f64 * cut as f64 / o.int("steps").unwrap_or(1) as f64).ceil() as u64
+                }),
+                Trigger::Logarithmic { .. } => {}
+            }
+        }
+        let mut observables: Vec<Handle> = o.objects::<Box<dyn Observable>>("observe");
+        if o.get("observe").is_none() {
+            let none = Options::check("observable", &[], Vec::new())?;
+            observables.push((crate::observable::basic::COST.build)(&none)?);
+            observables.push((crate::observable::basic::NORM2.build)(&none)?);
+        }
+        let name = session.name_run(kind, o.opt_text("name"))?;
+        Ok(Self {
+            kind,
+            name: name.clone(),
+            temperatures,
+            chains: o.size("chains")?,
+            start: o.object("start"),
+            steps,
+            burn_in: warm,
+            every,
+            observables,
+            region: o.float("region")?,
+            seed: o
+                .opt_int("seed")
+                .unwrap_or_else(|| session::seed_of(session.seed, &name)),
+            full_steps,
+        })
+    }
+
+    /// The points where the chains start.
+    pub(super) fn starts(&self, target: &Target) -> Result<Vec<Arc<Vec<f32>>>> {
+        let count = self.temperatures.len() * self.chains;
+        let dim = target.dim();
+        match &self.start {
+            Some(p) => {
+                anyhow::ensure!(
+                    !p.vectors.is_empty(),
+                    "{}: option 'start' holds no parameters",
+                    self.kind
+                );
+                for v in &p.vectors {
+                    anyhow::ensure!(
+                        v.len() == dim,
+                        "{}: option 'start' has {} parameters, but the model has {dim}",
+                        self.kind,
+                        v.len()
+                    );
+                }
+                // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
+                let one_each = p.vectors.len() == count;
+                let pick = |i: usize| {
+                    if one_each {
+                        i
+                    } else {
+                        i % self.chains % p.vectors.len()
+                    }
+                };
+                Ok((0..count).map(|i| p.vectors[pick(i)].clone()).collect())
+            }
+            None => {
+                let draw = |i| {
+                    target
+                        .potential()
+                        .initialise(Stream::new(self.seed, Purpose::Initialise, i, 0))
+                };
+                Ok((0..count).map(|i| Arc::new(draw(i))).collect())
+            }
+        }
+    }
+
+    pub(super) fn columns(&self, target: &Target, sampler: &Configured) -> Result<Vec<Column>> {
+        let mut columns: Vec<Column> = Vec::new();
+        for o in &self.observables {
+            o.check(target)?;
+            columns.push(Column {
+                name: o.name(),
+                group: Group::Posterior,
+                components: o.components(target),
+            });
+        }
+        let stats = sampler.sampler.info().iter();
+        columns.extend(stats.map(|n| Column {
+            name: n.to_string(),
+            group: Group::SampleStats,
+            components: None,
+        }));
+        let dims: Vec<_> = columns
+            .iter()
+            .filter_map(|c| c.components.as_ref().map(|(d, _)| d.as_str()))
+            .collect();
+        for (i, c) in columns.iter().enumerate() {
+            let name = c.name.as_str();
+            anyhow::ensure!(
+                !columns[..i].iter().any(|d| d.name == name)
+                    && !["chain", "draw", "temperature"].contains(&name)
+                    && !dims.contains(&name),
+                "{}: two traces would be called '{}'; name one with observable::named(\"name\", …)",
+                self.kind,
+                c.name
+            );
+        }
+        Ok(columns)
+    }
+
+    /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
+    fn fingerprint(&self, target: &Target, starts: &[Arc<Vec<f32>>]) -> String {
+        let mut hash = crc32fast::Hasher::new();
+        hash.update(
+            format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
+        );
+        target.fingerprint(&mut hash);
+        for w in starts {
+            w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        }
+        format!("{:08x}", hash.finalize())
+    }
+
+    pub(super) fn info(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        columns: Vec<Column>,
+        starts: &[Arc<Vec<f32>>],
+    ) -> Result<RunInfo> {
+        for t in &self.temperatures {
+            anyhow::ensure!(
+                t.at(self.steps) > 0.0,
+                "{}: the temperature schedule reaches {} at the last step, but must stay > 0",
+                self.kind,
+                t.at(self.steps)
+            );
+        }
+        let warm_draws = self.every.count(self.burn_in);
+        let all = self.every.count(self.steps);
+        anyhow::ensure!(
+            all > warm_draws,
+            "{}: no record is made after burn-in (records {}, {} steps, {} of them burn-in); lower 'every' or take more steps",
+            self.kind,
+            self.every,
+            self.steps,
+            self.burn_in
+        );
+        Ok(RunInfo {
+            name: self.name.clone(),
+            kind: self.kind.into(),
+            target: target.describe(),
+            sampler: sampler.sampler.name().into(),
+            options: sampler.options.clone(),
+            temperatures: self.temperatures.iter().map(|t| t.at(self.steps)).collect(),
+            schedules: self
+                .temperatures
+                .iter()
+                .filter(|t| t.constant().is_none())
+                .map(Schedule::to_string)
+                .collect(),
+            chains: self.chains,
+            steps: self.steps,
+            burn_in: self.burn_in,
+            every: self.every.to_string(),
+            warm_draws,
+            draws: all - warm_draws,
+            columns,
+            n: target.examples(),
+            m: sampler.sampler.batch(),
+            scale: target.scale(),
+            parameters: target.dim(),
+            tensors: target
+                .layout()
+                .tensors()
+                .iter()
+                .map(|t| (t.name.clone(), t.shape.clone()))
+                .collect(),
+            walls: target.prior().has_walls(),
+            steady: self
+                .temperatures
+                .iter()
+                .all(|t| t.at(self.burn_in) == t.at(self.steps)),
+            fingerprint: self.fingerprint(target, starts),
+            seed: self.seed,
+            quick: self.full_steps.is_some(),
+        })
+    }
+}

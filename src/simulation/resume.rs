@@ -1,0 +1,96 @@
+//! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
+
+use super::plan::Plan;
+use super::run::{Column, Meta, RunInfo};
+use super::session::{self, Session};
+use super::state::State;
+use crate::error::Result;
+use crate::sampler::Configured;
+use crate::store::checkpoint;
+use crate::target::Target;
+
+/// Put the state of an earlier session back, if `--resume` asks for it and there is one.
+pub(super) fn resume(
+    folder: &std::path::Path,
+    info: &RunInfo,
+    state: &mut State,
+    sampler: &Configured,
+    session: &Session,
+) -> Result<Option<Meta>> {
+    if !session.resume {
+        return Ok(None);
+    }
+    let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+        return Ok(None);
+    };
+    let meta: Meta = serde_json::from_value(saved.meta).map_err(|e| {
+        anyhow::anyhow!(
+            "{}: the checkpoint is of another version ({e})",
+            folder.display()
+        )
+    })?;
+    let same = meta.info == *info;
+    anyhow::ensure!(
+        same,
+        "{}: this run was started with other settings{}; resume with the same script and --set values, or choose another --out",
+        folder.display(),
+        difference(&meta.info, info)
+    );
+    state.restore(saved.tensors, &*sampler.sampler)?;
+    state.failures.clone_from(&meta.failures);
+    Ok(Some(meta))
+}
+
+/// A value in few words.
+fn short(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() > 100 {
+        format!("{}…", text.chars().take(100).collect::<String>())
+    } else {
+        text
+    }
+}
+
+/// " (steps was 100, is 200)": the first field in which two runs differ.
+fn difference(old: &RunInfo, new: &RunInfo) -> String {
+    let (old, new) = (
+        serde_json::to_value(old).unwrap_or_default(),
+        serde_json::to_value(new).unwrap_or_default(),
+    );
+    let fields = old.as_object().into_iter().flatten();
+    fields
+        .filter_map(|(k, v)| {
+            new.get(k)
+                .filter(|w| *w != v)
+                .map(|w| format!(" ({k} was {}, is {})", short(v), short(w)))
+        })
+        .next()
+        .unwrap_or_default()
+}
+
+/// Fail early if the run cannot fit into memory.
+pub(super) fn check_size(
+    plan: &Plan,
+    columns: &[Column],
+    target: &Target,
+    sampler: &Configured,
+    session: &Session,
+) -> Result<()> {
+    let (chains, n) = (
+        (plan.temperatures.len() * plan.chains) as u128,
+        target.dim() as u128,
+    );
+    let vectors = 2 + sampler.sampler.vectors().len() as u128;
+    let draws = plan.every.count(plan.steps) as u128;
+    let width = columns.iter().map(Column::width).sum::<usize>() as u128;
+    // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
+    let threads = session.threads as u128 * 6 * n;
+    let what = format!(
+        "'{}' ({chains} chains of {n} parameters, {draws} records each)",
+        plan.name
+    );
+    session::check_memory(
+        4 * (chains * n * vectors + threads) + 16 * chains * draws * width,
+        &what,
+    )
+}
