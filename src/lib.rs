@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`rng`], [`schedule`], [`trigger`], [`options`] | ground |
+//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`] | ground |
 //! | [`kernels`] | the hot loops |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
@@ -22,6 +22,7 @@ pub mod diagnostic;
 pub mod error;
 pub mod front;
 pub mod kernels;
+pub mod memory;
 pub mod model;
 pub mod observable;
 pub mod options;

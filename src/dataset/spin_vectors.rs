@@ -3,7 +3,7 @@
 use super::{Dataset, Inputs, SEED, Split, Targets, Use, VALIDATION, stream};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Options, Range, option};
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -113,11 +113,9 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
 
 /// Memory for `n` elements, or an error where a plain allocation would end the program.
 fn reserve<T>(n: usize, owner: &str) -> Result<Vec<T>> {
-    let mut v = Vec::new();
-    v.try_reserve_exact(n).map_err(|_| {
-        anyhow!("{owner}: {n} components do not fit in memory; ask for fewer or shorter vectors")
-    })?;
-    Ok(v)
+    let bytes = n as u128 * size_of::<T>() as u128;
+    crate::memory::check(bytes, &format!("{owner}: {n} components"))?;
+    Ok(Vec::with_capacity(n))
 }
 
 /// The reference vectors of `spin_vectors`, row-major `[classes, dim]`.

@@ -1,7 +1,7 @@
 //! `ergodic doctor`: what this machine offers, and what is missing.
 
 use crate::kernels;
-use crate::simulation::session::available_memory;
+use crate::memory::available_memory;
 use std::process::Command;
 
 /// One line per finding.

@@ -2,9 +2,10 @@
 
 use super::plan::Plan;
 use super::run::{Column, Meta, RunInfo};
-use super::session::{self, Session};
+use super::session::Session;
 use super::state::State;
 use crate::error::Result;
+use crate::memory;
 use crate::sampler::Configured;
 use crate::store::checkpoint;
 use crate::target::Target;
@@ -89,7 +90,7 @@ pub(super) fn check_size(
         "'{}' ({chains} chains of {n} parameters, {draws} records each)",
         plan.name
     );
-    session::check_memory(
+    memory::check(
         4 * (chains * n * vectors + threads) + 16 * chains * draws * width,
         &what,
     )

@@ -7,6 +7,7 @@ use super::session::{self, Session};
 use super::summary::with_error;
 use crate::error::{Interrupted, Result};
 use crate::kernels::update::dot;
+use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -156,7 +157,7 @@ pub fn train(
         optimizer.epochs
     };
     let parameters = target.dim() as u128;
-    session::check_memory(
+    memory::check(
         parameters * chains as u128 * 16 + parameters * 64,
         &format!("'{name}' ({chains} chains of {parameters} parameters)"),
     )?;

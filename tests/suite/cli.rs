@@ -102,6 +102,10 @@ const SCRIPTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "dataset::spin_vectors(#{ train: 4_000_000_000 });",
+        &["GiB of memory"],
+    ),
+    (
         "prior::uniform_box(-1.0);",
         &["option 'width' must be a number > 0"],
     ),

@@ -1,0 +1,27 @@
+//! Memory: say that something cannot fit before it is tried, because a failed allocation ends the process.
+
+use crate::error::Result;
+
+/// Fail if `bytes` do not fit into the memory that is free; `what` says what they are for.
+pub fn check(bytes: u128, what: &str) -> Result<()> {
+    let free = available_memory();
+    let gib = |b: u128| b as f64 / (1u64 << 30) as f64;
+    anyhow::ensure!(
+        free.is_none_or(|f| bytes <= f as u128),
+        "{what} needs about {:.1} GiB of memory, but {:.1} GiB are free; ask for less",
+        gib(bytes),
+        gib(free.unwrap_or(0) as u128)
+    );
+    Ok(())
+}
+
+/// Bytes that can be allocated without swapping, where the system tells.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    line.split_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
+}
