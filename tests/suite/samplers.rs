@@ -411,7 +411,7 @@ fn a_small_network_agrees_with_long_hybrid_monte_carlo() {
     };
     let exact = measure("hmc", &[("leapfrog", 15.0)], 6000, 1);
     let others: [Setting; 2] = [
-        ("sgld", &[("step", 0.1), ("batch", 60.0)], 200_000, 50),
+        ("sgld", &[("step", 0.05), ("batch", 60.0)], 400_000, 100),
         (
             "pseudo_langevin",
             &[("batch", 60.0), ("ratio", 0.005)],
