@@ -5,7 +5,7 @@
 use super::convert::Call;
 use super::values::Values;
 use super::{bind, raise, report};
-use crate::error::{Interrupted, Result};
+use crate::error::Result;
 use crate::model::Layout;
 use crate::observable::{Handle, Observable, View};
 use rhai::{Dynamic, Engine, FnPtr, Map, NativeCallContextStore};
@@ -84,12 +84,12 @@ impl Observable for Closure {
         let result = self
             .function
             .call_raw(&context, None, [Dynamic::from(state)])
-            .map_err(|e| match report::cause(&e) {
-                None => Interrupted {
-                    what: format!("in the observable '{}'", self.name),
-                }
-                .into(),
-                Some(cause) => anyhow::anyhow!("the observable '{}' failed: {cause}", self.name),
+            .map_err(|e| {
+                anyhow::anyhow!(
+                    "the observable '{}' failed: {}",
+                    self.name,
+                    report::cause(&e)
+                )
             })?;
         let number = result
             .as_float()

@@ -45,6 +45,18 @@ pub struct Context {
     printed: Mutex<String>,
 }
 
+impl Context {
+    fn new(session: Session, settings: BTreeMap<String, String>) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            settings,
+            closures: OnceLock::new(),
+            closures_named: Default::default(),
+            printed: Mutex::default(),
+        })
+    }
+}
+
 /// An interpreter with everything bound.
 pub struct Interpreter {
     engine: Engine,
@@ -56,15 +68,12 @@ pub struct Interpreter {
 impl Interpreter {
     /// An interpreter for one session.
     pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
-        let context = Arc::new(Context {
-            session,
-            settings,
-            closures: OnceLock::new(),
-            closures_named: Default::default(),
-            printed: Mutex::default(),
-        });
+        let context = Context::new(session, settings);
+        let mut engine = bind(&context).0;
+        // Not so for the engine of the closures: a record that is being made is finished, so that the run can be saved.
+        engine.on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
         Self {
-            engine: bind(&context).0,
+            engine,
             context,
             scope: Scope::new(),
             functions: rhai::AST::empty(),
@@ -118,14 +127,7 @@ impl Interpreter {
 
 /// Everything a script can call, in the order it is bound.
 pub fn all_items() -> Vec<Item> {
-    let context = Arc::new(Context {
-        session: Session::new("runs".into()),
-        settings: BTreeMap::new(),
-        closures: OnceLock::new(),
-        closures_named: Default::default(),
-        printed: Mutex::default(),
-    });
-    bind(&context).1
+    bind(&Context::new(Session::new("runs".into()), BTreeMap::new())).1
 }
 
 /// An engine with everything bound, and the reference of what was bound.
@@ -139,8 +141,6 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.set_max_expr_depths(128, 64);
-    b.engine
-        .on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
     let printer = context.clone();
     b.engine.on_print(move |text| {
         if printer.session.json {

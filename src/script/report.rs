@@ -95,19 +95,16 @@ impl Failure {
     }
 }
 
-/// What is at the bottom of an error, in words; nothing if it is that the script was told to stop.
-pub(super) fn cause(e: &EvalAltResult) -> Option<String> {
+/// What is at the bottom of an error, in words.
+pub(super) fn cause(e: &EvalAltResult) -> String {
     match e {
         EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
         | EvalAltResult::ErrorInModule(_, inner, _) => cause(inner),
-        EvalAltResult::ErrorTerminated(..) => None,
-        EvalAltResult::ErrorRuntime(value, _) => Some(
-            value
-                .read_lock::<Native>()
-                .map_or_else(|| value.to_string(), |n| n.to_string()),
-        ),
-        EvalAltResult::ErrorFunctionNotFound(call, _) => Some(not_found(call)),
-        other => Some(other.to_string()),
+        EvalAltResult::ErrorRuntime(value, _) => value
+            .read_lock::<Native>()
+            .map_or_else(|| value.to_string(), |n| n.to_string()),
+        EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call),
+        other => other.to_string(),
     }
 }
 

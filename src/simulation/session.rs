@@ -1,6 +1,6 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
-use crate::error::{Interrupted, Result};
+use crate::error::Result;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -22,14 +22,6 @@ pub fn interrupted() -> bool {
 /// Forget an interrupt, before the next cell of an interactive session.
 pub fn clear_interrupt() {
     INTERRUPTED.store(false, Ordering::SeqCst);
-}
-
-/// Fail with [`Interrupted`] if runs have been asked to stop.
-pub fn check_interrupt(what: &str) -> Result<()> {
-    if interrupted() {
-        return Err(Interrupted { what: what.into() }.into());
-    }
-    Ok(())
 }
 
 /// What all runs of one script share.

@@ -193,19 +193,17 @@ fn tile_targets<'a>(
 ) -> TileTargets<'a> {
     match (&split.targets, rows) {
         (Targets::Classes(all), Rows::All) => TileTargets::Classes(&all[tile]),
-        (Targets::Classes(all), Rows::Indices(i)) => {
-            labels.clear();
-            labels.extend(i[tile].iter().map(|&r| all[r as usize]));
+        (Targets::Classes(_), Rows::Indices(i)) => {
+            labels.resize(tile.len(), 0);
+            split.gather_labels(&i[tile], labels);
             TileTargets::Classes(labels)
         }
         (Targets::Values { width, data }, Rows::All) => {
             TileTargets::Values(&data[tile.start * width..tile.end * width])
         }
-        (Targets::Values { width, data }, Rows::Indices(i)) => {
-            values.clear();
-            for &r in &i[tile] {
-                values.extend_from_slice(&data[r as usize * width..(r as usize + 1) * width]);
-            }
+        (Targets::Values { width, .. }, Rows::Indices(i)) => {
+            values.resize(tile.len() * width, 0.0);
+            split.gather_values(&i[tile], values);
             TileTargets::Values(values)
         }
     }
