@@ -44,29 +44,6 @@ impl fmt::Display for EveryChainFailed {
 
 impl std::error::Error for EveryChainFailed {}
 
-/// One chain cannot go on. The run marks it as failed and carries on with the others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChainFailed {
-    /// Why.
-    pub reason: String,
-}
-
-impl fmt::Display for ChainFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for ChainFailed {}
-
-/// Fail this chain, not the run.
-pub fn chain_failed<T>(reason: impl Into<String>) -> Result<T> {
-    Err(ChainFailed {
-        reason: reason.into(),
-    }
-    .into())
-}
-
 /// The entry of `known` nearest to `name`, if one is near enough to be what was meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

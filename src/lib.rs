@@ -12,6 +12,7 @@
 //! | [`plot`] | series in, figure out |
 //! | [`dataset`], [`model`] | data and networks |
 //! | [`target`] | model + data + prior: the only place where n, m, nβ and T meet |
+//! | [`engine`] | where the vectors of chains live: this machine or an accelerator |
 //! | [`sampler`], [`observable`] | one file per kind |
 //! | [`simulation`] | the one loop, training, runs and their summaries |
 //! | [`script`] | the only folder that names Rhai |
@@ -19,6 +20,7 @@
 
 pub mod dataset;
 pub mod diagnostic;
+pub mod engine;
 pub mod error;
 pub mod front;
 pub mod kernels;

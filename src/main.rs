@@ -1,7 +1,7 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
 use clap::{Args, Parser, Subcommand};
-use ergodic::front::{docs, doctor, repl, run, show};
+use ergodic::front::{bench, docs, doctor, repl, run, show};
 use ergodic::simulation::session::{self, Session};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,6 +53,30 @@ enum Command {
     },
     /// Say what this machine offers and what is missing.
     Doctor,
+    /// Measure the speed of a fixed list of workloads. Let nothing else run.
+    Bench {
+        /// Only these workloads.
+        #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+        only: Vec<String>,
+        /// Seconds per workload.
+        #[arg(long, default_value = "3", allow_negative_numbers = true, value_parser = seconds)]
+        seconds: f64,
+        /// Threads to use (default: all).
+        #[arg(long, value_parser = threads)]
+        threads: Option<usize>,
+        /// Write the result to this file.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Compare with a file that --out wrote.
+        #[arg(long, value_name = "FILE")]
+        compare: Option<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// List the workloads.
+        #[arg(long)]
+        list: bool,
+    },
 }
 
 #[derive(Args)]
@@ -159,6 +183,30 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| println!("{text}")),
+        Command::Bench { list: true, .. } => {
+            println!("{}", bench::list());
+            Ok(())
+        }
+        Command::Bench {
+            only,
+            seconds,
+            threads,
+            out,
+            compare,
+            json,
+            ..
+        } => {
+            use_threads(threads);
+            bench::run(&bench::Request {
+                only,
+                seconds,
+                threads,
+                out,
+                compare,
+                json,
+            })
+            .map(|text| println!("{text}"))
+        }
         Command::Doctor => {
             println!("{}", doctor::report(with_threads(None).threads));
             Ok(())
@@ -173,6 +221,16 @@ fn main() -> ExitCode {
 fn error(message: &str, code: u8) -> ExitCode {
     eprintln!("error: {message}");
     ExitCode::from(code)
+}
+
+/// Size the pool that gradients of lone chains are computed in.
+fn use_threads(threads: Option<usize>) {
+    if let Some(n) = threads {
+        // Fails only if the pool exists already, which it cannot here.
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(n)
+            .build_global();
+    }
 }
 
 fn with_threads(threads: Option<usize>) -> Session {
@@ -215,12 +273,7 @@ fn run_script(args: RunArgs) -> ExitCode {
             2,
         );
     }
-    if let Some(n) = args.threads {
-        // Fails only if the pool exists already, which it cannot here.
-        let _ = rayon::ThreadPoolBuilder::new()
-            .num_threads(n)
-            .build_global();
-    }
+    use_threads(args.threads);
     let request = run::Request {
         script,
         settings: args.settings,

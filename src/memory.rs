@@ -17,8 +17,23 @@ pub fn check(bytes: u128, what: &str) -> Result<()> {
 
 /// Bytes that can be allocated without swapping, where the system tells.
 pub fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    field("/proc/meminfo", "MemAvailable:")
+}
+
+/// Bytes of this process in memory now, where the system tells.
+pub fn resident() -> Option<u64> {
+    field("/proc/self/status", "VmRSS:")
+}
+
+/// The most bytes of this process that were in memory at one time, where the system tells.
+pub fn peak() -> Option<u64> {
+    field("/proc/self/status", "VmHWM:")
+}
+
+/// A line "name: 123 kB" of one of Linux's status files, in bytes.
+fn field(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|l| l.starts_with(name))?;
     line.split_whitespace()
         .nth(1)?
         .parse::<u64>()

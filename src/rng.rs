@@ -46,6 +46,7 @@ pub enum Purpose {
 
 /// A stream of random numbers: everything but the element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Stream {
     /// The two key words.
     pub key: [u32; 2],
@@ -57,6 +58,12 @@ pub struct Stream {
 pub const MAX_CHAINS: usize = 1 << 24;
 
 impl Stream {
+    /// A stream for where none is used.
+    pub const NONE: Stream = Stream {
+        key: [0; 2],
+        high: [0; 3],
+    };
+
     /// The stream of `purpose` for one chain at one step.
     pub fn new(seed: u64, purpose: Purpose, chain: usize, step: u64) -> Self {
         debug_assert!(chain < MAX_CHAINS && step < 1 << 48);

@@ -1,5 +1,6 @@
 //! What people see: the command line's verbs beyond running a script.
 
+pub mod bench;
 pub mod docs;
 pub mod doctor;
 pub mod repl;

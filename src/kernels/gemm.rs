@@ -1,6 +1,7 @@
 //! Matrix products on row-major slices, one thread each; parallelism is over chains and shards, never inside a product.
 
 use gemm::{Parallelism, gemm};
+use std::ops::Range;
 
 /// A matrix in a slice: rows, columns, and the distance between neighbours in each direction.
 #[derive(Clone, Copy)]
@@ -37,40 +38,110 @@ impl<'a> Matrix<'a> {
     }
 }
 
+impl<'a> Matrix<'a> {
+    /// Some of its columns.
+    pub fn columns(self, range: Range<usize>) -> Self {
+        assert!(range.end <= self.columns, "columns of a matrix");
+        Self {
+            data: &self.data[range.start * self.column_stride..],
+            columns: range.len(),
+            ..self
+        }
+    }
+}
+
+/// Some columns of a row-major matrix that is being written; the other columns may be written by other threads meanwhile.
+pub struct Part<'a> {
+    start: *mut f32,
+    rows: usize,
+    /// Which columns.
+    pub columns: Range<usize>,
+    stride: usize,
+    matrix: std::marker::PhantomData<&'a mut f32>,
+}
+
+// SAFETY: the parts of a matrix share no element, and each is borrowed from it exclusively.
+unsafe impl Send for Part<'_> {}
+
+impl<'a> Part<'a> {
+    /// A whole row-major matrix.
+    pub fn whole(data: &'a mut [f32], rows: usize, columns: usize) -> Self {
+        assert!(data.len() >= rows * columns, "matrix larger than its slice");
+        Self {
+            start: data.as_mut_ptr(),
+            rows,
+            columns: 0..columns,
+            stride: columns,
+            matrix: std::marker::PhantomData,
+        }
+    }
+
+    /// `count` parts of about equal width, in multiples of 16 columns.
+    pub fn split(data: &'a mut [f32], rows: usize, columns: usize, count: usize) -> Vec<Self> {
+        let whole = Self::whole(data, rows, columns);
+        let width = columns.div_ceil(count.max(1)).next_multiple_of(16);
+        (0..columns.div_ceil(width))
+            .map(|i| {
+                let columns = i * width..columns.min((i + 1) * width);
+                Self {
+                    // SAFETY: the first of the columns is within the first row, or the matrix has no row and nothing is written.
+                    start: unsafe { whole.start.add(if rows == 0 { 0 } else { columns.start }) },
+                    columns,
+                    ..whole
+                }
+            })
+            .collect()
+    }
+
+    /// `self = a·b`, or `self += a·b` when `add`.
+    pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
+        self.product(a, b, add, Parallelism::None);
+    }
+
+    fn product(&mut self, a: Matrix, b: Matrix, add: bool, parallelism: Parallelism) {
+        let (m, k, n) = (a.rows, a.columns, b.columns);
+        assert!(
+            b.rows == k && self.rows == m && self.columns.len() == n,
+            "shapes of a matrix product"
+        );
+        if m == 0 || n == 0 {
+            return;
+        }
+        // SAFETY: the slices hold what their shapes say (checked here, in `Matrix` and in `Part`), and the part is exclusive.
+        unsafe {
+            gemm(
+                m,
+                n,
+                k,
+                self.start,
+                1,
+                self.stride as isize,
+                add,
+                a.data.as_ptr(),
+                a.column_stride as isize,
+                a.row_stride as isize,
+                b.data.as_ptr(),
+                b.column_stride as isize,
+                b.row_stride as isize,
+                1.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
 /// `out = a·b`, or `out += a·b` when `add`; `out` is row-major.
 pub fn multiply(out: &mut [f32], a: Matrix, b: Matrix, add: bool) {
-    let (m, k, n) = (a.rows, a.columns, b.columns);
-    assert!(
-        b.rows == k && out.len() >= m * n,
-        "shapes of a matrix product"
-    );
-    if m == 0 || n == 0 {
-        return;
-    }
-    // SAFETY: the three slices hold what their shapes say (checked here and in `Matrix::new`), and `out` is exclusive.
-    unsafe {
-        gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr(),
-            1,
-            n as isize,
-            add,
-            a.data.as_ptr(),
-            a.column_stride as isize,
-            a.row_stride as isize,
-            b.data.as_ptr(),
-            b.column_stride as isize,
-            b.row_stride as isize,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
+    Part::whole(out, a.rows, b.columns).multiply(a, b, add);
+}
+
+/// `out = a·b` on several threads, with the same bits as [`multiply`].
+pub fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
+    Part::whole(out, a.rows, b.columns).product(a, b, false, Parallelism::Rayon(threads));
 }
 
 #[cfg(test)]
@@ -90,6 +161,13 @@ mod tests {
             }
         }
         let mut gram = vec![0.0; 9];
+        let mut left = vec![0.0; 3 * 40];
+        let (x, y) = (vec![0.5; 6], (0..80).map(|i| i as f32).collect::<Vec<_>>());
+        for mut part in Part::split(&mut left, 3, 40, 2) {
+            let columns = Matrix::new(&y, 2, 40).columns(part.columns.clone());
+            part.multiply(Matrix::new(&x, 3, 2), columns, false);
+        }
+        assert!((0..120).all(|i| left[i] == 0.5 * (y[i % 40] + y[40 + i % 40])));
         multiply(
             &mut gram,
             Matrix::new(&a, 2, 3).transposed(),

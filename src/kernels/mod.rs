@@ -1,6 +1,7 @@
 //! The few hot loops that everything else is built on.
 //!
 //! * [`gemm`](mod@gemm) — matrix products on row-major slices.
+//! * [`floor`] — the time of the matrix products alone.
 //! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.
@@ -9,10 +10,14 @@
 //! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
 //! at run time. No fused multiply–add is used, so that all of them give the same bits.
 
+pub mod device;
 pub mod elementwise;
+pub mod floor;
 pub mod gemm;
+pub mod map;
 pub mod math;
 pub mod normal;
+pub mod team;
 pub mod update;
 
 /// The instruction sets a kernel is compiled for.

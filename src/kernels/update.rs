@@ -1,149 +1,81 @@
-//! The parameter updates of the samplers: one pass over the parameters each, noise made on the way.
+//! Passes and sums that several samplers share, and those of the optimisers.
 
-use super::normal::{BLOCK, normal_block};
+use super::map::{kernel, reduction};
 use super::simd;
-use crate::rng::Stream;
 
-/// Call `f(range, normals)` for consecutive blocks that cover `0..n`.
-#[inline(always)]
-fn with_normals(stream: &Stream, n: usize, mut f: impl FnMut(std::ops::Range<usize>, &[f32])) {
-    for b in 0..n.div_ceil(BLOCK) {
-        let start = b * BLOCK;
-        let end = (start + BLOCK).min(n);
-        f(start..end, &normal_block(stream, b)[..end - start]);
-    }
-}
-
-simd! {
+kernel! {
     /// Langevin: `w ← w - drift·g + sigma·η`.
-    pub fn langevin(w: &mut [f32], g: &[f32], drift: f32, sigma: f32, stream: &Stream) {
-        with_normals(stream, w.len(), |r, eta| {
-            for ((w, g), e) in w[r.clone()].iter_mut().zip(&g[r]).zip(eta) {
-                *w = *w - drift * *g + sigma * *e;
-            }
-        });
+    pub LANGEVIN = langevin(w; g; eta; drift, sigma) {
+        w = w - drift * g + sigma * eta;
     }
 }
 
-/// The scalars of one pseudo-Langevin step (theory §1), all derived from c1, T and δt.
-#[derive(Debug, Clone, Copy)]
-pub struct PseudoLangevin {
-    /// c1², what is left of the momentum.
-    pub keep: f32,
-    /// ½(1+c1²)δt, weight of the gradient.
-    pub force: f32,
-    /// (1+c1²)(1-c1²)T, variance of the full noise per unit mass.
-    pub heat: f32,
-    /// (1+c1²)²(δt/2)², share of the minibatch variance that is taken off.
-    pub relief: f32,
-    /// δt.
-    pub dt: f32,
-}
-
-simd! {
-    /// Pseudo-Langevin (Zambon 2026, eq. 23): `Π ← c1²Π - ½(1+c1²)δt g + σR`, then `w ← w + δt Π/M`,
-    /// with `σ² = (1+c1²)[(1-c1²)MT - (1+c1²)(δt/2)²V]`.
-    pub fn pseudo_langevin(
-        w: &mut [f32], p: &mut [f32], g: &[f32], mass: &[f32], variance: &[f32], k: &PseudoLangevin, stream: &Stream,
-    ) {
-        let k = *k;
-        with_normals(stream, w.len(), |r, eta| {
-            let w = w[r.clone()].iter_mut().zip(p[r.clone()].iter_mut());
-            let rest = g[r.clone()].iter().zip(&mass[r.clone()]).zip(&variance[r]).zip(eta);
-            for ((w, p), (((g, m), v), e)) in w.zip(rest) {
-                let s2 = k.heat * *m - k.relief * *v;
-                let s2 = if s2 > 0.0 { s2 } else { 0.0 };
-                *p = k.keep * *p - k.force * *g + s2.sqrt() * *e;
-                *w += k.dt * (*p / *m);
-            }
-        });
-    }
-}
-
-simd! {
+kernel! {
     /// Fresh momenta `p ~ N(0, M·T)`.
-    pub fn draw_momentum(p: &mut [f32], mass: &[f32], temperature: f32, stream: &Stream) {
-        with_normals(stream, p.len(), |r, eta| {
-            for ((p, m), e) in p[r.clone()].iter_mut().zip(&mass[r]).zip(eta) {
-                *p = (temperature * *m).sqrt() * *e;
-            }
-        });
+    pub DRAW_MOMENTUM = draw_momentum(p; mass; eta; temperature) {
+        p = root(temperature * mass) * eta;
     }
 }
 
-simd! {
-    /// First half of a velocity-Verlet step: `p ← p - kick·g`, then `w ← w + dt·p/M`.
-    pub fn kick_and_drift(w: &mut [f32], p: &mut [f32], g: &[f32], mass: &[f32], kick: f32, dt: f32) {
-        for (((w, p), g), m) in w.iter_mut().zip(p).zip(g).zip(mass) {
-            *p -= kick * *g;
-            *w += dt * (*p / *m);
-        }
+kernel! {
+    /// First part of a velocity-Verlet step: `p ← p - kick·g`, then `w ← w + dt·p/M`.
+    pub KICK_AND_DRIFT = kick_and_drift(w, p; g, mass; ; kick, dt) {
+        p = p - kick * g;
+        w = w + dt * (p / mass);
     }
 }
 
-simd! {
+kernel! {
     /// `p ← p - kick·g`.
-    pub fn kick(p: &mut [f32], g: &[f32], kick: f32) {
-        for (p, g) in p.iter_mut().zip(g) {
-            *p -= kick * *g;
-        }
+    pub KICK = kick(p; g; ; kick) {
+        p = p - kick * g;
     }
 }
 
-simd! {
-    /// Running mean and sum of squared deviations (Welford), after the `count`-th sample `x`.
-    pub fn welford(mean: &mut [f32], m2: &mut [f32], x: &[f32], count: f32) {
-        let inverse = 1.0 / count;
-        for ((mean, m2), x) in mean.iter_mut().zip(m2).zip(x) {
-            let d = *x - *mean;
-            *mean += d * inverse;
-            *m2 += d * (*x - *mean);
-        }
+kernel! {
+    /// Running mean and sum of squared deviations (Welford); `inverse` is 1/k at the k-th sample x.
+    pub WELFORD = welford(mean, m2; x; ; inverse) {
+        let before = x - mean;
+        mean = mean + before * inverse;
+        m2 = m2 + before * (x - mean);
     }
 }
 
-/// Sum over `i` of `f(i)` in double precision, by sixteen running sums: vectorises and has a fixed order.
-#[inline(always)]
-fn sum_by_lanes(n: usize, f: impl Fn(usize) -> f64) -> f64 {
-    const LANES: usize = 16;
-    let mut lanes = [0f64; LANES];
-    let whole = n / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            *lane += f(start + l);
-        }
-    }
-    for i in whole..n {
-        lanes[i - whole] += f(i);
-    }
-    lanes.iter().sum()
-}
-
-simd! {
-    /// Σ a·b in double precision.
-    pub fn dot(a: &[f32], b: &[f32]) -> f64 {
-        let b = &b[..a.len()];
-        sum_by_lanes(a.len(), |i| a[i] as f64 * b[i] as f64)
+kernel! {
+    /// `x ← value`.
+    pub FILL = fill_with(x; ; ; value) {
+        x = value;
     }
 }
 
-simd! {
-    /// Σ (a-b)² in double precision.
-    pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
-        let b = &b[..a.len()];
-        sum_by_lanes(a.len(), |i| {
-            let d = a[i] as f64 - b[i] as f64;
-            d * d
-        })
-    }
+reduction! {
+    /// Σ a·b.
+    pub DOT = sum dot(a, b) { a * b }
 }
 
-simd! {
-    /// Σ p²/M in double precision: twice the kinetic energy.
-    pub fn twice_kinetic(p: &[f32], mass: &[f32]) -> f64 {
-        let mass = &mass[..p.len()];
-        sum_by_lanes(p.len(), |i| p[i] as f64 * p[i] as f64 / mass[i] as f64)
-    }
+reduction! {
+    /// Σ a.
+    pub TOTAL = sum total(a) { a }
+}
+
+reduction! {
+    /// Σ (a-b)².
+    pub SQUARED_DISTANCE = sum squared_distance(a, b) { (a - b) * (a - b) }
+}
+
+reduction! {
+    /// Σ p²/M: twice the kinetic energy.
+    pub TWICE_KINETIC = sum twice_kinetic(p, mass) { p * p / mass }
+}
+
+/// Σ a·b in double precision.
+pub fn dot(a: &[f32], b: &[f32]) -> f64 {
+    (DOT.cpu)(&[a, b])
+}
+
+/// Σ (a-b)² in double precision.
+pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
+    (SQUARED_DISTANCE.cpu)(&[a, b])
 }
 
 simd! {

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::kernels::elementwise::softmax_rows;
-use crate::model::{Scratch, grow};
+use crate::model::Block;
 
 /// A loss per example. `L(w)` is its mean over examples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,24 @@ pub enum TileTargets<'a> {
     Classes(&'a [u16]),
     /// `[rows, width]` values.
     Values(&'a [f32]),
+}
+
+impl TileTargets<'_> {
+    /// Those of the first `rows` rows, which are taken off; `width` values per row.
+    pub fn take(&mut self, rows: usize, width: usize) -> Self {
+        match self {
+            Self::Classes(all) => {
+                let (first, rest) = all.split_at(rows);
+                *all = rest;
+                Self::Classes(first)
+            }
+            Self::Values(all) => {
+                let (first, rest) = all.split_at(rows * width);
+                *all = rest;
+                Self::Values(first)
+            }
+        }
+    }
 }
 
 /// Sums over the rows of a tile.
@@ -47,26 +65,17 @@ impl Loss {
         Self::NAMES[self as usize]
     }
 
-    /// Loss and errors of a tile whose outputs stand in `s.activations.last()`; fills `s.delta` with dLoss/dOutput (the sum's,
-    /// not the mean's).
-    pub fn evaluate(
-        self,
-        targets: TileTargets,
-        rows: usize,
-        columns: usize,
-        s: &mut Scratch,
-    ) -> Result<Sums> {
-        let n = rows * columns;
-        grow(&mut s.delta, n);
-        grow(&mut s.row, rows);
-        let Some(outputs) = s.activations.last() else {
-            anyhow::bail!("loss of a tile that no model has computed");
+    /// Loss and errors of rows with these outputs; fills the last of `block.deltas` with dLoss/dOutput (of the sum, not the mean).
+    pub fn evaluate(self, targets: TileTargets, columns: usize, block: &mut Block) -> Result<Sums> {
+        let (Some(outputs), Some(delta)) = (block.activations.last(), block.deltas.last_mut())
+        else {
+            anyhow::bail!("loss of rows that no model has computed");
         };
-        let (outputs, delta) = (&outputs[..n], &mut s.delta[..n]);
+        let outputs = &**outputs;
         match (self, targets) {
             (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
-                let log_sum = &mut s.row[..rows];
+                let log_sum = &mut *block.row;
                 softmax_rows(delta, columns, log_sum);
                 let mut sums = Sums::default();
                 let each = outputs

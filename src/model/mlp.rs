@@ -4,12 +4,14 @@
 //! `dE/db_l = Σ_rows δ_l` and `dE/da_{l-1} = δ_l W_l`.
 
 use super::initialise::{self, Initialise};
-use super::{Layout, Model, Scratch, grow};
+use super::{Block, Layout, Model, Tile, Widths};
 use crate::error::Result;
 use crate::kernels::elementwise::{
     Activation, add_column_sums, bias_and_activation, times_derivative,
 };
-use crate::kernels::gemm::{Matrix, multiply};
+use crate::kernels::floor::Product;
+use crate::kernels::gemm::{Matrix, Part, multiply};
+use crate::kernels::team::Team;
 use crate::options::{Entry, Kind, Options, Range, option, required};
 use crate::rng::Stream;
 use candle_core::Tensor;
@@ -159,9 +161,37 @@ impl Model for Mlp {
         self.widths[self.widths.len() - 1]
     }
 
-    fn tile_rows(&self) -> usize {
-        // About half a megabyte of activations, and enough rows to fill the product's micro-kernels.
-        (131_072 / self.widths.iter().sum::<usize>()).clamp(96, 512) / 16 * 16
+    fn products(&self) -> Vec<Product> {
+        let mut out = Vec::new();
+        for (l, w) in self.widths.windows(2).enumerate() {
+            let product = |shape, transposed, rows| Product {
+                shape,
+                transposed,
+                rows,
+            };
+            out.push(product([1, w[1], w[0]], [false, true], 0));
+            out.push(product([w[1], w[0], 1], [true, false], 2));
+            if l > 0 {
+                out.push(product([1, w[0], w[1]], [false, false], 0));
+            }
+        }
+        out
+    }
+
+    fn widths(&self) -> Widths {
+        let activations = self.widths[1..].to_vec();
+        let before = |(l, w): (usize, &usize)| {
+            if self.activation(l).needs_input() {
+                *w
+            } else {
+                0
+            }
+        };
+        Widths {
+            before: activations.iter().enumerate().map(before).collect(),
+            deltas: activations.clone(),
+            activations,
+        }
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {
@@ -190,69 +220,93 @@ impl Model for Mlp {
         Ok(a)
     }
 
-    fn forward(&self, params: &[f32], rows: usize, s: &mut Scratch) -> Result<()> {
-        let depth = self.layers.len();
-        s.activations.resize_with(depth, Vec::new);
-        s.before.resize_with(depth, Vec::new);
+    fn forward(&self, params: &[f32], b: &mut Block) -> Result<()> {
         for (l, (weight, bias)) in self.layers.iter().enumerate() {
             let (fan_in, fan_out, f) = (self.widths[l], self.widths[l + 1], self.activation(l));
-            let (below, here) = s.activations.split_at_mut(l);
-            let input = if l == 0 { &s.inputs } else { &below[l - 1] };
-            let out = &mut here[0];
-            grow(out, rows * fan_out);
-            if f.needs_input() {
-                grow(&mut s.before[l], rows * fan_out);
-            }
+            let (below, here) = b.activations.split_at_mut(l);
+            let input = if l == 0 { &*b.inputs } else { &*below[l - 1] };
             let w = Matrix::new(&params[weight.clone()], fan_out, fan_in);
-            multiply(out, Matrix::new(input, rows, fan_in), w.transposed(), false);
-            bias_and_activation(
-                &mut out[..rows * fan_out],
-                &params[bias.clone()],
-                fan_out,
-                f,
-                &mut s.before[l],
+            multiply(
+                here[0],
+                Matrix::new(input, b.rows, fan_in),
+                w.transposed(),
+                false,
             );
+            bias_and_activation(here[0], &params[bias.clone()], fan_out, f, b.before[l]);
         }
         Ok(())
     }
 
-    fn backward(
-        &self,
-        params: &[f32],
-        rows: usize,
-        s: &mut Scratch,
-        grad: &mut [f32],
-    ) -> Result<()> {
-        for (l, (weight, bias)) in self.layers.iter().enumerate().rev() {
-            let (fan_in, fan_out, f) = (self.widths[l], self.widths[l + 1], self.activation(l));
-            let delta = &mut s.delta[..rows * fan_out];
-            times_derivative(delta, &s.activations[l][..rows * fan_out], &s.before[l], f);
-            let input = if l == 0 {
-                &s.inputs
-            } else {
-                &s.activations[l - 1]
-            };
-            let d = Matrix::new(delta, rows, fan_out);
-            multiply(
-                &mut grad[weight.clone()],
-                d.transposed(),
-                Matrix::new(input, rows, fan_in),
-                true,
-            );
-            if !bias.is_empty() {
-                add_column_sums(&mut grad[bias.clone()], delta);
-            }
-            if l > 0 {
-                grow(&mut s.next, rows * fan_in);
-                multiply(
-                    &mut s.next,
-                    d,
-                    Matrix::new(&params[weight.clone()], fan_out, fan_in),
-                    false,
-                );
-                std::mem::swap(&mut s.delta, &mut s.next);
+    fn backward(&self, params: &[f32], b: &mut Block) -> Result<()> {
+        for (l, (weight, _)) in self.layers.iter().enumerate().rev() {
+            let (below, here) = b.deltas.split_at_mut(l);
+            let delta = &mut *here[0];
+            times_derivative(delta, b.activations[l], b.before[l], self.activation(l));
+            if let Some(next) = below.last_mut() {
+                let (fan_in, fan_out) = (self.widths[l], self.widths[l + 1]);
+                let w = Matrix::new(&params[weight.clone()], fan_out, fan_in);
+                multiply(next, Matrix::new(delta, b.rows, fan_out), w, false);
             }
         }
         Ok(())
     }
+
+    fn gradient(
+        &self,
+        _: &[f32],
+        tile: &Tile,
+        grad: &mut [f32],
+        add: bool,
+        team: &Team,
+    ) -> Result<()> {
+        let mut parts = Vec::new();
+        let mut rest = grad;
+        for (l, (weight, bias)) in self.layers.iter().enumerate() {
+            let (fan_in, fan_out) = (self.widths[l], self.widths[l + 1]);
+            let (weights, after) = rest.split_at_mut(weight.len());
+            let (biases, after) = after.split_at_mut(bias.len());
+            rest = after;
+            // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
+            let count = (weight.len() * tile.rows >> 21).clamp(1, 16);
+            let columns = Part::split(weights, fan_out, fan_in, count);
+            parts.extend(columns.into_iter().map(|part| (l, Sum::Weights(part))));
+            if !biases.is_empty() {
+                parts.push((l, Sum::Biases(biases)));
+            }
+        }
+        team.for_each(&mut parts, |(l, sum)| {
+            let (fan_in, fan_out) = (self.widths[*l], self.widths[*l + 1]);
+            let delta = &tile.deltas[*l][..tile.rows * fan_out];
+            match sum {
+                Sum::Weights(part) => {
+                    let input = if *l == 0 {
+                        &tile.inputs
+                    } else {
+                        &tile.activations[*l - 1]
+                    };
+                    let input = Matrix::new(input, tile.rows, fan_in).columns(part.columns.clone());
+                    part.multiply(
+                        Matrix::new(delta, tile.rows, fan_out).transposed(),
+                        input,
+                        add,
+                    );
+                }
+                Sum::Biases(out) => {
+                    if !add {
+                        out.fill(0.0);
+                    }
+                    add_column_sums(out, delta);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// A part of the gradient of a layer.
+enum Sum<'a> {
+    /// Some columns of `δᵀ a`.
+    Weights(Part<'a>),
+    /// Column sums of δ.
+    Biases(&'a mut [f32]),
 }

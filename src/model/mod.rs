@@ -1,9 +1,9 @@
 //! Models: what a parameter vector computes.
 //!
-//! [`Model`] is the contract and [`REGISTRY`] the list of kinds. A model sees one *tile* of inputs at a time: [`Model::forward`]
-//! computes the outputs and keeps what the gradient needs in a [`Scratch`], [`Model::backward`] adds the gradient of
-//! `Σ outputs·delta` to a buffer. Losses live in [`loss`] and know no model. A model that only has
-//! [`Model::forward_tensor`] gets both from candle's autograd.
+//! [`Model`] is the contract and [`REGISTRY`] the list of kinds. A model sees one [`Tile`] of rows at a time. [`Model::forward`] and
+//! [`Model::backward`] work on a [`Block`] of its rows, each on one thread; [`Model::gradient`] then sums over all rows of the tile,
+//! split over the parameters. So no thread needs a gradient of its own. Losses live in [`loss`] and know no model. A model that only
+//! has [`Model::forward_tensor`] gets all of it from candle's autograd.
 
 pub mod autograd;
 pub mod deep_linear;
@@ -12,6 +12,8 @@ pub mod loss;
 pub mod mlp;
 
 use crate::error::Result;
+use crate::kernels::floor::Product;
+use crate::kernels::team::Team;
 use crate::options::Entry;
 use crate::rng::Stream;
 use candle_core::Tensor;
@@ -77,42 +79,130 @@ impl Layout {
     }
 }
 
-/// Buffers of one thread for one tile of rows; grown on first use, then reused.
+/// Numbers per row that a model keeps of a tile, buffer by buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Widths {
+    /// Outputs of the layers; the last is the model's output.
+    pub activations: Vec<usize>,
+    /// Inputs of the activation functions, where a derivative needs them.
+    pub before: Vec<usize>,
+    /// Gradients with respect to the inputs of the activation functions; the last has the model's output width.
+    pub deltas: Vec<usize>,
+}
+
+/// Buffers for a tile of rows, row-major; grown on first use, then reused.
 #[derive(Debug, Default)]
-pub struct Scratch {
-    /// Rows of inputs, `[rows, inputs]`.
+pub struct Tile {
+    /// Rows in use.
+    pub rows: usize,
+    /// `[rows, inputs]`.
     pub inputs: Vec<f32>,
-    /// Outputs of each layer; the last is the model's output `[rows, outputs]`.
+    /// See [`Widths::activations`].
     pub activations: Vec<Vec<f32>>,
-    /// Inputs of the activations, for those whose derivative needs them.
+    /// See [`Widths::before`].
     pub before: Vec<Vec<f32>>,
-    /// Gradient with respect to the outputs of the current layer.
-    pub delta: Vec<f32>,
-    /// Gradient with respect to its inputs.
-    pub next: Vec<f32>,
-    /// Per-row numbers of the loss.
+    /// See [`Widths::deltas`].
+    pub deltas: Vec<Vec<f32>>,
+    /// A number per row for the loss.
     pub row: Vec<f64>,
 }
 
-impl Scratch {
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        let floats = self.inputs.len() + self.delta.len() + self.next.len();
-        let layers: usize = self
-            .activations
-            .iter()
-            .chain(&self.before)
-            .map(Vec::len)
-            .sum();
-        4 * (floats + layers) + 8 * self.row.len()
+/// Some rows of a tile, lent to a thread.
+#[derive(Debug)]
+pub struct Block<'a> {
+    /// The first row within the tile.
+    pub first: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// `[rows, inputs]`.
+    pub inputs: &'a mut [f32],
+    /// See [`Widths::activations`].
+    pub activations: Vec<&'a mut [f32]>,
+    /// See [`Widths::before`].
+    pub before: Vec<&'a mut [f32]>,
+    /// See [`Widths::deltas`].
+    pub deltas: Vec<&'a mut [f32]>,
+    /// A number per row for the loss.
+    pub row: &'a mut [f64],
+}
+
+impl Tile {
+    /// Make room for `rows` rows and lend them in `count` blocks; without `gradient`, there are no deltas but the last.
+    pub fn blocks(
+        &mut self,
+        model: &dyn Model,
+        rows: usize,
+        count: usize,
+        gradient: bool,
+    ) -> Vec<Block<'_>> {
+        let mut widths = model.widths();
+        if !gradient {
+            let last = widths.deltas.len().saturating_sub(1);
+            widths.deltas[..last].fill(0);
+        }
+        self.rows = rows;
+        let bounds: Vec<_> = (0..=count).map(|k| k * rows / count).collect();
+        let sizes: Vec<_> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
+        let mut blocks: Vec<_> = split(&mut self.inputs, model.inputs(), &sizes)
+            .zip(split(&mut self.row, 1, &sizes))
+            .zip(bounds.iter().zip(&sizes))
+            .map(|((inputs, row), (first, rows))| Block {
+                first: *first,
+                rows: *rows,
+                inputs,
+                activations: Vec::new(),
+                before: Vec::new(),
+                deltas: Vec::new(),
+                row,
+            })
+            .collect();
+        fn deal<'a>(
+            from: &'a mut Vec<Vec<f32>>,
+            widths: &[usize],
+            sizes: &[usize],
+            blocks: &mut [Block<'a>],
+            to: for<'b> fn(&'b mut Block<'a>) -> &'b mut Vec<&'a mut [f32]>,
+        ) {
+            from.resize_with(widths.len(), Vec::new);
+            for (buffer, width) in from.iter_mut().zip(widths) {
+                for (block, part) in blocks.iter_mut().zip(split(buffer, *width, sizes)) {
+                    to(block).push(part);
+                }
+            }
+        }
+        deal(
+            &mut self.activations,
+            &widths.activations,
+            &sizes,
+            &mut blocks,
+            |b| &mut b.activations,
+        );
+        deal(&mut self.before, &widths.before, &sizes, &mut blocks, |b| {
+            &mut b.before
+        });
+        deal(&mut self.deltas, &widths.deltas, &sizes, &mut blocks, |b| {
+            &mut b.deltas
+        });
+        blocks
     }
 }
 
-/// Make `v` at least `n` long.
-pub(crate) fn grow<T: Clone + Default>(v: &mut Vec<T>, n: usize) {
-    if v.len() < n {
-        v.resize(n, T::default());
+/// Cut a buffer into parts of so many rows, after making it long enough.
+fn split<'a, T: Clone + Default>(
+    buffer: &'a mut Vec<T>,
+    width: usize,
+    sizes: &[usize],
+) -> impl Iterator<Item = &'a mut [T]> {
+    let needed = width * sizes.iter().sum::<usize>();
+    if buffer.len() < needed {
+        buffer.resize(needed, T::default());
     }
+    let mut rest = &mut buffer[..];
+    sizes.iter().map(move |rows| {
+        let (part, after) = std::mem::take(&mut rest).split_at_mut(rows * width);
+        rest = after;
+        part
+    })
 }
 
 /// A differentiable function of parameters and inputs.
@@ -129,9 +219,18 @@ pub trait Model: Send + Sync {
     /// Components of an output.
     fn outputs(&self) -> usize;
 
-    /// Rows that are computed together, so that a tile's activations stay in the L2 cache.
-    fn tile_rows(&self) -> usize {
-        128
+    /// The matrix products of [`Model::forward`] and [`Model::backward`], for benchmarks; empty if they are not known.
+    fn products(&self) -> Vec<Product> {
+        Vec::new()
+    }
+
+    /// What [`Model::forward`], [`Model::backward`] and [`Model::gradient`] keep per row.
+    fn widths(&self) -> Widths {
+        Widths {
+            activations: vec![self.outputs()],
+            before: Vec::new(),
+            deltas: vec![self.outputs()],
+        }
     }
 
     /// Initial parameters, of length N.
@@ -140,20 +239,27 @@ pub trait Model: Send + Sync {
     /// Outputs `[rows, outputs]` of candle tensors: params `[N]`, inputs `[rows, inputs]`. Differentiable.
     fn forward_tensor(&self, params: &Tensor, inputs: &Tensor) -> candle_core::Result<Tensor>;
 
-    /// Compute the outputs of `scratch.inputs` into the last of `scratch.activations`.
-    fn forward(&self, params: &[f32], rows: usize, scratch: &mut Scratch) -> Result<()> {
-        autograd::forward(self, params, rows, scratch)
+    /// Compute the outputs of `block.inputs` into the last of `block.activations`.
+    fn forward(&self, params: &[f32], block: &mut Block) -> Result<()> {
+        autograd::forward(self, params, block)
     }
 
-    /// Add to `grad` the gradient of `Σ outputs·scratch.delta`, after [`Model::forward`] on the same tile.
-    fn backward(
+    /// From the gradient with respect to the outputs, in the last of `block.deltas`, compute what [`Model::gradient`] needs of these
+    /// rows, after [`Model::forward`].
+    fn backward(&self, _params: &[f32], _block: &mut Block) -> Result<()> {
+        Ok(())
+    }
+
+    /// The gradient of `Σ outputs·delta` over a whole tile, all blocks of which went [`Model::backward`]: into `grad`, or added to it.
+    fn gradient(
         &self,
         params: &[f32],
-        rows: usize,
-        scratch: &mut Scratch,
+        tile: &Tile,
         grad: &mut [f32],
+        add: bool,
+        _team: &Team,
     ) -> Result<()> {
-        autograd::backward(self, params, rows, scratch, grad)
+        autograd::gradient(self, params, tile, grad, add)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The variance of the minibatch gradient, averaged over each tensor.
 
 use super::{Handle, Observable, View};
+use crate::engine::host::Chain;
 use crate::error::Result;
+use crate::kernels::update::TOTAL;
 use crate::options::{Entry, Kind, Range, option, optional};
-use crate::sampler::gradient_noise::{self, Precision};
+use crate::sampler::gradient_noise::{self, ESTIMATE, Precision};
 use crate::target::Target;
 use std::sync::Arc;
 
@@ -55,41 +57,43 @@ impl Observable for GradientVariance {
     }
 
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
-        let known = view.vector_names.iter().position(|n| *n == "variance");
+        let tensors = view.target.layout().tensors();
         let same_batch = self.batch.is_none() || self.batch == view.batch;
-        let estimated;
-        let variance: &[f32] = match known {
-            Some(i) if same_batch => view.chain.vectors[i],
-            _ => {
-                let batch = self
-                    .batch
-                    .or(view.batch)
-                    .unwrap_or(100)
-                    .min(view.target.examples());
-                let precision = Precision {
-                    block: self.draws,
-                    most: self.draws,
-                    tolerance: f64::INFINITY,
-                };
-                let mut v = vec![0.0; view.chain.w.len()];
-                // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
-                gradient_noise::estimate(
-                    view.chain,
-                    batch,
-                    precision,
-                    1 << 15,
-                    view.target,
-                    view.work,
-                    &mut v,
-                )?;
-                estimated = v;
-                &estimated
+        let known = view.vector_names.iter().position(|n| *n == "variance");
+        if let Some(i) = known.filter(|_| same_batch) {
+            for (out, t) in out.iter_mut().zip(tensors) {
+                let v = &view.chain.vectors[i][t.range.clone()];
+                *out = v.iter().map(|v| *v as f64).sum::<f64>() / v.len() as f64;
             }
-        };
-        for (out, t) in out.iter_mut().zip(view.target.layout().tensors()) {
-            let v = &variance[t.range.clone()];
-            *out = v.iter().map(|v| *v as f64).sum::<f64>() / v.len() as f64;
+            return Ok(());
         }
+        let batch = self
+            .batch
+            .or(view.batch)
+            .unwrap_or(100)
+            .min(view.target.examples());
+        let precision = Precision {
+            block: self.draws,
+            most: self.draws,
+            tolerance: f64::INFINITY,
+        };
+        // On a copy, so that nothing but buffers is written.
+        let mut w = view.chain.w.to_vec();
+        let mut copy = Chain {
+            w: &mut w,
+            vectors: Vec::new(),
+            scalars: &mut [],
+            ..*view.chain
+        };
+        copy.lend(view.target, view.work, &mut [], |chains| {
+            // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
+            gradient_noise::estimate(chains, batch, precision, 1 << 15, &[true])?;
+            for (out, t) in out.iter_mut().zip(tensors) {
+                let size = t.range.len() as f64;
+                *out = chains.engine.sum(&TOTAL, &[ESTIMATE], t.range.clone())?[0] / size;
+            }
+            Ok(())
+        })?;
         Ok(())
     }
 }

@@ -5,9 +5,9 @@
 pub mod basic;
 pub mod gradient_variance;
 
+use crate::engine::host::Chain;
 use crate::error::Result;
 use crate::options::Entry;
-use crate::sampler::Chain;
 use crate::target::{Energies, Target, Workspace};
 use std::sync::Arc;
 

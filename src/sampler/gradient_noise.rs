@@ -1,10 +1,11 @@
 //! The variance of the minibatch gradient, per component.
 
-use super::Chain;
+use crate::engine::Chains;
+use crate::engine::Vector::{self, Gradient, Scratch};
 use crate::error::Result;
-use crate::kernels::update::welford;
+use crate::kernels::map::kernel;
+use crate::kernels::update::{FILL, TOTAL, WELFORD};
 use crate::rng::Purpose;
-use crate::target::{Target, Workspace};
 
 /// When an estimate is good enough.
 #[derive(Debug, Clone, Copy)]
@@ -17,60 +18,53 @@ pub struct Precision {
     pub tolerance: f64,
 }
 
-/// Estimate V_i, the variance of component i of the minibatch gradient of U at the chain's parameters, into `variance`.
+/// Scratch vectors that [`estimate`] uses: 0, 1 and 2.
+const MEAN: Vector = Scratch(0);
+const M2: Vector = Scratch(1);
+/// Where [`estimate`] leaves V.
+pub const ESTIMATE: Vector = Scratch(2);
+
+kernel! {
+    /// The next estimate of V, and whether sqrt(V) changed by more than the factor whose square is `limit`.
+    NEXT = next_variance(v, moved; m2; ; inverse, limit) {
+        let next = m2 * inverse;
+        moved = choose(next > limit * v || next * limit < v, 1.0, 0.0);
+        v = next;
+    }
+}
+
+/// Estimate V_i, the variance of component i of the minibatch gradient of U at the chains' parameters, into [`ESTIMATE`].
 ///
-/// Minibatches come in blocks until the estimate converges (Zambon 2026, §II.3). Returns their number. `first_sub` keeps the
-/// random streams of different callers within one step apart.
+/// Minibatches come in blocks until the estimate converges in all chains that are `due` (Zambon 2026, §II.3). Returns their number.
+/// `first_sub` keeps the random streams of different callers within one step apart. The gradient is overwritten.
 pub fn estimate(
-    chain: &Chain,
+    chains: &mut Chains,
     batch: usize,
     precision: Precision,
     first_sub: u16,
-    target: &Target,
-    work: &mut Workspace,
-    variance: &mut [f32],
+    due: &[bool],
 ) -> Result<usize> {
-    let n = chain.w.len();
-    let mut grad = work.take_grad(n);
-    let mut extra = std::mem::take(&mut work.extra);
-    extra.resize_with(extra.len().max(2), Vec::new);
-    let [mean, m2, ..] = &mut extra[..] else {
-        unreachable!("two were just made")
-    };
-    for v in [&mut *mean, &mut *m2] {
-        v.clear();
-        v.resize(n, 0.0);
+    for v in [MEAN, M2, ESTIMATE] {
+        chains.map(&FILL, &[v], |_, _| [0.0])?;
     }
-    variance.fill(0.0);
+    let n = chains.dim() as f64;
+    let limit = ((1.0 + precision.tolerance) * (1.0 + precision.tolerance)) as f32;
     let mut count = 0;
-    let result = loop {
+    loop {
         for _ in 0..precision.block.max(2) {
-            let stream = chain
-                .stream(Purpose::Variance)
-                .sub_stream(first_sub + count as u16);
-            if let Err(e) = chain.minibatch_gradient(stream, batch, target, &mut grad, work) {
-                work.grad = grad;
-                work.extra = extra;
-                return Err(e);
-            }
+            chains.minibatch_gradient(Purpose::Variance, first_sub + count as u16, batch)?;
             count += 1;
-            welford(mean, m2, &grad, count as f32);
+            chains.map(&WELFORD, &[MEAN, M2, Gradient], |_, _| [1.0 / count as f32])?;
         }
-        let inverse = 1.0 / (count - 1) as f32;
-        let limit = (1.0 + precision.tolerance) as f32;
-        let mut moving = 0;
-        for (v, m2) in variance.iter_mut().zip(m2.iter()) {
-            let new = m2 * inverse;
-            // |sqrt(new/old) - 1| > tolerance, without roots; components that are 0 in both do not move.
-            moving += usize::from(new > limit * limit * *v || new * limit * limit < *v);
-            *v = new;
-        }
-        let converged = precision.tolerance.is_infinite() || moving * 100 <= n;
+        // From here on the gradient's place holds which components moved.
+        chains.map(&NEXT, &[ESTIMATE, Gradient, M2], |_, _| {
+            [1.0 / (count - 1) as f32, limit]
+        })?;
+        let moved = chains.sum(&TOTAL, &[Gradient])?;
+        let converged = precision.tolerance.is_infinite()
+            || moved.iter().zip(due).all(|(m, due)| !due || m * 100.0 <= n);
         if converged || count + precision.block > precision.most {
-            break count;
+            return Ok(count);
         }
-    };
-    work.grad = grad;
-    work.extra = extra;
-    Ok(result)
+    }
 }

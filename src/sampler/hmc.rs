@@ -1,11 +1,15 @@
 //! Hybrid (Hamiltonian) Monte Carlo with the full-batch gradient.
 
-use super::{Chain, Configured, Sampler, configured};
-use crate::error::{Result, chain_failed};
-use crate::kernels::update::{self, welford};
+use super::{Configured, Sampler, configured};
+use crate::engine::Chains;
+use crate::engine::Vector::{self, Gradient, Params};
+use crate::error::Result;
+use crate::kernels::map::kernel;
+use crate::kernels::update::{
+    DRAW_MOMENTUM, FILL, KICK, KICK_AND_DRIFT, TOTAL, TWICE_KINETIC, WELFORD,
+};
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
-use crate::target::{Target, Workspace};
 use std::sync::Arc;
 
 /// Samples exp(-U/T) exactly: velocity-Verlet trajectories, accepted with min(1, exp(-ΔH/T)).
@@ -90,14 +94,24 @@ const MU: usize = 4;
 const COUNT: usize = 5;
 const COLLECTED: usize = 6;
 
-// Vectors of the state.
-const MASS: usize = 0;
-const GRADIENT: usize = 1;
-const M2: usize = 3;
+// Vectors of the state, and of a step.
+const MASS: Vector = Vector::State(0);
+const GRADIENT: Vector = Vector::State(1);
+const MEAN: Vector = Vector::State(2);
+const M2: Vector = Vector::State(3);
+const MOMENTUM: Vector = Vector::Scratch(0);
+const HOME: Vector = Vector::Scratch(1);
 
-/// What one trajectory did.
+kernel! {
+    /// Masses T/Var(w), with the variances shrunk towards their mean as five pseudo-observations would.
+    SET_MASS = hmc_set_mass(mass; m2; ; own, pull, temperature, on) {
+        mass = choose(on > 0.0, temperature / (own * m2 + pull), mass);
+    }
+}
+
+/// What one trajectory of a chain did.
 struct Outcome {
-    /// ΔH/T; infinite or NaN when the trajectory diverged.
+    /// ΔH/T; infinite when the trajectory diverged.
     error: f64,
     /// U at its end.
     energy: f64,
@@ -106,90 +120,97 @@ struct Outcome {
 }
 
 impl Hmc {
-    /// Integrate from the chain's point with fresh momenta; leaves the end point in `chain.w` and the gradient there in `grad`.
+    /// Integrate from where the chains are with fresh momenta; leaves the end points in the parameters and the gradients there.
     fn trajectory(
         &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        (leapfrog, dt, sub): (usize, f64, u16),
-        momentum: &mut [f32],
-        grad: &mut [f32],
-    ) -> Result<Outcome> {
-        let (n, t) = (chain.w.len() as f64, chain.temperature);
-        let mass = &*chain.vectors[MASS];
-        update::draw_momentum(
-            momentum,
-            mass,
-            t as f32,
-            &Chain::stream(chain, Purpose::Momentum).sub_stream(sub),
-        );
-        grad.copy_from_slice(chain.vectors[GRADIENT]);
-        let before = update::twice_kinetic(momentum, mass);
-        let start = chain.scalars[ENERGY] + 0.5 * before;
-        let mut energy = f64::NAN;
+        chains: &mut Chains,
+        leapfrog: usize,
+        dt: &[f64],
+        sub: u16,
+    ) -> Result<Vec<Outcome>> {
+        let n = chains.dim() as f64;
+        chains.map_with_noise(
+            &DRAW_MOMENTUM,
+            &[MOMENTUM, MASS],
+            (Purpose::Momentum, sub),
+            |_, m| [m.temperature as f32],
+        )?;
+        chains.copy(GRADIENT, Gradient)?;
+        let before = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
         for i in 0..leapfrog {
-            let kick = if i == 0 { 0.5 * dt } else { dt };
-            update::kick_and_drift(chain.w, momentum, grad, mass, kick as f32, dt as f32);
-            energy = target.energies_and_gradient(chain.w, grad, work)?.total;
-            if !energy.is_finite() {
+            let kick = if i == 0 { 0.5 } else { 1.0 };
+            chains.map(
+                &KICK_AND_DRIFT,
+                &[Params, MOMENTUM, Gradient, MASS],
+                |c, _| [(kick * dt[c]) as f32, dt[c] as f32],
+            )?;
+            chains.engine.gradient()?;
+        }
+        chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;
+        let after = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
+        let energies = chains.engine.energies()?;
+        let start = chains.scalar(ENERGY);
+        let outcome = |(c, energy): (usize, f64)| {
+            let difference = energy + 0.5 * after[c] - start[c] - 0.5 * before[c];
+            let error = difference / chains.members[c].temperature;
+            Outcome {
+                // A trajectory that ran into NaN or a wall is one of infinite energy: rejected, and worth exp(-∞) = 0.
+                error: if error.is_nan() { f64::INFINITY } else { error },
+                energy,
+                kinetic: [before[c] / n, after[c] / n],
+            }
+        };
+        Ok(energies.into_iter().enumerate().map(outcome).collect())
+    }
+
+    /// From each dt, double or halve it until a single step's acceptance crosses one half.
+    fn find_dt(&self, chains: &mut Chains, first: f64) -> Result<Vec<f64>> {
+        let mut dt = vec![first; chains.len()];
+        let mut direction = vec![0.0; chains.len()];
+        let mut found = vec![false; chains.len()];
+        chains.copy(Params, HOME)?;
+        for sub in 1..60 {
+            let outcomes = self.trajectory(chains, 1, &dt, sub)?;
+            chains.copy(HOME, Params)?;
+            for (c, outcome) in outcomes.iter().enumerate() {
+                if found[c] {
+                    continue;
+                }
+                let wanted = if outcome.error < std::f64::consts::LN_2 {
+                    1.0
+                } else {
+                    -1.0
+                };
+                if direction[c] == 0.0 {
+                    direction[c] = wanted;
+                }
+                found[c] = wanted != direction[c];
+                if !found[c] {
+                    dt[c] *= 2f64.powf(wanted);
+                } else if wanted < 0.0 {
+                    dt[c] /= 2.0;
+                }
+            }
+            if found.iter().all(|f| *f) {
                 break;
             }
         }
-        update::kick(momentum, grad, (0.5 * dt) as f32);
-        let after = update::twice_kinetic(momentum, mass);
-        let error = (energy + 0.5 * after - start) / t;
-        // A trajectory that ran into NaN or a wall is one of infinite energy: rejected, and worth exp(-∞) = 0.
-        let error = if error.is_nan() { f64::INFINITY } else { error };
-        Ok(Outcome {
-            error,
-            energy,
-            kinetic: [before / n, after / n],
-        })
-    }
-
-    /// Double or halve dt from the current point until a single step's acceptance crosses one half.
-    fn find_dt(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        mut dt: f64,
-    ) -> Result<f64> {
-        let n = chain.w.len();
-        let home = chain.w.to_vec();
-        let (mut momentum, mut grad) = (vec![0.0; n], vec![0.0; n]);
-        let mut direction = 0.0;
-        for sub in 1..60 {
-            let outcome =
-                self.trajectory(chain, target, work, (1, dt, sub), &mut momentum, &mut grad)?;
-            chain.w.copy_from_slice(&home);
-            let wanted = if outcome.error < std::f64::consts::LN_2 {
-                1.0
-            } else {
-                -1.0
-            };
-            if direction == 0.0 {
-                direction = wanted;
-            } else if wanted != direction {
-                return Ok(if direction > 0.0 { dt / 2.0 } else { dt });
-            }
-            dt *= 2f64.powf(direction);
+        for c in (0..chains.len()).filter(|c| !found[*c]) {
+            chains.fail(c, "no usable step size was found");
         }
-        chain_failed("no usable step size was found")
+        Ok(dt)
     }
 
-    fn restart_averaging(chain: &mut Chain, dt: f64) {
-        chain.scalars[DT] = dt;
-        chain.scalars[LOG_MEAN] = dt.ln();
-        chain.scalars[MU] = (10.0 * dt).ln();
-        chain.scalars[H_BAR] = 0.0;
-        chain.scalars[COUNT] = 0.0;
+    fn restart_averaging(s: &mut [f64], dt: f64) {
+        s[DT] = dt;
+        s[LOG_MEAN] = dt.ln();
+        s[MU] = (10.0 * dt).ln();
+        s[H_BAR] = 0.0;
+        s[COUNT] = 0.0;
     }
 
     /// Dual averaging (Hoffman & Gelman 2014, §3.2.1) with their constants.
-    fn adapt_step(&self, chain: &mut Chain, accept: f64) {
-        let s = &mut chain.scalars;
+    fn adapt_step(&self, s: &mut [f64], accept: f64) {
         s[COUNT] += 1.0;
         let m = s[COUNT];
         let eta = 1.0 / (m + 10.0);
@@ -200,56 +221,54 @@ impl Hmc {
         s[DT] = log_dt.exp();
     }
 
-    /// Masses T/Var(w), with the variances shrunk towards their mean as five pseudo-observations would.
-    fn set_masses(chain: &mut Chain) {
-        let (n, t) = (chain.scalars[COLLECTED], chain.temperature);
-        let variance = |m2: f32| m2 as f64 / (n - 1.0);
-        let mean = chain.vectors[M2]
-            .iter()
-            .map(|m2| variance(*m2))
-            .sum::<f64>()
-            / chain.w.len() as f64;
-        if mean <= 0.0 || mean.is_nan() {
-            return;
-        }
-        for i in 0..chain.w.len() {
-            let shrunk = (n * variance(chain.vectors[M2][i]) + 5.0 * mean) / (n + 5.0);
-            chain.vectors[MASS][i] = (t / shrunk) as f32;
-        }
+    fn set_masses(chains: &mut Chains) -> Result<()> {
+        let size = chains.dim() as f64;
+        let means = chains.sum(&TOTAL, &[M2])?;
+        let counts = chains.scalar(COLLECTED);
+        chains.map(&SET_MASS, &[MASS, M2], |c, m| {
+            let n = counts[c];
+            let mean = means[c] / size / (n - 1.0);
+            let own = n / (n - 1.0) / (n + 5.0);
+            let on = if mean > 0.0 { 1.0 } else { 0.0 };
+            [
+                own as f32,
+                (5.0 * mean / (n + 5.0)) as f32,
+                m.temperature as f32,
+                on,
+            ]
+        })
     }
 
-    fn adapt(
-        &self,
-        chain: &mut Chain,
-        accept: f64,
-        target: &Target,
-        work: &mut Workspace,
-    ) -> Result<()> {
-        let (warm, done) = (chain.burn_in, chain.step + 1);
-        if done > warm {
+    fn adapt(&self, chains: &mut Chains, accept: &[f64]) -> Result<()> {
+        let (warm, done) = (chains.burn_in, chains.step + 1);
+        if done > warm || !self.adapt {
             return Ok(());
         }
-        if self.adapt {
-            self.adapt_step(chain, accept);
+        for (c, accept) in accept.iter().enumerate() {
+            self.adapt_step(chains.scalars(c), *accept);
         }
         if self.adapt_mass && warm >= 50 {
             let (first, last) = (warm * 15 / 100, warm * 75 / 100);
             if (first..last).contains(&done) {
-                chain.scalars[COLLECTED] += 1.0;
-                let count = chain.scalars[COLLECTED] as f32;
-                let [_, _, mean, m2] = &mut chain.vectors[..] else {
-                    unreachable!("four vectors")
-                };
-                welford(mean, m2, chain.w, count);
+                (0..chains.len()).for_each(|c| chains.scalars(c)[COLLECTED] += 1.0);
+                let counts = chains.scalar(COLLECTED);
+                chains.map(&WELFORD, &[MEAN, M2, Params], |c, _| {
+                    [1.0 / counts[c] as f32]
+                })?;
             } else if done == last {
-                Self::set_masses(chain);
+                Self::set_masses(chains)?;
                 // The new masses make every frequency about 1.
-                let dt = self.find_dt(chain, target, work, 0.1)?;
-                Self::restart_averaging(chain, dt);
+                let dt = self.find_dt(chains, 0.1)?;
+                for (c, dt) in dt.iter().enumerate() {
+                    Self::restart_averaging(chains.scalars(c), *dt);
+                }
             }
         }
-        if self.adapt && done == warm {
-            chain.scalars[DT] = chain.scalars[LOG_MEAN].exp();
+        if done == warm {
+            for c in 0..chains.len() {
+                let s = chains.scalars(c);
+                s[DT] = s[LOG_MEAN].exp();
+            }
         }
         Ok(())
     }
@@ -288,72 +307,66 @@ impl Sampler for Hmc {
         ]
     }
 
-    fn init(&self, chain: &mut Chain, target: &Target, work: &mut Workspace) -> Result<()> {
-        chain.vectors[MASS].fill(1.0);
-        let energies = target.energies_and_gradient(chain.w, chain.vectors[GRADIENT], work)?;
-        chain.scalars[ENERGY] = energies.total;
-        if !energies.total.is_finite() {
-            return chain_failed(format!(
-                "the energy at its starting point is {}",
-                energies.total
-            ));
+    fn init(&self, chains: &mut Chains) -> Result<()> {
+        chains.map(&FILL, &[MASS], |_, _| [1.0])?;
+        chains.engine.gradient()?;
+        chains.copy(Gradient, GRADIENT)?;
+        for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
+            chains.scalars(c)[ENERGY] = energy;
+            if !energy.is_finite() {
+                chains.fail(c, format!("the energy at its starting point is {energy}"));
+            }
         }
         let dt = match self.dt {
-            Some(dt) => dt,
-            None => self.find_dt(chain, target, work, 0.1)?,
+            Some(dt) => vec![dt; chains.len()],
+            None => self.find_dt(chains, 0.1)?,
         };
-        Self::restart_averaging(chain, dt);
+        for (c, dt) in dt.iter().enumerate() {
+            Self::restart_averaging(chains.scalars(c), *dt);
+        }
         Ok(())
     }
 
-    fn step(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        info: &mut [f64],
-    ) -> Result<()> {
-        let n = chain.w.len();
-        let mut extra = std::mem::take(&mut work.extra);
-        extra.resize_with(extra.len().max(3), Vec::new);
-        let [momentum, grad, home, ..] = &mut extra[..] else {
-            unreachable!("three were just made")
-        };
-        for v in [&mut *momentum, &mut *grad, &mut *home] {
-            v.resize(n, 0.0);
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        chains.copy(Params, HOME)?;
+        let jitter = chains.uniform(Purpose::Jitter);
+        let dt: Vec<_> = chains
+            .scalar(DT)
+            .iter()
+            .zip(jitter)
+            .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
+            .collect();
+        let outcomes = self.trajectory(chains, self.leapfrog, &dt, 0)?;
+        let accept: Vec<_> = outcomes
+            .iter()
+            .map(|o| {
+                if o.error.is_finite() {
+                    (-o.error).exp().min(1.0)
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        let uniform = chains.uniform(Purpose::Accept);
+        let accepted: Vec<_> = uniform.iter().zip(&accept).map(|(u, a)| u < a).collect();
+        let rejected: Vec<_> = accepted.iter().map(|a| !a).collect();
+        chains.engine.copy(Gradient, GRADIENT, &accepted)?;
+        chains.engine.copy(HOME, Params, &rejected)?;
+        for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
+            chains.scalars(c)[ENERGY] = o.energy;
         }
-        home.copy_from_slice(chain.w);
-        let jitter = 1.0 + self.jitter * (2.0 * chain.stream(Purpose::Jitter).uniform(0) - 1.0);
-        let dt = chain.scalars[DT] * jitter;
-        let outcome = self.trajectory(chain, target, work, (self.leapfrog, dt, 0), momentum, grad);
-        let outcome = match outcome {
-            Ok(o) => o,
-            Err(e) => {
-                work.extra = extra;
-                return Err(e);
-            }
+        chains.report_virial(0, GRADIENT)?;
+        let mut report = |slot, f: &dyn Fn(usize, &Outcome) -> f64| {
+            let values: Vec<_> = outcomes.iter().enumerate().map(|(c, o)| f(c, o)).collect();
+            chains.engine.report(slot, &values)
         };
-        let accept = if outcome.error.is_finite() {
-            (-outcome.error).exp().min(1.0)
-        } else {
-            0.0
-        };
-        let accepted = chain.stream(Purpose::Accept).uniform(0) < accept;
-        if accepted {
-            chain.vectors[GRADIENT].copy_from_slice(grad);
-            chain.scalars[ENERGY] = outcome.energy;
-        } else {
-            chain.w.copy_from_slice(home);
-        }
-        work.extra = extra;
-        info[0] = update::dot(chain.w, chain.vectors[GRADIENT]) / n as f64;
         // The momentum of the state the chain is in now: only then is its mean T.
-        info[1] = outcome.kinetic[usize::from(accepted)];
-        info[2] = accept;
-        info[3] = outcome.error.clamp(-1000.0, 1000.0);
-        info[4] = (-outcome.error).exp();
-        info[5] = dt;
-        info[6] = f64::from(u8::from(outcome.error >= 1000.0));
-        self.adapt(chain, accept, target, work)
+        report(1, &|c, o| o.kinetic[usize::from(accepted[c])])?;
+        report(2, &|c, _| accept[c])?;
+        report(3, &|_, o| o.error.clamp(-1000.0, 1000.0))?;
+        report(4, &|_, o| (-o.error).exp())?;
+        report(5, &|c, _| dt[c])?;
+        report(6, &|_, o| f64::from(u8::from(o.error >= 1000.0)))?;
+        self.adapt(chains, &accept)
     }
 }

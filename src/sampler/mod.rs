@@ -8,55 +8,11 @@ pub mod hmc;
 pub mod pseudo_langevin;
 pub mod sgld;
 
+use crate::engine::Chains;
 use crate::error::Result;
 use crate::options::{Entry, Kind, Range, Spec, option};
-use crate::rng::{Purpose, Stream};
-use crate::target::{Target, Workspace};
+use crate::target::Target;
 use std::sync::Arc;
-
-/// One chain's row of the batched state `[chains, N]`, as a sampler sees it during a step.
-pub struct Chain<'a> {
-    /// Its number in the run; the key of its random streams.
-    pub index: usize,
-    /// Steps done so far.
-    pub step: u64,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Temperature at this step.
-    pub temperature: f64,
-    /// Steps of burn-in; samplers adapt only before this step.
-    pub burn_in: u64,
-    /// Parameters, length N.
-    pub w: &'a mut [f32],
-    /// The sampler's vectors, each of length N, in the order of [`Sampler::vectors`].
-    pub vectors: Vec<&'a mut [f32]>,
-    /// The sampler's scalars, in the order of [`Sampler::scalars`].
-    pub scalars: &'a mut [f64],
-}
-
-impl Chain<'_> {
-    /// The random stream for one purpose at this step.
-    pub fn stream(&self, purpose: Purpose) -> Stream {
-        Stream::new(self.seed, purpose, self.index, self.step)
-    }
-
-    /// ∇U estimated on a fresh minibatch of `batch` examples, into `grad`; returns the minibatch loss.
-    pub fn minibatch_gradient(
-        &self,
-        stream: Stream,
-        batch: usize,
-        target: &Target,
-        grad: &mut [f32],
-        work: &mut Workspace,
-    ) -> Result<f64> {
-        let mut indices = std::mem::take(&mut work.indices);
-        indices.resize(batch, 0);
-        stream.indices(target.examples(), &mut indices);
-        let loss = target.minibatch_gradient(self.w, &indices, grad, work);
-        work.indices = indices;
-        loss
-    }
-}
 
 /// A Markov chain on the parameters. State is what the next step needs, Info is everything else.
 pub trait Sampler: Send + Sync {
@@ -94,17 +50,13 @@ pub trait Sampler: Send + Sync {
         }
     }
 
-    /// Prepare the state of a chain whose parameters are set.
-    fn init(&self, chain: &mut Chain, target: &Target, work: &mut Workspace) -> Result<()>;
+    /// Prepare the state of chains whose parameters are set.
+    fn init(&self, _chains: &mut Chains) -> Result<()> {
+        Ok(())
+    }
 
-    /// Move the chain by one step and report `info`, in the order of [`Sampler::info`].
-    fn step(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        info: &mut [f64],
-    ) -> Result<()>;
+    /// Move the chains by one step and report everything that [`Sampler::info`] names, in its order.
+    fn step(&self, chains: &mut Chains) -> Result<()>;
 }
 
 /// A sampler and how it was asked for.

@@ -1,12 +1,14 @@
 //! Pseudo-Langevin: underdamped Langevin dynamics that takes the minibatch noise for part of its heat bath (Zambon 2026).
 
-use super::gradient_noise::{self, Precision};
-use super::{BATCH, Chain, Configured, Sampler, configured};
-use crate::error::{Result, chain_failed};
-use crate::kernels::update::{self, PseudoLangevin as Step};
+use super::gradient_noise::{self, ESTIMATE, Precision};
+use super::{BATCH, Configured, Sampler, configured};
+use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::{Chains, Member};
+use crate::error::Result;
+use crate::kernels::map::{kernel, reduction};
+use crate::kernels::update::{DOT, DRAW_MOMENTUM, FILL, TOTAL, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
-use crate::target::{Target, Workspace};
 use std::sync::Arc;
 
 /// Samples exp(-U/T) for small temperature ratio 𝒯 and friction (Zambon 2026, eq. 23).
@@ -38,7 +40,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           the masses `M_i = δt² V_i / (4(1-c1²)T·ratio)` make the temperature ratio 𝒯_i = `ratio` for every parameter. At a refresh, masses whose 𝒯_i \
           grew past `ratio_max` are raised and their momenta redrawn, and with probability `reset` all are set anew. While V stays \
           within 10 %, the interval is multiplied by the length of that streak. A chain whose kinetic temperature exceeds T by half (or five \
-          standard deviations) is hotter than V explains: it is refreshed at once.\n\n\
+          standard deviations), looked at every ten steps, is hotter than V explains: it is refreshed.\n\n\
           V enters masses clamped from below, so that weights that see no gradient keep a finite mass, and a mass is never so small that the \
           prior's oscillation is badly resolved (M ≥ 25 δt²·precision) or that thermal motion moves a weight by more than 5 % of the weights' \
           root mean square per step (M ≥ 400 δt²·T/⟨w²⟩).",
@@ -127,6 +129,65 @@ const RATIO_MAX: usize = 6;
 const BATCHES: usize = 7;
 const LAST: usize = 8;
 
+// Vectors of the state.
+const MOMENTUM: Vector = Vector::State(0);
+const MASS: Vector = Vector::State(1);
+const VARIANCE: Vector = Vector::State(2);
+
+kernel! {
+    /// One step (Zambon 2026, eq. 23): `Π ← c1²Π - ½(1+c1²)δt g + σR`, then `w ← w + δt Π/M`, with
+    /// `σ² = (1+c1²)[(1-c1²)MT - (1+c1²)(δt/2)²V]`.
+    STEP = pseudo_langevin(w, p; g, mass, variance; eta; keep, force, heat, relief, dt) {
+        let square = heat * mass - relief * variance;
+        p = keep * p - force * g + root(max(square, 0.0)) * eta;
+        w = w + dt * (p / mass);
+    }
+}
+
+kernel! {
+    /// The first step (eq. 24), from p ~ N(0, MT): `Π = c1 p - (δt/2) g + K R`.
+    FIRST_STEP = pseudo_langevin_first(w, p; g, mass, variance; eta; c1, half, heat, dt) {
+        let square = heat * mass - half * half * variance;
+        p = c1 * p + root(max(square, 0.0)) * eta - half * g;
+        w = w + dt * (p / mass);
+    }
+}
+
+kernel! {
+    /// Masses for the ratio 𝒯 from the clamped V, where asked for.
+    SET_MASS = pseudo_langevin_set_mass(mass; variance; ; floor, per_variance, lightest, on) {
+        let wanted = max(max(variance, floor) * per_variance, lightest);
+        mass = choose(on > 0.0, wanted, mass);
+    }
+}
+
+kernel! {
+    /// Masses below their least, for 𝒯_max, are raised and their momenta redrawn, where asked for.
+    RAISE_MASS = pseudo_langevin_raise_mass(mass, p, raised; variance; eta; per_variance, temperature, on) {
+        let least = variance * per_variance;
+        raised = choose(mass < least, on, 0.0);
+        mass = choose(raised > 0.0, least, mass);
+        p = choose(raised > 0.0, root(temperature * mass) * eta, p);
+    }
+}
+
+kernel! {
+    /// Momenta p ~ N(0, MT), where asked for.
+    REDRAW = pseudo_langevin_redraw(p; mass; eta; temperature, on) {
+        p = choose(on > 0.0, root(temperature * mass) * eta, p);
+    }
+}
+
+reduction! {
+    /// Σ V/M.
+    RATIO = sum pseudo_langevin_ratio(variance, mass) { variance / mass }
+}
+
+reduction! {
+    /// The largest V/M.
+    LARGEST_RATIO = largest pseudo_langevin_largest_ratio(variance, mass) { variance / mass }
+}
+
 /// Steps that a chain is left alone after a refresh before it is refreshed for being hot.
 const COOLING: f64 = 10.0;
 
@@ -166,15 +227,15 @@ impl PseudoLangevin {
     }
 
     /// The scalars of a step at temperature `t` (theory §1).
-    fn coefficients(&self, t: f64) -> Step {
+    fn coefficients(&self, t: f64) -> [f32; 5] {
         let (c, dt) = (self.keep, self.dt);
-        Step {
-            keep: c as f32,
-            force: (0.5 * (1.0 + c) * dt) as f32,
-            heat: ((1.0 + c) * (1.0 - c) * t) as f32,
-            relief: ((1.0 + c) * (1.0 + c) * dt * dt / 4.0) as f32,
-            dt: dt as f32,
-        }
+        [
+            c as f32,
+            (0.5 * (1.0 + c) * dt) as f32,
+            ((1.0 + c) * (1.0 - c) * t) as f32,
+            ((1.0 + c) * (1.0 + c) * dt * dt / 4.0) as f32,
+            dt as f32,
+        ]
     }
 
     /// 𝒯_i = V_i · this / M_i (eq. 18).
@@ -182,151 +243,168 @@ impl PseudoLangevin {
         self.dt * self.dt / (4.0 * (1.0 - self.keep) * t)
     }
 
-    /// The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run:
-    /// they must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
-    fn lightest(&self, w: &[f32], temperature: f64, target: &Target) -> f64 {
-        let square = update::dot(w, w) / w.len() as f64;
-        let thermal = if square > 0.0 {
-            400.0 * temperature / square
-        } else {
-            0.0
-        };
-        self.dt * self.dt * thermal.max(25.0 * target.prior().pull().0)
-    }
-
-    /// Set every mass for the ratio 𝒯, from the clamped V.
-    fn set_masses(&self, chain: &mut Chain, target: &Target) -> Result<()> {
-        let lightest = self.lightest(chain.w, chain.temperature, target);
-        let [_, mass, variance] = &mut chain.vectors[..] else {
-            unreachable!("three vectors")
-        };
+    /// Set every mass of the chains in `which` for the ratio 𝒯, from the clamped V.
+    fn set_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
         if self.uniform {
-            mass.fill(1.0);
-            return Ok(());
+            return chains.map(&FILL, &[MASS], |_, _| [1.0]);
         }
-        let mean = |v: &[f32]| v.iter().map(|v| *v as f64).sum::<f64>() / v.len().max(1) as f64;
-        let overall = mean(variance);
-        if !overall.is_finite() {
-            return chain_failed("the minibatch gradient is not finite");
-        }
-        anyhow::ensure!(
-            overall > 0.0,
-            "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
-        );
-        let per_variance = self.ratio_per_variance(chain.temperature) / self.ratio;
-        for tensor in target.layout().tensors() {
-            let v = &variance[tensor.range.clone()];
-            // A tensor without any noise borrows from the others.
-            let own = mean(v);
-            let floor = self
-                .floor
-                .unwrap_or(0.1 * if own > 0.0 { own } else { overall })
-                .max(f32::MIN_POSITIVE as f64);
-            for (m, v) in mass[tensor.range.clone()].iter_mut().zip(v) {
-                *m = ((*v as f64).max(floor) * per_variance).max(lightest) as f32;
+        let n = chains.dim() as f64;
+        // The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run: they
+        // must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
+        let precision = 25.0 * chains.engine.target().prior().pull().0;
+        let squares = chains.sum(&DOT, &[Params, Params])?;
+        let lightest = |c: usize, m: &Member| {
+            let thermal = 400.0 * m.temperature * n / squares[c];
+            let thermal = if thermal.is_finite() { thermal } else { 0.0 };
+            self.dt * self.dt * thermal.max(precision)
+        };
+        let overall = chains.sum(&TOTAL, &[VARIANCE])?;
+        for c in 0..chains.len() {
+            if !overall[c].is_finite() {
+                chains.fail(c, "the minibatch gradient is not finite");
             }
+            anyhow::ensure!(
+                overall[c] != 0.0,
+                "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
+            );
+        }
+        let tensors = chains.engine.target().layout().tensors().to_vec();
+        for range in tensors.into_iter().map(|t| t.range) {
+            let own = chains.engine.sum(&TOTAL, &[VARIANCE], range.clone())?;
+            let size = range.len() as f64;
+            chains.map_range(
+                &SET_MASS,
+                &[MASS, VARIANCE],
+                range,
+                |c, m| {
+                    // A tensor without any noise borrows from the others.
+                    let mean = if own[c] > 0.0 {
+                        own[c] / size
+                    } else {
+                        overall[c] / n
+                    };
+                    let floor = self
+                        .floor
+                        .unwrap_or(0.1 * mean)
+                        .max(f32::MIN_POSITIVE as f64);
+                    let per_variance = self.ratio_per_variance(m.temperature) / self.ratio;
+                    let on = f32::from(u8::from(which[c]));
+                    [floor as f32, per_variance as f32, lightest(c, m) as f32, on]
+                },
+                &[],
+            )?;
         }
         Ok(())
     }
 
-    fn measure_variance(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-    ) -> Result<()> {
-        // The estimate reads the chain while it writes one of its vectors.
-        let Some(variance) = chain.vectors.pop() else {
-            unreachable!("three vectors")
-        };
-        let batches =
-            gradient_noise::estimate(chain, self.batch, self.precision, 0, target, work, variance);
-        chain.vectors.push(variance);
-        chain.scalars[BATCHES] += batches? as f64;
+    /// Measure V of the chains in `which`.
+    fn measure_variance(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+        let batches = gradient_noise::estimate(chains, self.batch, self.precision, 0, which)?;
+        chains.engine.copy(ESTIMATE, VARIANCE, which)?;
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            chains.scalars(c)[BATCHES] += batches as f64;
+        }
         Ok(())
     }
 
-    /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many.
-    fn raise_masses(&self, chain: &mut Chain) -> usize {
-        let per_variance = self.ratio_per_variance(chain.temperature);
-        let (stream, t) = (chain.stream(Purpose::Momentum), chain.temperature);
-        let [momentum, mass, variance] = &mut chain.vectors[..] else {
-            unreachable!("three vectors")
-        };
-        let mut raised = 0;
-        for (i, (m, v)) in mass.iter_mut().zip(variance.iter()).enumerate() {
-            let least = *v as f64 * per_variance / self.ratio_max;
-            if !self.uniform && (*m as f64) < least {
-                *m = least as f32;
-                momentum[i] = ((t * least).sqrt() * stream.normal(i as u32)) as f32;
-                raised += 1;
+    /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many, per chain.
+    fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<Vec<f64>> {
+        if self.uniform {
+            return Ok(vec![0.0; chains.len()]);
+        }
+        // The gradient's place is free: it holds which masses were raised.
+        let vectors = [MASS, MOMENTUM, Gradient, VARIANCE];
+        chains.map_with_noise(&RAISE_MASS, &vectors, (Purpose::Momentum, 0), |c, m| {
+            let per_variance = self.ratio_per_variance(m.temperature) / self.ratio_max;
+            let on = f32::from(u8::from(which[c]));
+            [per_variance as f32, m.temperature as f32, on]
+        })?;
+        chains.sum(&TOTAL, &[Gradient])
+    }
+
+    fn note_ratios(&self, chains: &mut Chains) -> Result<()> {
+        let sums = chains.sum(&RATIO, &[VARIANCE, MASS])?;
+        let largest = chains.sum(&LARGEST_RATIO, &[VARIANCE, MASS])?;
+        let n = chains.dim() as f64;
+        let per_variance = chains.each(|m| self.ratio_per_variance(m.temperature));
+        for c in 0..chains.len() {
+            let s = chains.scalars(c);
+            s[RATIO_MEAN] = per_variance[c] * sums[c] / n;
+            s[RATIO_MAX] = per_variance[c] * largest[c];
+        }
+        Ok(())
+    }
+
+    /// Σ V over each tensor, per chain.
+    fn variance_by_tensor(chains: &mut Chains) -> Result<Vec<Vec<f64>>> {
+        let tensors = chains.engine.target().layout().tensors().to_vec();
+        let sum = |t: crate::model::TensorSpec| chains.engine.sum(&TOTAL, &[VARIANCE], t.range);
+        tensors.into_iter().map(sum).collect()
+    }
+
+    /// Measure V of the chains in `which` again, control the ratios, and choose when to do so next.
+    fn refresh(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+        let before = Self::variance_by_tensor(chains)?;
+        self.measure_variance(chains, which)?;
+        let after = Self::variance_by_tensor(chains)?;
+        let raised = self.raise_masses(chains, which)?;
+        let uniform = chains.uniform(Purpose::Reset);
+        let reset: Vec<_> = which
+            .iter()
+            .zip(&uniform)
+            .map(|(w, u)| *w && *u < self.reset)
+            .collect();
+        if reset.iter().any(|r| *r) {
+            self.set_masses(chains, &reset)?;
+            chains.map_with_noise(
+                &REDRAW,
+                &[MOMENTUM, MASS],
+                (Purpose::Momentum, 1),
+                |c, m| [m.temperature as f32, f32::from(u8::from(reset[c]))],
+            )?;
+        }
+        self.note_ratios(chains)?;
+        let (n, step) = (chains.dim() as f64, chains.step as f64);
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            let pairs = before.iter().zip(&after).map(|(b, a)| (b[c], a[c]));
+            let change = pairs
+                .map(|(old, new)| (new / old).max(old / new))
+                .fold(1.0, f64::max);
+            if after.iter().any(|v| !v[c].is_finite()) {
+                chains.fail(c, "the minibatch gradient is not finite");
             }
-        }
-        raised
-    }
-
-    fn note_ratios(&self, chain: &mut Chain) {
-        let per_variance = self.ratio_per_variance(chain.temperature);
-        let ratios = chain.vectors[2]
-            .iter()
-            .zip(chain.vectors[1].iter())
-            .map(|(v, m)| *v as f64 * per_variance / *m as f64);
-        let (sum, max) = ratios.fold((0.0, 0.0f64), |(s, m), r| (s + r, m.max(r)));
-        chain.scalars[RATIO_MEAN] = sum / chain.w.len() as f64;
-        chain.scalars[RATIO_MAX] = max;
-    }
-
-    /// Measure V again, control the ratios, and choose when to do so next.
-    fn refresh(&self, chain: &mut Chain, target: &Target, work: &mut Workspace) -> Result<()> {
-        let mean_variance = |chain: &Chain| -> Vec<f64> {
-            let tensors = target.layout().tensors().iter();
-            tensors
-                .map(|t| {
-                    chain.vectors[2][t.range.clone()]
-                        .iter()
-                        .map(|v| *v as f64)
-                        .sum()
-                })
-                .collect()
-        };
-        let before = mean_variance(chain);
-        self.measure_variance(chain, target, work)?;
-        if !mean_variance(chain).iter().all(|v| v.is_finite()) {
-            return chain_failed("the minibatch gradient is not finite");
-        }
-        let change = before
-            .iter()
-            .zip(mean_variance(chain))
-            .map(|(old, new)| (new / old).max(old / new))
-            .fold(1.0, f64::max);
-        let raised = self.raise_masses(chain);
-        if chain.stream(Purpose::Reset).uniform(0) < self.reset {
-            self.set_masses(chain, target)?;
-            let stream = chain.stream(Purpose::Momentum).sub_stream(1);
-            let t = chain.temperature as f32;
-            let [momentum, mass, _] = &mut chain.vectors[..] else {
-                unreachable!("three vectors")
+            let s = chains.scalars(c);
+            s[RAISED] = raised[c] / n;
+            s[RESETS] += f64::from(u8::from(reset[c]));
+            // Within 10 % the interval grows with the streak; past a factor of two it shrinks; in between it is the usual one at most.
+            let (interval, refresh) = (s[INTERVAL], self.refresh as f64);
+            let first = FIRST.min(refresh);
+            (s[STREAK], s[INTERVAL]) = if change <= 1.1 {
+                let streak = s[STREAK] + 1.0;
+                (streak, (interval * streak).min(self.refresh_max as f64))
+            } else if change <= 2.0 {
+                (1.0, (2.0 * interval).min(refresh))
+            } else {
+                (1.0, (interval / 2.0).clamp(first, refresh))
             };
-            update::draw_momentum(momentum, mass, t, &stream);
-            chain.scalars[RESETS] += 1.0;
+            s[LAST] = step;
+            s[NEXT] = step + s[INTERVAL];
         }
-        chain.scalars[RAISED] = raised as f64 / chain.w.len() as f64;
-        self.note_ratios(chain);
-        // Within 10 % the interval grows with the streak; past a factor of two it shrinks; in between it is the usual one at most.
-        let (interval, refresh) = (chain.scalars[INTERVAL], self.refresh as f64);
-        let first = FIRST.min(refresh);
-        let (streak, interval) = if change <= 1.1 {
-            let streak = chain.scalars[STREAK] + 1.0;
-            (streak, (interval * streak).min(self.refresh_max as f64))
-        } else if change <= 2.0 {
-            (1.0, (2.0 * interval).min(refresh))
-        } else {
-            (1.0, (interval / 2.0).clamp(first, refresh))
-        };
-        chain.scalars[STREAK] = streak;
-        chain.scalars[INTERVAL] = interval;
-        chain.scalars[LAST] = chain.step as f64;
-        chain.scalars[NEXT] = chain.step as f64 + interval;
+        Ok(())
+    }
+
+    /// Let chains that are hotter than V explains be refreshed at the next step.
+    fn watch_heat(&self, chains: &mut Chains) -> Result<()> {
+        let n = chains.dim() as f64;
+        let limit = 1.0 + 0.5f64.max(5.0 * (2.0 / n).sqrt());
+        let kinetic = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
+        let (step, temperatures) = (chains.step as f64, chains.each(|m| m.temperature));
+        for c in 0..chains.len() {
+            let s = chains.scalars(c);
+            if kinetic[c] / n > limit * temperatures[c] && step >= s[LAST] + COOLING {
+                s[NEXT] = step + 1.0;
+            }
+        }
         Ok(())
     }
 }
@@ -371,80 +449,68 @@ impl Sampler for PseudoLangevin {
         Some(self.batch)
     }
 
-    fn init(&self, chain: &mut Chain, target: &Target, work: &mut Workspace) -> Result<()> {
-        self.measure_variance(chain, target, work)?;
-        self.set_masses(chain, target)?;
-        self.note_ratios(chain);
-        chain.scalars[STREAK] = 1.0;
-        // A start from an optimiser's minimum is far from equilibrium: look again soon.
-        chain.scalars[INTERVAL] = FIRST.min(self.refresh as f64);
-        chain.scalars[NEXT] = chain.step as f64 + chain.scalars[INTERVAL];
-        // p ~ N(0, MT), then the first Π = c1 p - (δt/2) g + K R (eq. 24); sub-streams keep this apart from the first step.
-        let t = chain.temperature;
-        let streams = [Purpose::Momentum, Purpose::Minibatch, Purpose::Noise]
-            .map(|p| chain.stream(p).sub_stream(2));
-        let mut grad = work.take_grad(chain.w.len());
-        chain.minibatch_gradient(streams[1], self.batch, target, &mut grad, work)?;
-        let [momentum, mass, variance] = &mut chain.vectors[..] else {
-            unreachable!("three vectors")
-        };
-        update::draw_momentum(momentum, mass, t as f32, &streams[0]);
-        let half = self.dt / 2.0;
-        for i in 0..grad.len() {
-            let k2 = (1.0 - self.keep) * mass[i] as f64 * t - half * half * variance[i] as f64;
-            let kick = k2.max(0.0).sqrt() * streams[2].normal(i as u32) - half * grad[i] as f64;
-            momentum[i] = (self.keep.sqrt() * momentum[i] as f64 + kick) as f32;
-            chain.w[i] += (self.dt * momentum[i] as f64 / mass[i] as f64) as f32;
+    fn init(&self, chains: &mut Chains) -> Result<()> {
+        let all = vec![true; chains.len()];
+        self.measure_variance(chains, &all)?;
+        self.set_masses(chains, &all)?;
+        self.note_ratios(chains)?;
+        let step = chains.step as f64;
+        for c in 0..chains.len() {
+            let s = chains.scalars(c);
+            s[STREAK] = 1.0;
+            // A start from an optimiser's minimum is far from equilibrium: look again soon.
+            s[INTERVAL] = FIRST.min(self.refresh as f64);
+            s[NEXT] = step + s[INTERVAL];
         }
-        target.prior().reflect(chain.w, Some(momentum));
-        work.grad = grad;
-        Ok(())
+        // Sub-streams keep this apart from the first step.
+        chains.minibatch_gradient(Purpose::Minibatch, 2, self.batch)?;
+        chains.map_with_noise(
+            &DRAW_MOMENTUM,
+            &[MOMENTUM, MASS],
+            (Purpose::Momentum, 2),
+            |_, m| [m.temperature as f32],
+        )?;
+        let vectors = [Params, MOMENTUM, Gradient, MASS, VARIANCE];
+        chains.map_with_noise(&FIRST_STEP, &vectors, (Purpose::Noise, 2), |_, m| {
+            let heat = (1.0 - self.keep) * m.temperature;
+            [
+                self.keep.sqrt() as f32,
+                (self.dt / 2.0) as f32,
+                heat as f32,
+                self.dt as f32,
+            ]
+        })?;
+        chains.engine.reflect(Some(MOMENTUM))
     }
 
-    fn step(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        info: &mut [f64],
-    ) -> Result<()> {
-        if chain.step as f64 >= chain.scalars[NEXT] {
-            self.refresh(chain, target, work)?;
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        let step = chains.step as f64;
+        let due: Vec<_> = chains
+            .scalar(NEXT)
+            .iter()
+            .map(|next| step >= *next)
+            .collect();
+        if due.iter().any(|d| *d) {
+            self.refresh(chains, &due)?;
         }
-        let n = chain.w.len() as f64;
-        let mut grad = work.take_grad(chain.w.len());
-        let loss = chain.minibatch_gradient(
-            chain.stream(Purpose::Minibatch),
-            self.batch,
-            target,
-            &mut grad,
-            work,
-        )?;
-        info[0] = update::dot(chain.w, &grad) / n;
-        let (k, stream) = (
-            self.coefficients(chain.temperature),
-            chain.stream(Purpose::Noise),
-        );
-        let [momentum, mass, variance] = &mut chain.vectors[..] else {
-            unreachable!("three vectors")
-        };
-        update::pseudo_langevin(chain.w, momentum, &grad, mass, variance, &k, &stream);
-        target.prior().reflect(chain.w, Some(momentum));
-        info[1] = update::twice_kinetic(momentum, mass) / n;
-        info[2] = loss;
-        let margin = 0.5f64.max(5.0 * (2.0 / n).sqrt());
-        if info[1] > (1.0 + margin) * chain.temperature
-            && chain.step as f64 >= chain.scalars[LAST] + COOLING
-        {
-            chain.scalars[NEXT] = chain.step as f64 + 1.0;
+        chains.minibatch_gradient(Purpose::Minibatch, 0, self.batch)?;
+        chains.report_virial(0, Gradient)?;
+        let vectors = [Params, MOMENTUM, Gradient, MASS, VARIANCE];
+        chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
+            self.coefficients(m.temperature)
+        })?;
+        chains.engine.reflect(Some(MOMENTUM))?;
+        let n = chains.dim() as f64;
+        chains
+            .engine
+            .report_sum(1, &TWICE_KINETIC, &[MOMENTUM, MASS], 1.0 / n)?;
+        chains.engine.report_loss(2)?;
+        for (slot, scalar) in (3..).zip([RATIO_MEAN, RATIO_MAX, INTERVAL, RAISED, RESETS]) {
+            chains.report_scalar(slot, scalar)?;
         }
-        for (info, scalar) in info[3..]
-            .iter_mut()
-            .zip([RATIO_MEAN, RATIO_MAX, INTERVAL, RAISED, RESETS])
-        {
-            *info = chain.scalars[scalar];
+        if chains.step.is_multiple_of(COOLING as u64) {
+            self.watch_heat(chains)?;
         }
-        work.grad = grad;
         Ok(())
     }
 }

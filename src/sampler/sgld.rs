@@ -1,12 +1,13 @@
 //! Stochastic-gradient Langevin dynamics.
 
-use super::{BATCH, Chain, Configured, Sampler, configured};
+use super::{BATCH, Configured, Sampler, configured};
+use crate::engine::Chains;
+use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
-use crate::kernels::update;
+use crate::kernels::update::LANGEVIN;
 use crate::options::{Entry, Kind, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
-use crate::target::{Target, Workspace};
 use std::sync::Arc;
 
 /// Samples exp(-U/T) as ε → 0 (Welling & Teh 2011): `w ← w - (ε/2) g + sqrt(εT) η`.
@@ -57,39 +58,23 @@ impl Sampler for Sgld {
         Some(self.batch)
     }
 
-    fn init(&self, _: &mut Chain, _: &Target, _: &mut Workspace) -> Result<()> {
-        Ok(())
-    }
-
-    fn step(
-        &self,
-        chain: &mut Chain,
-        target: &Target,
-        work: &mut Workspace,
-        info: &mut [f64],
-    ) -> Result<()> {
-        let epsilon = self.step.at(chain.step);
-        let mut grad = work.take_grad(chain.w.len());
-        let loss = chain.minibatch_gradient(
-            chain.stream(Purpose::Minibatch),
-            self.batch,
-            target,
-            &mut grad,
-            work,
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        let epsilon = self.step.at(chains.step);
+        chains.minibatch_gradient(Purpose::Minibatch, 0, self.batch)?;
+        chains.report_virial(0, Gradient)?;
+        chains.engine.report_loss(1)?;
+        chains.report(2, |_| epsilon)?;
+        chains.map_with_noise(
+            &LANGEVIN,
+            &[Params, Gradient],
+            (Purpose::Noise, 0),
+            |_, m| {
+                [
+                    (epsilon / 2.0) as f32,
+                    (epsilon * m.temperature).sqrt() as f32,
+                ]
+            },
         )?;
-        info[0] = update::dot(chain.w, &grad) / grad.len() as f64;
-        info[1] = loss;
-        info[2] = epsilon;
-        let sigma = (epsilon * chain.temperature).sqrt() as f32;
-        update::langevin(
-            chain.w,
-            &grad,
-            (epsilon / 2.0) as f32,
-            sigma,
-            &chain.stream(Purpose::Noise),
-        );
-        target.prior().reflect(chain.w, None);
-        work.grad = grad;
-        Ok(())
+        chains.engine.reflect(None)
     }
 }

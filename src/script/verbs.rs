@@ -1,6 +1,6 @@
 //! The verbs at top level: `target train sample sweep param logspace linspace`.
 
-use super::convert::{Call, options};
+use super::convert::{Call, from_json, options};
 use super::{Binder, Bound, Context, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -8,11 +8,11 @@ use crate::model::Model;
 use crate::model::loss::Loss;
 use crate::options::Options;
 use crate::sampler::Configured;
-use crate::simulation;
 use crate::simulation::optimizer::Optimizer;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::train::{self, Trained, train};
+use crate::simulation::{self, benchmark};
 use crate::target::network::Network;
 use crate::target::prior::Prior;
 use crate::target::{self, EnergyScale, Potential, Target};
@@ -24,6 +24,7 @@ pub(super) fn bind(b: &mut Binder) {
     targets(b);
     training(b);
     runs(b);
+    benchmarks(b);
     numbers(b);
 }
 
@@ -189,6 +190,28 @@ fn runs(b: &mut Binder) {
     .with(
         plan::SWEEP_OPTIONS,
         "sweep(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 1.0], steps: 400, chains: 2, every: 1 })",
+    );
+}
+
+fn benchmarks(b: &mut Binder) {
+    let context = b.context.clone();
+    b.function(
+        "benchmark(target, sampler, #{ options }) -> map",
+        "Measure how fast a sampler steps on a target, without recording anything.\n\n\
+         Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step \
+         alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. \
+         `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.",
+        move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Dynamic> {
+            let call = Call { context: &context, native: &native };
+            let measured = options(&call, "benchmark", benchmark::OPTIONS, &map)
+                .and_then(|o| benchmark::benchmark(&t, &s, &o, &context.session))
+                .and_then(|b| Ok(serde_json::to_value(b)?));
+            measured.map(|v| from_json(&v)).or_raise()
+        },
+    )
+    .with(
+        benchmark::OPTIONS,
+        "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
     );
 }
 

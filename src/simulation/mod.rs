@@ -4,6 +4,7 @@
 //! run in parallel, one thread each; threads always take up the chain that is furthest behind. Results do not depend on the
 //! number of threads or on interruptions, because nothing but the state and the counters of the random streams enters a step.
 
+pub mod benchmark;
 mod course;
 mod export;
 pub mod optimizer;
@@ -16,6 +17,7 @@ pub mod state;
 pub mod summary;
 pub mod train;
 
+use crate::engine::Chains;
 use crate::error::{EveryChainFailed, Interrupted, Result};
 use crate::kernels::update::dot;
 use crate::observable::View;
@@ -24,8 +26,8 @@ use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
 use plan::Plan;
 use progress::Progress;
-use resume::{check_size, resume};
-use run::{Failure, Meta, Run, save_checkpoint};
+use resume::resume;
+use run::{Meta, Run, save_checkpoint};
 use session::Session;
 use state::{Slot, State};
 use std::sync::{Arc, Mutex};
@@ -57,7 +59,8 @@ pub fn run(
         plan.kind
     );
     let columns = plan.columns(target, sampler)?;
-    check_size(plan, &columns, target, sampler, session)?;
+    let width = columns.iter().map(run::Column::width).sum();
+    plan.check_size(target, sampler, session, width)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
     let info = plan.info(target, sampler, columns, &starts)?;
@@ -83,13 +86,7 @@ pub fn run(
         width: info.width(),
         limits,
     };
-    let workers = session.threads.clamp(1, chains);
-    let mut work: Vec<Workspace> = (0..workers)
-        .map(|_| Workspace {
-            parallel: chains < session.threads,
-            ..Workspace::default()
-        })
-        .collect();
+    let mut work = workspaces(chains, session);
     let begin = Instant::now();
     let save = |state: &State, done: bool| -> Result<()> {
         let seconds = seconds + begin.elapsed().as_secs_f64();
@@ -147,6 +144,13 @@ pub fn run(
     progress.finish();
     save(&state, true)?;
     finish(&folder)
+}
+
+/// One workspace per chain that can step at a time; the threads that are left over share in their gradients.
+fn workspaces(chains: usize, session: &Session) -> Vec<Workspace> {
+    let count = session.threads.clamp(1, chains);
+    let share = |i: usize| session.threads / count + usize::from(i < session.threads % count);
+    (0..count).map(|i| Workspace::new(share(i))).collect()
 }
 
 /// The finished run, with its traces, weights and record on disk; an error if no chain survived.
@@ -241,14 +245,12 @@ impl Shared<'_> {
             let what = format!("'{}' before its first step", self.plan.name);
             return Err(Interrupted { what }.into());
         }
-        match self
-            .sampler
-            .sampler
-            .init(&mut slot.chain, self.target, work)
-        {
-            Ok(()) => Ok(()),
-            Err(e) => slot.fail(e),
+        let mut info = vec![0.0; slot.info_sums.len()];
+        let init = |chains: &mut Chains| self.sampler.sampler.init(chains);
+        if let Some(reason) = slot.chain.lend(self.target, work, &mut info, init)? {
+            slot.fail(reason);
         }
+        Ok(())
     }
 
     /// Step one chain until `until`, at least once.
@@ -258,8 +260,10 @@ impl Shared<'_> {
         let virial = sampler.info().iter().position(|n| *n == "virial");
         loop {
             slot.chain.temperature = self.temperature(slot.chain.index, slot.chain.step);
-            if let Err(e) = sampler.step(&mut slot.chain, self.target, work, &mut info) {
-                return slot.fail(e);
+            let step = |chains: &mut Chains| sampler.step(chains);
+            if let Some(reason) = slot.chain.lend(self.target, work, &mut info, step)? {
+                slot.fail(reason);
+                return Ok(());
             }
             slot.chain.step += 1;
             *slot.steps = slot.chain.step;
@@ -270,10 +274,7 @@ impl Shared<'_> {
             *slot.info_count += 1;
             // The virial touches every parameter and every component of the gradient: one number tells of any NaN.
             if virial.is_some_and(|v| !info[v].is_finite()) {
-                *slot.failure = Some(Failure {
-                    step: slot.chain.step,
-                    reason: "met a number that is not finite".into(),
-                });
+                slot.fail("met a number that is not finite");
                 return Ok(());
             }
             if self.plan.every.fires(slot.chain.step) {
@@ -299,11 +300,7 @@ impl Shared<'_> {
     fn record(&self, slot: &mut Slot, work: &mut Workspace) -> Result<()> {
         let square = dot(slot.chain.w, slot.chain.w);
         if square.is_nan() || square > self.limits[slot.chain.index] {
-            let reason = format!("left its region: |w| = {:.3e}", square.sqrt());
-            *slot.failure = Some(Failure {
-                step: slot.chain.step,
-                reason,
-            });
+            slot.fail(format!("left its region: |w| = {:.3e}", square.sqrt()));
             return Ok(());
         }
         let count = (*slot.info_count).max(1) as f64;

@@ -3,6 +3,7 @@
 use super::run::{Column, Group, RunInfo};
 use super::session::{self, Session};
 use crate::error::Result;
+use crate::memory;
 use crate::observable::{Handle, Observable};
 use crate::options::{Kind, Options, Range, Spec, option, optional, required};
 use crate::rng::{Purpose, Stream};
@@ -217,6 +218,43 @@ impl Plan {
             );
         }
         Ok(columns)
+    }
+
+    /// Bytes that the run will need; `width` numbers per record.
+    pub(super) fn bytes(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        session: &Session,
+        width: usize,
+    ) -> u128 {
+        let (chains, n) = (
+            (self.temperatures.len() * self.chains) as u128,
+            target.dim() as u128,
+        );
+        let vectors = 2 + sampler.sampler.vectors().len() as u128;
+        let draws = self.every.count(self.steps) as u128;
+        // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
+        let threads = session.threads as u128 * 6 * n;
+        4 * (chains * n * vectors + threads) + 16 * chains * draws * width as u128
+    }
+
+    /// Fail early if the run cannot fit into memory.
+    pub(super) fn check_size(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        session: &Session,
+        width: usize,
+    ) -> Result<()> {
+        let what = format!(
+            "'{}' ({} chains of {} parameters, {} records each)",
+            self.name,
+            self.temperatures.len() * self.chains,
+            target.dim(),
+            self.every.count(self.steps)
+        );
+        memory::check(self.bytes(target, sampler, session, width), &what)
     }
 
     /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.

@@ -1,14 +1,11 @@
 //! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
 
-use super::plan::Plan;
-use super::run::{Column, Meta, RunInfo};
+use super::run::{Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::memory;
 use crate::sampler::Configured;
 use crate::store::checkpoint;
-use crate::target::Target;
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
 pub(super) fn resume(
@@ -67,31 +64,4 @@ fn difference(old: &RunInfo, new: &RunInfo) -> String {
         })
         .next()
         .unwrap_or_default()
-}
-
-/// Fail early if the run cannot fit into memory.
-pub(super) fn check_size(
-    plan: &Plan,
-    columns: &[Column],
-    target: &Target,
-    sampler: &Configured,
-    session: &Session,
-) -> Result<()> {
-    let (chains, n) = (
-        (plan.temperatures.len() * plan.chains) as u128,
-        target.dim() as u128,
-    );
-    let vectors = 2 + sampler.sampler.vectors().len() as u128;
-    let draws = plan.every.count(plan.steps) as u128;
-    let width = columns.iter().map(Column::width).sum::<usize>() as u128;
-    // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
-    let threads = session.threads as u128 * 6 * n;
-    let what = format!(
-        "'{}' ({chains} chains of {n} parameters, {draws} records each)",
-        plan.name
-    );
-    memory::check(
-        4 * (chains * n * vectors + threads) + 16 * chains * draws * width,
-        &what,
-    )
 }

@@ -1,8 +1,9 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
 use super::run::Failure;
-use crate::error::{ChainFailed, Result};
-use crate::sampler::{Chain, Sampler};
+use crate::engine::host::Chain;
+use crate::error::Result;
+use crate::sampler::Sampler;
 use crate::store::checkpoint::{Tensor, TensorData};
 use std::sync::Arc;
 
@@ -49,14 +50,12 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Mark the chain as failed if that is what the error says; any other error is the run's.
-    pub fn fail(&mut self, error: anyhow::Error) -> Result<()> {
-        let failed = error.downcast::<ChainFailed>()?;
+    /// Mark the chain as failed.
+    pub fn fail(&mut self, reason: impl Into<String>) {
         *self.failure = Some(Failure {
             step: self.chain.step,
-            reason: failed.reason,
+            reason: reason.into(),
         });
-        Ok(())
     }
 }
 

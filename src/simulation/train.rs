@@ -242,8 +242,8 @@ pub fn train(
         n,
         splits,
         epochs,
-        parallel: chains < session.threads,
     };
+    let share = (session.threads / chains).max(1);
     let progress = Progress::new(
         &name,
         epochs * chains as u64,
@@ -252,10 +252,10 @@ pub fn train(
     );
     let mut saved = Instant::now();
     while !done && courses.iter().any(|c| !c.stopped && c.epoch < epochs) {
-        courses
-            .par_iter_mut()
-            .enumerate()
-            .try_for_each(|(i, c)| trainer.epoch(i, c))?;
+        courses.par_iter_mut().enumerate().try_for_each_init(
+            || Workspace::new(share),
+            |work, (i, c)| trainer.epoch(i, c, work),
+        )?;
         progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
         if session::interrupted() {
             keep(&courses, false)?;
@@ -312,19 +312,14 @@ struct Trainer<'a> {
     n: usize,
     splits: Vec<&'static str>,
     epochs: u64,
-    parallel: bool,
 }
 
 impl Trainer<'_> {
     /// One pass over the examples.
-    fn epoch(&self, chain: usize, c: &mut Course) -> Result<()> {
+    fn epoch(&self, chain: usize, c: &mut Course, work: &mut Workspace) -> Result<()> {
         if c.stopped || c.epoch >= self.epochs {
             return Ok(());
         }
-        let mut work = Workspace {
-            parallel: self.parallel,
-            ..Workspace::default()
-        };
         let mut order: Vec<u32> = (0..self.n as u32).collect();
         order.shuffle(&mut Stream::new(self.seed, Purpose::Train, chain, c.epoch).rng());
         let batch = self.optimizer.batch.min(self.n);
@@ -340,7 +335,7 @@ impl Trainer<'_> {
             }
             loss += self
                 .target
-                .minibatch_gradient(&c.w, indices, &mut grad, &mut work)?
+                .minibatch_gradient(&c.w, indices, &mut grad, work)?
                 * indices.len() as f64;
             grad.iter_mut().for_each(|g| *g *= inverse);
             let step = c.epoch * per_epoch + k as u64 + 1;
@@ -359,7 +354,7 @@ impl Trainer<'_> {
         c.epoch += 1;
         let mut score = loss;
         for split in &self.splits {
-            let (sums, rows) = self.target.potential().split_sums(&c.w, split, &mut work)?;
+            let (sums, rows) = self.target.potential().split_sums(&c.w, split, work)?;
             let (loss, error) = (sums.loss / rows as f64, sums.errors as f64 / rows as f64);
             c.history.push(loss);
             if self.target.potential().classifies() {

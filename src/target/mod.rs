@@ -9,6 +9,8 @@ pub mod prior;
 pub mod workspace;
 
 use crate::error::Result;
+use crate::kernels::floor::Product;
+use crate::kernels::team::Team;
 use crate::kernels::update::scale_and_pull;
 use crate::model::Layout;
 use crate::model::loss::Sums;
@@ -54,6 +56,16 @@ pub trait Potential: Send + Sync {
 
     /// Loss and errors on another split, as sums, and its number of rows; an error if there is none of that name.
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)>;
+
+    /// The matrix products of one gradient, for benchmarks; empty if there are none.
+    fn products(&self) -> Vec<Product> {
+        Vec::new()
+    }
+
+    /// Numbers per example that a gradient keeps, and bytes of data.
+    fn sizes(&self) -> (usize, usize) {
+        (0, 0)
+    }
 
     /// Whether examples can be classified wrongly.
     fn classifies(&self) -> bool;
@@ -213,7 +225,7 @@ impl Target {
         work: &mut Workspace,
     ) -> Result<Energies> {
         let sums = self.potential.sums(w, Rows::All, Some(grad), work)?;
-        self.finish_gradient(w, grad, self.examples());
+        self.finish_gradient(w, grad, self.examples(), &work.team);
         Ok(self.energies_of(w, sums))
     }
 
@@ -228,19 +240,23 @@ impl Target {
         let sums = self
             .potential
             .sums(w, Rows::Indices(indices), Some(grad), work)?;
-        self.finish_gradient(w, grad, indices.len());
+        self.finish_gradient(w, grad, indices.len(), &work.team);
         Ok(sums.loss / indices.len() as f64)
     }
 
-    fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize) {
+    /// From the summed loss gradient over `rows` examples to the gradient of U.
+    fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) {
         let (precision, centre) = self.prior.pull();
-        scale_and_pull(
-            grad,
-            (self.s / rows as f64) as f32,
-            w,
-            precision as f32,
-            centre,
-        );
+        let scale = (self.s / rows as f64) as f32;
+        team.chunks(grad, 1 << 14, |at, grad| {
+            let here = at..at + grad.len();
+            let centre = if centre.is_empty() {
+                centre
+            } else {
+                &centre[here.clone()]
+            };
+            scale_and_pull(grad, scale, &w[here], precision as f32, centre);
+        });
     }
 
     fn energies_of(&self, w: &[f32], sums: Sums) -> Energies {

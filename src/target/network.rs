@@ -1,14 +1,13 @@
 //! A network's mean loss over a data set.
 
-use super::workspace::{Shard, shards, tiles};
+use super::workspace::{blocks, tiles};
 use super::{Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
-use crate::kernels::update::add;
+use crate::kernels::floor::Product;
 use crate::model::loss::{Loss, Sums, TileTargets};
-use crate::model::{Layout, Model, grow};
+use crate::model::{Block, Layout, Model, Tile};
 use crate::rng::Stream;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,99 +86,86 @@ impl Network {
             Rows::All => split.rows,
             Rows::Indices(i) => i.len(),
         };
-        let with_grad = grad.is_some();
-        let ranges = shards(count, w.len());
-        let mut total = Sums::default();
-        if work.parallel && ranges.len() > 1 {
-            grow_shards(&mut work.shards, ranges.len());
-            let used = &mut work.shards[..ranges.len()];
-            let ranges: Vec<_> = ranges.collect();
-            used.par_iter_mut()
-                .zip(ranges)
-                .try_for_each(|(shard, range)| {
-                    self.shard(w, split, rows, range, with_grad, shard)
-                })?;
-            used.iter().for_each(|s| total += s.sums);
-            if let Some(grad) = grad {
-                // Each element adds its shards in order, whichever thread does it.
-                const CHUNK: usize = 1 << 14;
-                grad.par_chunks_mut(CHUNK).enumerate().for_each(|(c, out)| {
-                    let at = c * CHUNK..c * CHUNK + out.len();
-                    out.copy_from_slice(&used[0].grad[at.clone()]);
-                    used[1..].iter().for_each(|s| add(out, &s.grad[at.clone()]));
-                });
-            }
-            return Ok(total);
+        let gradient = grad.is_some();
+        if gradient {
+            work.rows += count as u64;
         }
-        grow_shards(&mut work.shards, 1);
-        let shard = &mut work.shards[0];
-        let mut grad = grad;
-        for (k, range) in ranges.enumerate() {
-            self.shard(w, split, rows, range, with_grad, shard)?;
-            total += shard.sums;
-            match &mut grad {
-                Some(grad) if k == 0 => grad.copy_from_slice(&shard.grad),
-                Some(grad) => add(grad, &shard.grad),
-                None => {}
+        let grad = grad.unwrap_or_default();
+        let mut total = Sums::default();
+        for (k, range) in tiles(count, self.numbers_per_row()).enumerate() {
+            let (team, tile) = (&work.team, &mut work.tile);
+            let (n, first) = (range.len(), range.start);
+            let mut targets = tile_targets(split, rows, range, &mut work.labels, &mut work.values);
+            let mut tasks: Vec<_> = tile
+                .blocks(&*self.model, n, blocks(n), gradient)
+                .into_iter()
+                .map(|block| {
+                    (
+                        targets.take(block.rows, self.model.outputs()),
+                        block,
+                        Ok(Sums::default()),
+                    )
+                })
+                .collect();
+            team.for_each(&mut tasks, |(targets, block, sums)| {
+                *sums = self.block(w, split, rows, first, *targets, block, gradient);
+            });
+            for (_, _, sums) in tasks {
+                total += sums?;
+            }
+            if gradient {
+                self.model.gradient(w, tile, grad, k > 0, team)?;
             }
         }
         Ok(total)
     }
 
-    /// Loss and gradient of the rows `range`, into `shard`.
-    fn shard(
+    /// Everything that is done row by row: gather, forward, loss, backward.
+    #[allow(clippy::too_many_arguments)]
+    fn block(
         &self,
         w: &[f32],
         split: &Split,
         rows: Rows,
-        range: Range<usize>,
-        with_grad: bool,
-        shard: &mut Shard,
-    ) -> Result<()> {
-        shard.sums = Sums::default();
-        if with_grad {
-            shard.grad.clear();
-            shard.grad.resize(w.len(), 0.0);
+        first: usize,
+        targets: TileTargets,
+        block: &mut Block,
+        gradient: bool,
+    ) -> Result<Sums> {
+        let at = first + block.first..first + block.first + block.rows;
+        match rows {
+            Rows::All => split.copy(at, block.inputs),
+            Rows::Indices(i) => split.gather(&i[at], block.inputs),
         }
-        for tile in tiles(range, self.model.tile_rows()) {
-            let n = tile.len();
-            let s = &mut shard.scratch;
-            grow(&mut s.inputs, n * split.dim);
-            let inputs = &mut s.inputs[..n * split.dim];
-            match rows {
-                Rows::All => split.copy(tile.clone(), inputs),
-                Rows::Indices(i) => split.gather(&i[tile.clone()], inputs),
-            }
-            self.model.forward(w, n, s)?;
-            let targets = tile_targets(split, rows, tile, &mut shard.labels, &mut shard.values);
-            shard.sums += self.loss.evaluate(targets, n, self.model.outputs(), s)?;
-            if with_grad {
-                self.model.backward(w, n, s, &mut shard.grad)?;
-            }
+        self.model.forward(w, block)?;
+        let sums = self.loss.evaluate(targets, self.model.outputs(), block)?;
+        if gradient {
+            self.model.backward(w, block)?;
         }
-        Ok(())
+        Ok(sums)
+    }
+
+    /// Floats that are kept of a row.
+    fn numbers_per_row(&self) -> usize {
+        let w = self.model.widths();
+        let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
+        self.model.inputs() + layers.sum::<usize>()
     }
 
     /// Outputs of the model for the given rows of inputs, `[rows, outputs]`.
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
-        let mut shard = Shard::default();
+        let mut tile = Tile::default();
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for tile in tiles(0..split.rows, self.model.tile_rows()) {
-            let n = tile.len();
-            grow(&mut shard.scratch.inputs, n * split.dim);
-            split.copy(tile, &mut shard.scratch.inputs[..n * split.dim]);
-            self.model.forward(w, n, &mut shard.scratch)?;
-            if let Some(last) = shard.scratch.activations.last() {
-                out.extend_from_slice(&last[..n * self.model.outputs()]);
+        for range in tiles(split.rows, self.numbers_per_row()) {
+            let n = range.len();
+            for block in &mut tile.blocks(&*self.model, n, blocks(n), false) {
+                let first = range.start + block.first;
+                split.copy(first..first + block.rows, block.inputs);
+                self.model.forward(w, block)?;
+                out.extend(block.activations.last().into_iter().flat_map(|a| a.iter()));
             }
         }
         Ok(out)
-    }
-}
-
-fn grow_shards(shards: &mut Vec<Shard>, n: usize) {
-    if shards.len() < n {
-        shards.resize_with(n, Shard::default);
     }
 }
 
@@ -247,6 +233,14 @@ impl Potential for Network {
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)> {
         let split = self.dataset.split(split)?;
         Ok((self.sums_over(w, split, Rows::All, None, work)?, split.rows))
+    }
+
+    fn products(&self) -> Vec<Product> {
+        self.model.products()
+    }
+
+    fn sizes(&self) -> (usize, usize) {
+        (self.numbers_per_row(), self.dataset.bytes())
     }
 
     fn classifies(&self) -> bool {

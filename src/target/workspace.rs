@@ -1,31 +1,22 @@
-//! Workspaces: the preallocated buffers of one thread, and the fixed split of a minibatch into shards.
+//! Workspaces: the preallocated buffers of one chain's step, and the fixed tiles a minibatch is computed in.
 
-use crate::model::Scratch;
-use crate::model::loss::Sums;
+use crate::kernels::team::Team;
+use crate::model::Tile;
 use std::ops::Range;
 
-/// What one shard of a minibatch needs.
+/// Buffers, and the threads that share the work; buffers grow on first use and are then reused.
 #[derive(Debug, Default)]
-pub struct Shard {
-    /// Tile buffers.
-    pub scratch: Scratch,
+pub struct Workspace {
+    /// The threads: only this one when chains run in parallel.
+    pub team: Team,
+    /// What a network computes of a tile of rows.
+    pub tile: Tile,
     /// Labels of a tile.
     pub labels: Vec<u16>,
     /// Real targets of a tile.
     pub values: Vec<f32>,
-    /// Summed gradient of the shard.
-    pub grad: Vec<f32>,
-    /// Summed loss of the shard.
-    pub sums: Sums,
-}
-
-/// Buffers of one thread; they grow on first use and are then reused.
-#[derive(Debug, Default)]
-pub struct Workspace {
-    /// One per shard when shards run in parallel, otherwise one.
-    pub shards: Vec<Shard>,
-    /// Whether shards may run on other threads: set for a lone chain, unset when chains run in parallel.
-    pub parallel: bool,
+    /// Rows whose gradient was computed, for benchmarks.
+    pub rows: u64,
     /// Indices of the current minibatch.
     pub indices: Vec<u32>,
     /// Gradient of the current minibatch.
@@ -42,31 +33,29 @@ impl Workspace {
         grad
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        let shards: usize = self
-            .shards
-            .iter()
-            .map(|s| s.scratch.bytes() + 2 * s.labels.len() + 4 * (s.values.len() + s.grad.len()))
-            .sum();
-        let extra: usize = self.extra.iter().map(Vec::len).sum();
-        shards + 4 * (self.indices.len() + self.grad.len() + extra)
+    /// A workspace for one chain at a time, whose work is shared by `threads` threads.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            team: Team::new(threads),
+            ..Self::default()
+        }
     }
 }
 
-/// The rows of each shard: a function of the problem alone, never of the number of threads, so that sums have one order.
+/// Rows of a block, which one thread takes through all layers: a multiple of what the products' micro-kernels take at a time.
+const BLOCK: usize = 128;
+
+/// The tiles of `rows` rows of which `numbers` floats each are kept, as ranges; a function of the problem alone, never of the number
+/// of threads, so that sums have one order.
 ///
-/// A shard is long enough that adding up its gradient costs little beside computing it.
-pub fn shards(rows: usize, parameters: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
-    let long = if parameters < 1 << 16 { 192 } else { 512 };
-    let count = (rows / long).clamp(1, 16);
+/// A tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
+pub fn tiles(rows: usize, numbers: usize) -> impl Iterator<Item = Range<usize>> {
+    let tile = ((4 << 20) / (4 * numbers.max(1))).clamp(4 * BLOCK, 16 * BLOCK);
+    let count = rows.div_ceil(tile);
     (0..count).map(move |k| k * rows / count..(k + 1) * rows / count)
 }
 
-/// Even tiles of at most `tile` rows.
-pub fn tiles(rows: Range<usize>, tile: usize) -> impl Iterator<Item = Range<usize>> {
-    let count = rows.len().div_ceil(tile.max(1));
-    (0..count).map(move |k| {
-        rows.start + k * rows.len() / count..rows.start + (k + 1) * rows.len() / count
-    })
+/// Blocks of a tile.
+pub fn blocks(rows: usize) -> usize {
+    rows.div_ceil(BLOCK).max(1)
 }

@@ -4,7 +4,7 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 18] = [
     "error",
     "memory",
     "rng",
@@ -18,6 +18,7 @@ const LAYERS: [&str; 17] = [
     "dataset",
     "model",
     "target",
+    "engine",
     "sampler",
     "observable",
     "simulation",

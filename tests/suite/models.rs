@@ -248,11 +248,8 @@ fn shards_on_several_threads_give_the_same_bits() {
     );
     let network = Network::new(Arc::new(net), dataset(9, 4, true), None).unwrap();
     let w = network.initialise(Stream::new(1, Purpose::Initialise, 0, 0));
-    let run = |parallel: bool| {
-        let mut work = Workspace {
-            parallel,
-            ..Workspace::default()
-        };
+    let run = |threads: usize| {
+        let mut work = Workspace::new(threads);
         let mut grad = vec![0.0; w.len()];
         let sums = network
             .sums(&w, Rows::All, Some(&mut grad), &mut work)
@@ -263,7 +260,9 @@ fn shards_on_several_threads_give_the_same_bits() {
             grad.iter().map(|g| g.to_bits()).collect::<Vec<_>>(),
         )
     };
-    assert_eq!(run(false), run(true));
+    for threads in [2, 3, 5] {
+        assert_eq!(run(1), run(threads), "{threads} threads");
+    }
 }
 
 /// candle multiplies a transposed left side with a broadcast right side wrongly (0.11): we must never rely on it.

@@ -1,0 +1,302 @@
+//! One chain in this machine's memory; the threads of its workspace share the work.
+
+use super::{Chains, Engine, Member, Vector};
+use crate::error::Result;
+use crate::kernels::map::{Kernel, Reduction};
+use crate::rng::Stream;
+use crate::target::{Target, Workspace};
+use std::ops::Range;
+
+/// Elements that one thread works on at a time; fixed, so that sums have one order.
+const PIECE: usize = 1 << 14;
+
+/// One chain.
+pub struct Host<'a, 'v> {
+    target: &'a Target,
+    w: &'a mut [f32],
+    vectors: &'a mut [&'v mut [f32]],
+    work: &'a mut Workspace,
+    info: &'a mut [f64],
+    loss: f64,
+    energy: f64,
+}
+
+/// One chain's row of the batched state `[chains, N]` in this machine's memory.
+pub struct Chain<'a> {
+    /// Its number in the run; the key of its random streams.
+    pub index: usize,
+    /// Steps done so far.
+    pub step: u64,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Temperature at this step.
+    pub temperature: f64,
+    /// Steps of burn-in; samplers adapt only before this step.
+    pub burn_in: u64,
+    /// Parameters, length N.
+    pub w: &'a mut [f32],
+    /// The sampler's vectors, each of length N, in the order in which it names them.
+    pub vectors: Vec<&'a mut [f32]>,
+    /// The sampler's scalars, in the order in which it names them.
+    pub scalars: &'a mut [f64],
+}
+
+impl Chain<'_> {
+    /// Let a sampler work on this chain alone; it reports into `info`. Gives back why the chain failed, if it did.
+    pub fn lend(
+        &mut self,
+        target: &Target,
+        work: &mut Workspace,
+        info: &mut [f64],
+        f: impl FnOnce(&mut Chains) -> Result<()>,
+    ) -> Result<Option<String>> {
+        let mut members = [Member {
+            index: self.index,
+            temperature: self.temperature,
+            failure: None,
+        }];
+        let mut host = Host::new(target, self.w, &mut self.vectors, work, info);
+        f(&mut Chains {
+            engine: &mut host,
+            members: &mut members,
+            scalars: self.scalars,
+            step: self.step,
+            burn_in: self.burn_in,
+            seed: self.seed,
+        })?;
+        let [member] = members;
+        Ok(member.failure)
+    }
+}
+
+impl<'a, 'v> Host<'a, 'v> {
+    /// An engine for one chain.
+    pub fn new(
+        target: &'a Target,
+        w: &'a mut [f32],
+        vectors: &'a mut [&'v mut [f32]],
+        work: &'a mut Workspace,
+        info: &'a mut [f64],
+    ) -> Self {
+        work.grad.resize(w.len(), 0.0);
+        Self {
+            target,
+            w,
+            vectors,
+            work,
+            info,
+            loss: f64::NAN,
+            energy: f64::NAN,
+        }
+    }
+
+    /// Make sure that the scratch vectors among these exist.
+    fn prepare(&mut self, vectors: &[Vector]) {
+        for v in vectors {
+            if let Vector::Scratch(k) = *v {
+                let extra = &mut self.work.extra;
+                extra.resize_with(extra.len().max(k + 1), Vec::new);
+                extra[k].resize(self.w.len(), 0.0);
+            }
+        }
+    }
+
+    /// A vector.
+    pub fn read(&self, v: Vector) -> &[f32] {
+        match v {
+            Vector::Params => self.w,
+            Vector::Gradient => &self.work.grad,
+            Vector::State(k) => self.vectors[k],
+            Vector::Scratch(k) => &self.work.extra[k],
+        }
+    }
+
+    /// Take a vector out, so that it can be written while others are read.
+    fn take(&mut self, v: Vector) -> Taken<'a, 'v> {
+        match v {
+            Vector::Params => Taken::Params(std::mem::take(&mut self.w)),
+            Vector::State(k) => Taken::State(std::mem::take(&mut self.vectors[k])),
+            Vector::Gradient => Taken::Buffer(std::mem::take(&mut self.work.grad)),
+            Vector::Scratch(k) => Taken::Buffer(std::mem::take(&mut self.work.extra[k])),
+        }
+    }
+
+    fn put(&mut self, v: Vector, taken: Taken<'a, 'v>) {
+        match (v, taken) {
+            (Vector::Params, Taken::Params(x)) => self.w = x,
+            (Vector::State(k), Taken::State(x)) => self.vectors[k] = x,
+            (Vector::Gradient, Taken::Buffer(x)) => self.work.grad = x,
+            (Vector::Scratch(k), Taken::Buffer(x)) => self.work.extra[k] = x,
+            _ => unreachable!("a vector is put back where it was taken from"),
+        }
+    }
+}
+
+/// A vector that was taken out of its place.
+enum Taken<'a, 'v> {
+    Params(&'a mut [f32]),
+    State(&'v mut [f32]),
+    Buffer(Vec<f32>),
+}
+
+impl Taken<'_, '_> {
+    fn get(&mut self) -> &mut [f32] {
+        match self {
+            Taken::Params(x) => x,
+            Taken::State(x) => x,
+            Taken::Buffer(x) => x,
+        }
+    }
+}
+
+/// The pieces of a range.
+fn pieces(range: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+    let (start, end) = (range.start, range.end);
+    (0..range.len().div_ceil(PIECE)).map(move |i| {
+        let at = start + i * PIECE;
+        at..end.min(at + PIECE)
+    })
+}
+
+impl Engine for Host<'_, '_> {
+    fn chains(&self) -> usize {
+        1
+    }
+
+    fn target(&self) -> &Target {
+        self.target
+    }
+
+    fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()> {
+        let mut indices = std::mem::take(&mut self.work.indices);
+        let mut grad = std::mem::take(&mut self.work.grad);
+        indices.resize(batch, 0);
+        streams[0].indices(self.target.examples(), &mut indices);
+        let loss = self
+            .target
+            .minibatch_gradient(self.w, &indices, &mut grad, self.work);
+        self.work.indices = indices;
+        self.work.grad = grad;
+        self.loss = loss?;
+        Ok(())
+    }
+
+    fn gradient(&mut self) -> Result<()> {
+        let mut grad = std::mem::take(&mut self.work.grad);
+        let energies = self
+            .target
+            .energies_and_gradient(self.w, &mut grad, self.work);
+        self.work.grad = grad;
+        self.energy = energies?.total;
+        Ok(())
+    }
+
+    fn energies(&mut self) -> Result<Vec<f64>> {
+        Ok(vec![self.energy])
+    }
+
+    fn map(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        range: Range<usize>,
+        scalars: &[f32],
+        streams: &[Stream],
+    ) -> Result<()> {
+        self.prepare(vectors);
+        let (outs, ins) = vectors.split_at(kernel.outs.len());
+        let stream = streams.first().copied().unwrap_or(Stream::NONE);
+        let mut taken: Vec<_> = outs.iter().map(|v| self.take(*v)).collect();
+        let read: Vec<_> = ins.iter().map(|v| &self.read(*v)[range.clone()]).collect();
+        let mut written: Vec<_> = taken
+            .iter_mut()
+            .map(|t| &mut t.get()[range.clone()])
+            .collect();
+        if self.work.team.size() == 1 || range.len() <= PIECE {
+            (kernel.cpu)(&mut written, &read, scalars, &stream, 0);
+        } else {
+            let mut cut: Vec<_> = written.into_iter().map(|w| w.chunks_mut(PIECE)).collect();
+            let mut tasks: Vec<_> = pieces(&(0..range.len()))
+                .map(|piece| {
+                    let outs: Vec<_> = cut.iter_mut().filter_map(Iterator::next).collect();
+                    (piece, outs)
+                })
+                .collect();
+            self.work.team.for_each(&mut tasks, |(piece, outs)| {
+                let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
+                (kernel.cpu)(outs, &ins, scalars, &stream, piece.start);
+            });
+        }
+        for (v, t) in outs.iter().zip(taken) {
+            self.put(*v, t);
+        }
+        Ok(())
+    }
+
+    fn sum(
+        &mut self,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+        range: Range<usize>,
+    ) -> Result<Vec<f64>> {
+        self.prepare(vectors);
+        let read: Vec<_> = vectors.iter().map(|v| self.read(*v)).collect();
+        let part = |piece: &Range<usize>| {
+            let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
+            (sum.cpu)(&ins)
+        };
+        if range.len() <= PIECE {
+            return Ok(vec![part(&range)]);
+        }
+        let mut parts: Vec<_> = pieces(&range).map(|p| (p, 0.0)).collect();
+        self.work
+            .team
+            .for_each(&mut parts, |(piece, total)| *total = part(piece));
+        Ok(vec![sum.finish(parts.iter().map(|(_, total)| *total))])
+    }
+
+    fn copy(&mut self, from: Vector, to: Vector, which: &[bool]) -> Result<()> {
+        if which[0] && from != to {
+            self.prepare(&[from, to]);
+            let mut taken = self.take(to);
+            taken.get().copy_from_slice(self.read(from));
+            self.put(to, taken);
+        }
+        Ok(())
+    }
+
+    fn reflect(&mut self, momentum: Option<Vector>) -> Result<()> {
+        if !self.target.prior().has_walls() {
+            return Ok(());
+        }
+        let mut taken = momentum.map(|v| (v, self.take(v)));
+        let turned = taken.as_mut().map(|(_, t)| t.get());
+        self.target.prior().reflect(self.w, turned);
+        if let Some((v, t)) = taken {
+            self.put(v, t);
+        }
+        Ok(())
+    }
+
+    fn report_sum(
+        &mut self,
+        slot: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+        factor: f64,
+    ) -> Result<()> {
+        let all = 0..self.w.len();
+        self.info[slot] = factor * self.sum(sum, vectors, all)?[0];
+        Ok(())
+    }
+
+    fn report_loss(&mut self, slot: usize) -> Result<()> {
+        self.info[slot] = self.loss;
+        Ok(())
+    }
+
+    fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
+        self.info[slot] = values[0];
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! Engines: where the vectors of chains live and how they are worked on.
+//!
+//! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. [`host`] has one chain in this machine's
+//! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
+//! [`Chains`], and are written once.
+
+pub mod host;
+
+use crate::error::Result;
+use crate::kernels::map::{Kernel, Reduction};
+use crate::kernels::update::DOT;
+use crate::rng::{Purpose, Stream};
+use crate::target::Target;
+use std::ops::Range;
+
+/// A vector `[chains, N]` of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vector {
+    /// Parameters w.
+    Params,
+    /// The last gradient of U.
+    Gradient,
+    /// The sampler's k-th state vector.
+    State(usize),
+    /// A vector that is only needed within a step; what it holds at its start is anything.
+    Scratch(usize),
+}
+
+/// Holds the vectors of its chains and works on all of them at once. Lists of numbers have one entry (or one row) per chain.
+pub trait Engine {
+    /// Number of chains.
+    fn chains(&self) -> usize;
+
+    /// What is sampled.
+    fn target(&self) -> &Target;
+
+    /// ∇U on fresh minibatches of `batch` examples, into [`Vector::Gradient`].
+    fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()>;
+
+    /// ∇U over all examples, into [`Vector::Gradient`].
+    fn gradient(&mut self) -> Result<()>;
+
+    /// U where the last full gradient was taken.
+    fn energies(&mut self) -> Result<Vec<f64>>;
+
+    /// Run a kernel over the elements in `range`: vectors in the order written, read; scalars `[chains, k]`; a stream per chain if the
+    /// kernel makes noise. Within a range the noise is that of elements counted from its start.
+    fn map(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        range: Range<usize>,
+        scalars: &[f32],
+        streams: &[Stream],
+    ) -> Result<()>;
+
+    /// A sum per chain over the elements in `range`. Waits for the result.
+    fn sum(
+        &mut self,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+        range: Range<usize>,
+    ) -> Result<Vec<f64>>;
+
+    /// Copy a vector of the chains for which `which` holds.
+    fn copy(&mut self, from: Vector, to: Vector, which: &[bool]) -> Result<()>;
+
+    /// Reflect parameters at the walls of the prior, if it has any, with their momenta.
+    fn reflect(&mut self, momentum: Option<Vector>) -> Result<()>;
+
+    /// Report `factor` times a sum as the sampler's `slot`-th number. Does not wait.
+    fn report_sum(
+        &mut self,
+        slot: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+        factor: f64,
+    ) -> Result<()>;
+
+    /// Report the mean loss of the last minibatches. Does not wait.
+    fn report_loss(&mut self, slot: usize) -> Result<()>;
+
+    /// Report numbers, one per chain.
+    fn report(&mut self, slot: usize, values: &[f64]) -> Result<()>;
+}
+
+/// One chain of a group that steps together.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its number in the run; the key of its random streams.
+    pub index: usize,
+    /// Temperature at this step.
+    pub temperature: f64,
+    /// Why it cannot go on, once it cannot.
+    pub failure: Option<String>,
+}
+
+/// Chains that step together, as a sampler sees them.
+pub struct Chains<'a> {
+    /// Where their vectors are.
+    pub engine: &'a mut dyn Engine,
+    /// Who they are.
+    pub members: &'a mut [Member],
+    /// The sampler's scalars, `[chains, scalars]`.
+    pub scalars: &'a mut [f64],
+    /// Steps done so far.
+    pub step: u64,
+    /// Steps of burn-in; samplers adapt only before this step.
+    pub burn_in: u64,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+/// A row of scalars for a kernel: as many numbers as the kernel has scalars.
+pub trait Row: AsRef<[f32]> {}
+impl<T: AsRef<[f32]>> Row for T {}
+
+impl Chains<'_> {
+    /// Number of chains.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// N.
+    pub fn dim(&self) -> usize {
+        self.engine.target().dim()
+    }
+
+    /// The scalars of one chain.
+    pub fn scalars(&mut self, chain: usize) -> &mut [f64] {
+        let width = self.scalars.len() / self.members.len().max(1);
+        &mut self.scalars[chain * width..(chain + 1) * width]
+    }
+
+    /// One scalar of every chain.
+    pub fn scalar(&self, which: usize) -> Vec<f64> {
+        let width = self.scalars.len() / self.members.len().max(1);
+        let of = |c| self.scalars[c * width + which];
+        (0..self.len()).map(of).collect()
+    }
+
+    /// The `sub`-th random stream of every chain for one purpose at this step.
+    pub fn streams(&self, purpose: Purpose, sub: u16) -> Vec<Stream> {
+        let stream =
+            |m: &Member| Stream::new(self.seed, purpose, m.index, self.step).sub_stream(sub);
+        self.members.iter().map(stream).collect()
+    }
+
+    /// A uniform number per chain.
+    pub fn uniform(&self, purpose: Purpose) -> Vec<f64> {
+        let streams = self.streams(purpose, 0);
+        streams.iter().map(|s| s.uniform(0)).collect()
+    }
+
+    /// A number per chain.
+    pub fn each<T>(&self, f: impl Fn(&Member) -> T) -> Vec<T> {
+        self.members.iter().map(f).collect()
+    }
+
+    /// ∇U on fresh minibatches of `batch` examples, into [`Vector::Gradient`].
+    pub fn minibatch_gradient(&mut self, purpose: Purpose, sub: u16, batch: usize) -> Result<()> {
+        let streams = self.streams(purpose, sub);
+        self.engine.minibatch_gradient(&streams, batch)
+    }
+
+    /// Run a kernel over all elements; `scalars` gives the kernel's scalars for a chain.
+    pub fn map<R: Row>(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        scalars: impl Fn(usize, &Member) -> R,
+    ) -> Result<()> {
+        self.map_range(kernel, vectors, 0..self.dim(), scalars, &[])
+    }
+
+    /// Run a kernel that makes noise over all elements.
+    pub fn map_with_noise<R: Row>(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        (purpose, sub): (Purpose, u16),
+        scalars: impl Fn(usize, &Member) -> R,
+    ) -> Result<()> {
+        let streams = self.streams(purpose, sub);
+        self.map_range(kernel, vectors, 0..self.dim(), scalars, &streams)
+    }
+
+    /// Run a kernel over some elements, with these streams if it makes noise.
+    pub fn map_range<R: Row>(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        range: Range<usize>,
+        scalars: impl Fn(usize, &Member) -> R,
+        streams: &[Stream],
+    ) -> Result<()> {
+        let mut rows = Vec::with_capacity(self.len() * kernel.scalars.len());
+        for (c, m) in self.members.iter().enumerate() {
+            rows.extend_from_slice(scalars(c, m).as_ref());
+        }
+        self.engine.map(kernel, vectors, range, &rows, streams)
+    }
+
+    /// A sum per chain over all elements. Waits for the result.
+    pub fn sum(&mut self, sum: &'static Reduction, vectors: &[Vector]) -> Result<Vec<f64>> {
+        let all = 0..self.dim();
+        self.engine.sum(sum, vectors, all)
+    }
+
+    /// Copy a vector of every chain.
+    pub fn copy(&mut self, from: Vector, to: Vector) -> Result<()> {
+        let all = vec![true; self.len()];
+        self.engine.copy(from, to, &all)
+    }
+
+    /// Report (1/N) Σ w_i g_i, the virial estimate of T, of parameters and a gradient taken there.
+    pub fn report_virial(&mut self, slot: usize, gradient: Vector) -> Result<()> {
+        let n = self.dim() as f64;
+        self.engine
+            .report_sum(slot, &DOT, &[Vector::Params, gradient], 1.0 / n)
+    }
+
+    /// Report a number of every chain.
+    pub fn report(&mut self, slot: usize, f: impl Fn(&Member) -> f64) -> Result<()> {
+        let values = self.each(f);
+        self.engine.report(slot, &values)
+    }
+
+    /// Report one of the sampler's scalars.
+    pub fn report_scalar(&mut self, slot: usize, which: usize) -> Result<()> {
+        let values = self.scalar(which);
+        self.engine.report(slot, &values)
+    }
+
+    /// Mark a chain as failed.
+    pub fn fail(&mut self, chain: usize, reason: impl Into<String>) {
+        self.members[chain].failure.get_or_insert(reason.into());
+    }
+}

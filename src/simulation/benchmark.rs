@@ -1,0 +1,167 @@
+//! Benchmarks: how fast a sampler steps on a target, beside the time of its matrix products alone.
+
+use super::plan::Plan;
+use super::session::{self, Session};
+use super::state::State;
+use super::{Shared, advance, workspaces};
+use crate::error::{Interrupted, Result};
+use crate::kernels::floor;
+use crate::memory;
+use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Options of `benchmark(target, sampler, #{…})`.
+pub const OPTIONS: &[Spec] = &[
+    option(
+        "chains",
+        Kind::Int(Range::Between(1.0, 1e6)),
+        "1",
+        "Chains that step side by side.",
+    ),
+    option(
+        "temperature",
+        Kind::Float(Range::Positive),
+        "1",
+        "T of all chains.",
+    ),
+    option(
+        "seconds",
+        Kind::Float(Range::Between(0.01, 3600.0)),
+        "2",
+        "Seconds to measure, after a quarter of that to warm up.",
+    ),
+    optional(
+        "start",
+        Kind::Object("Parameters"),
+        "drawn by the model",
+        "Where chains start.",
+    ),
+];
+
+/// What was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Benchmark {
+    /// Name of the sampler.
+    pub sampler: String,
+    /// N.
+    pub parameters: usize,
+    /// Chains side by side.
+    pub chains: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Seconds per step of all chains.
+    pub seconds_per_step: f64,
+    /// Steps of single chains per second.
+    pub steps_per_second: f64,
+    /// Normal numbers per second: every sampler draws N per step.
+    pub normals_per_second: f64,
+    /// Seconds that the matrix products of one step of all chains take alone, in the fastest of several ways.
+    pub floor_seconds: Option<f64>,
+    /// Bytes of parameters, gradients, sampler state, activations of the minibatches and data: what the method needs.
+    pub needed_bytes: u64,
+    /// Most bytes that the whole process held up to the end of the measurement, where the system tells.
+    pub peak_bytes: Option<u64>,
+}
+
+/// Measure.
+pub fn benchmark(
+    target: &Target,
+    sampler: &Configured,
+    o: &Options,
+    session: &Session,
+) -> Result<Benchmark> {
+    let chains = o.size("chains")?;
+    let seconds = o.float("seconds")?;
+    let plan = Plan {
+        kind: "benchmark",
+        name: "benchmark".into(),
+        temperatures: vec![Schedule::Constant(o.float("temperature")?)],
+        chains,
+        start: o.object::<Parameters>("start"),
+        // Out of burn-in from the start, never recorded, never at its end.
+        steps: u64::MAX >> 16,
+        burn_in: 0,
+        every: Trigger::At(Vec::new()),
+        observables: Vec::new(),
+        region: 1000.0,
+        seed: session.seed,
+        full_steps: None,
+    };
+    sampler.sampler.check(target)?;
+    plan.check_size(target, sampler, session, 0)?;
+    let starts = plan.starts(target)?;
+    let mut state = State::new(&starts, &*sampler.sampler);
+    let mut work = workspaces(chains, session);
+    let threads = work.iter().map(|w| w.team.size()).sum();
+    let shared = Shared {
+        plan: &plan,
+        target,
+        sampler,
+        width: 0,
+        limits: vec![f64::INFINITY; chains],
+    };
+    advance(&shared, &mut state, &starts, &mut work, None)?;
+    // What a sampler does now and then, like measuring its noise again, is not part of a step.
+    let scalars = sampler.sampler.scalars();
+    for (i, s) in state.scalars.iter_mut().enumerate() {
+        if ["next_refresh", "last_refresh"].contains(&scalars[i % scalars.len()]) {
+            *s = f64::INFINITY;
+        }
+    }
+    let turn = |state: &mut State,
+                work: &mut [crate::target::Workspace],
+                seconds: f64|
+     -> Result<(f64, u64)> {
+        let before: u64 = state.steps.iter().sum();
+        let begin = Instant::now();
+        let until = begin + Duration::from_secs_f64(seconds);
+        advance(&shared, state, &starts, work, Some(until))?;
+        let done = state.steps.iter().sum::<u64>() - before;
+        Ok((begin.elapsed().as_secs_f64(), done))
+    };
+    turn(&mut state, &mut work, seconds / 4.0)?;
+    let rows_before: u64 = work.iter().map(|w| w.rows).sum();
+    let (elapsed, steps) = turn(&mut state, &mut work, seconds)?;
+    if let Some(f) = state.failures.iter().flatten().next() {
+        anyhow::bail!(
+            "benchmark: a chain {} at step {}; lower its step size",
+            f.reason,
+            f.step
+        );
+    }
+    if session::interrupted() {
+        return Err(Interrupted {
+            what: "a benchmark".into(),
+        }
+        .into());
+    }
+    let steps = steps.max(1) as f64;
+    let peak_bytes = memory::peak();
+    let rows_per_step = (work.iter().map(|w| w.rows).sum::<u64>() - rows_before) as f64 / steps;
+    let products = target.potential().products();
+    let batch = sampler.sampler.batch().unwrap_or(target.examples());
+    let floor_seconds = (!products.is_empty()).then(|| {
+        floor::seconds(&products, batch, threads) * chains as f64 * rows_per_step / batch as f64
+    });
+    let (per_row, data) = target.potential().sizes();
+    let vectors = chains * (1 + sampler.sampler.vectors().len()) + work.len();
+    let steps_per_second = steps / elapsed;
+    Ok(Benchmark {
+        sampler: sampler.sampler.name().into(),
+        parameters: target.dim(),
+        chains,
+        threads,
+        seconds_per_step: chains as f64 / steps_per_second,
+        steps_per_second,
+        normals_per_second: steps_per_second * target.dim() as f64,
+        floor_seconds,
+        needed_bytes: (4 * (vectors * target.dim() + work.len() * batch * per_row) + data) as u64,
+        peak_bytes,
+    })
+}
