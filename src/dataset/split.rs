@@ -1,6 +1,7 @@
 //! One split: inputs and targets of its rows, and the copies into the batches that a model reads.
 
 use crate::error::Result;
+use crate::kernels::gather;
 use anyhow::ensure;
 use std::ops::Range;
 
@@ -87,19 +88,9 @@ impl Split {
     /// # Panics
     /// If a row does not exist or `out` has another length.
     pub fn gather(&self, rows: &[u32], out: &mut [f32]) {
-        assert_eq!(out.len(), rows.len() * self.dim, "length of a batch");
-        let d = self.dim;
         match &self.inputs {
-            Inputs::F32(x) => {
-                for (o, &r) in out.chunks_exact_mut(d).zip(rows) {
-                    o.copy_from_slice(&x[r as usize * d..][..d]);
-                }
-            }
-            Inputs::I8(x) => {
-                for (o, &r) in out.chunks_exact_mut(d).zip(rows) {
-                    widen(&x[r as usize * d..][..d], o);
-                }
-            }
+            Inputs::F32(x) => gather::floats(x, self.dim, rows, out),
+            Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
         }
     }
 
@@ -111,7 +102,7 @@ impl Split {
         let part = range.start * self.dim..range.end * self.dim;
         match &self.inputs {
             Inputs::F32(x) => out.copy_from_slice(&x[part]),
-            Inputs::I8(x) => widen(&x[part], out),
+            Inputs::I8(x) => gather::widen(&x[part], out),
         }
     }
 
@@ -226,14 +217,6 @@ impl Split {
                 },
             },
         }
-    }
-}
-
-/// ±1 bytes to floats; a plain loop, which the compiler vectorises.
-fn widen(from: &[i8], to: &mut [f32]) {
-    assert_eq!(from.len(), to.len(), "length of a batch");
-    for (o, &x) in to.iter_mut().zip(from) {
-        *o = x as f32;
     }
 }
 

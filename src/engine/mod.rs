@@ -4,6 +4,7 @@
 //! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
 //! [`Chains`], and are written once.
 
+pub mod batched;
 pub mod host;
 
 use crate::error::Result;

@@ -177,6 +177,8 @@ pub struct Request {
     pub seconds: f64,
     /// Threads.
     pub threads: Option<usize>,
+    /// Where chains step.
+    pub device: String,
     /// Where to write the result.
     pub out: Option<PathBuf>,
     /// An earlier result to compare with.
@@ -252,6 +254,8 @@ fn in_child(w: &Workload, request: &Request) -> Result<Row> {
         w.name,
         "--seconds",
         &request.seconds.to_string(),
+        "--device",
+        &request.device,
     ]);
     if let Some(n) = request.threads {
         command.args(["--threads", &n.to_string()]);
@@ -286,6 +290,7 @@ fn measure(w: &Workload, request: &Request) -> Result<Row> {
 fn from_script(name: &str, source: &str, request: &Request) -> Result<Row> {
     let mut session = Session::new("runs".into());
     session.threads = request.threads.unwrap_or(session.threads);
+    session.choose_device(&request.device)?;
     let settings = BTreeMap::from([("seconds".to_string(), request.seconds.to_string())]);
     let mut interpreter = Interpreter::new(session, settings);
     let value = match interpreter.run(name, source) {

@@ -23,6 +23,8 @@ pub struct Request {
     pub seed: Option<u64>,
     /// `--threads`.
     pub threads: Option<usize>,
+    /// `--device`.
+    pub device: String,
     /// `--checkpoint`.
     pub checkpoint: Option<f64>,
     /// `--quick`.
@@ -100,6 +102,12 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
     (session.quick, session.quiet, session.resume) = (request.quick, request.quiet, request.resume);
     session.json = request.json;
+    let device = if request.device.is_empty() {
+        "cpu"
+    } else {
+        &request.device
+    };
+    session.choose_device(device).map_err(fail)?;
     let (seed, threads) = (session.seed, session.threads);
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
     let mut interpreter = Interpreter::new(session, settings.clone());
@@ -113,7 +121,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         .unwrap_or_default();
     if out.is_dir() {
         let record = json!({
-            "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "quick": request.quick,
+            "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
             "versions": versions(), "timings": { "seconds": seconds },
             "status": result.as_ref().map_or_else(|f| f.message.clone(), |_| "done".to_string()),
             "result": value, "printed": interpreter.printed(),

@@ -56,25 +56,32 @@ fn normal_cdf(x: f32) -> f32 {
     0.5 * libm::erfcf(-x * std::f32::consts::FRAC_1_SQRT_2)
 }
 
+/// `z ← f(z + bias)`, row by row.
+#[inline(always)]
+fn rows(z: &mut [f32], bias: &[f32], columns: usize, f: impl Fn(f32) -> f32) {
+    if bias.is_empty() {
+        return z.iter_mut().for_each(|z| *z = f(*z));
+    }
+    for row in z.chunks_exact_mut(columns) {
+        for (z, b) in row.iter_mut().zip(bias) {
+            *z = f(*z + *b);
+        }
+    }
+}
+
 simd! {
     /// `z ← f(z + bias)` over rows of `bias.len()` columns (`columns` when there is no bias); `before` keeps `z + bias`.
     pub fn bias_and_activation(z: &mut [f32], bias: &[f32], columns: usize, f: Activation, before: &mut [f32]) {
-        if !bias.is_empty() {
-            for row in z.chunks_exact_mut(columns) {
-                for (z, b) in row.iter_mut().zip(bias) {
-                    *z += *b;
-                }
-            }
-        }
         match f {
-            Activation::Relu => z.iter_mut().for_each(|z| *z = if *z < 0.0 { 0.0 } else { *z }),
-            Activation::Tanh => z.iter_mut().for_each(|z| *z = math::tanh(*z)),
-            Activation::Logistic => z.iter_mut().for_each(|z| *z = math::logistic(*z)),
+            Activation::Relu => rows(z, bias, columns, |z| if z < 0.0 { 0.0 } else { z }),
+            Activation::Tanh => rows(z, bias, columns, math::tanh),
+            Activation::Logistic => rows(z, bias, columns, math::logistic),
             Activation::Gelu => {
+                rows(z, bias, columns, |z| z);
                 before[..z.len()].copy_from_slice(z);
-                z.iter_mut().for_each(|z| *z *= normal_cdf(*z));
+                rows(z, &[], columns, |z| z * normal_cdf(z));
             }
-            Activation::Identity => {}
+            Activation::Identity => rows(z, bias, columns, |z| z),
         }
     }
 }

@@ -50,10 +50,11 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Some columns of a row-major matrix that is being written; the other columns may be written by other threads meanwhile.
+/// Some rows and columns of a row-major matrix that is being written; the others may be written by other threads meanwhile.
 pub struct Part<'a> {
     start: *mut f32,
-    rows: usize,
+    /// Which rows.
+    pub rows: Range<usize>,
     /// Which columns.
     pub columns: Range<usize>,
     stride: usize,
@@ -69,28 +70,37 @@ impl<'a> Part<'a> {
         assert!(data.len() >= rows * columns, "matrix larger than its slice");
         Self {
             start: data.as_mut_ptr(),
-            rows,
+            rows: 0..rows,
             columns: 0..columns,
             stride: columns,
             matrix: std::marker::PhantomData,
         }
     }
 
-    /// `count` parts of about equal width, in multiples of 16 columns.
+    /// About `count` parts of a matrix that is not empty: groups of columns of a wide one, groups of rows otherwise.
+    ///
+    /// The sizes are multiples of what the micro-kernels of the products work on, 64 columns and 6 rows.
     pub fn split(data: &'a mut [f32], rows: usize, columns: usize, count: usize) -> Vec<Self> {
         let whole = Self::whole(data, rows, columns);
-        let width = columns.div_ceil(count.max(1)).next_multiple_of(16);
-        (0..columns.div_ceil(width))
-            .map(|i| {
-                let columns = i * width..columns.min((i + 1) * width);
-                Self {
-                    // SAFETY: the first of the columns is within the first row, or the matrix has no row and nothing is written.
-                    start: unsafe { whole.start.add(if rows == 0 { 0 } else { columns.start }) },
-                    columns,
-                    ..whole
-                }
-            })
-            .collect()
+        let wide = columns >= 256 && columns > rows;
+        let (length, unit) = if wide { (columns, 64) } else { (rows, 6) };
+        let size = length.div_ceil(count.max(1)).next_multiple_of(unit);
+        let part = |i: usize| {
+            let range = i * size..length.min((i + 1) * size);
+            let (rows, columns) = if wide {
+                (0..rows, range)
+            } else {
+                (range, 0..columns)
+            };
+            Self {
+                // SAFETY: this is the part's first element, which is in the matrix.
+                start: unsafe { whole.start.add(rows.start * whole.stride + columns.start) },
+                rows,
+                columns,
+                ..whole
+            }
+        };
+        (0..length.div_ceil(size)).map(part).collect()
     }
 
     /// `self = a·b`, or `self += a·b` when `add`.
@@ -101,7 +111,7 @@ impl<'a> Part<'a> {
     fn product(&mut self, a: Matrix, b: Matrix, add: bool, parallelism: Parallelism) {
         let (m, k, n) = (a.rows, a.columns, b.columns);
         assert!(
-            b.rows == k && self.rows == m && self.columns.len() == n,
+            b.rows == k && self.rows.len() == m && self.columns.len() == n,
             "shapes of a matrix product"
         );
         if m == 0 || n == 0 {
@@ -161,13 +171,24 @@ mod tests {
             }
         }
         let mut gram = vec![0.0; 9];
-        let mut left = vec![0.0; 3 * 40];
-        let (x, y) = (vec![0.5; 6], (0..80).map(|i| i as f32).collect::<Vec<_>>());
-        for mut part in Part::split(&mut left, 3, 40, 2) {
-            let columns = Matrix::new(&y, 2, 40).columns(part.columns.clone());
-            part.multiply(Matrix::new(&x, 3, 2), columns, false);
+        for (rows, columns) in [(20, 3), (2, 1100)] {
+            let x: Vec<f32> = (0..rows * 2).map(|i| i as f32).collect();
+            let y: Vec<f32> = (0..columns * 2).map(|i| (i % 7) as f32).collect();
+            let mut out = vec![0.0; rows * columns];
+            let parts = Part::split(&mut out, rows, columns, 3);
+            assert!(parts.len() > 1);
+            for mut part in parts {
+                let left = Matrix::new(&x, 2, rows)
+                    .columns(part.rows.clone())
+                    .transposed();
+                let right = Matrix::new(&y, 2, columns).columns(part.columns.clone());
+                part.multiply(left, right, false);
+            }
+            for i in 0..rows * columns {
+                let (r, c) = (i / columns, i % columns);
+                assert_eq!(out[i], x[r] * y[c] + x[rows + r] * y[columns + c]);
+            }
         }
-        assert!((0..120).all(|i| left[i] == 0.5 * (y[i % 40] + y[40 + i % 40])));
         multiply(
             &mut gram,
             Matrix::new(&a, 2, 3).transposed(),

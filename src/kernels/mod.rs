@@ -13,6 +13,7 @@
 pub mod device;
 pub mod elementwise;
 pub mod floor;
+pub mod gather;
 pub mod gemm;
 pub mod map;
 pub mod math;

@@ -4,7 +4,7 @@
 //! `dE/db_l = Σ_rows δ_l` and `dE/da_{l-1} = δ_l W_l`.
 
 use super::initialise::{self, Initialise};
-use super::{Block, Layout, Model, Tile, Widths};
+use super::{Block, Dense, Layout, Model, Tile, Widths};
 use crate::error::Result;
 use crate::kernels::elementwise::{
     Activation, add_column_sums, bias_and_activation, times_derivative,
@@ -161,6 +161,17 @@ impl Model for Mlp {
         self.widths[self.widths.len() - 1]
     }
 
+    fn dense(&self) -> Option<Vec<Dense>> {
+        let layer = |(l, (weight, bias)): (usize, &(Span<usize>, Span<usize>))| Dense {
+            fan_in: self.widths[l],
+            fan_out: self.widths[l + 1],
+            weight: weight.clone(),
+            bias: bias.clone(),
+            activation: self.activation(l),
+        };
+        Some(self.layers.iter().enumerate().map(layer).collect())
+    }
+
     fn products(&self) -> Vec<Product> {
         let mut out = Vec::new();
         for (l, w) in self.widths.windows(2).enumerate() {
@@ -267,9 +278,9 @@ impl Model for Mlp {
             let (biases, after) = after.split_at_mut(bias.len());
             rest = after;
             // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
-            let count = (weight.len() * tile.rows >> 21).clamp(1, 16);
-            let columns = Part::split(weights, fan_out, fan_in, count);
-            parts.extend(columns.into_iter().map(|part| (l, Sum::Weights(part))));
+            let count = ((weight.len() * tile.rows) >> 23).clamp(1, 16);
+            let weights = Part::split(weights, fan_out, fan_in, count);
+            parts.extend(weights.into_iter().map(|part| (l, Sum::Weights(part))));
             if !biases.is_empty() {
                 parts.push((l, Sum::Biases(biases)));
             }
@@ -284,12 +295,10 @@ impl Model for Mlp {
                     } else {
                         &tile.activations[*l - 1]
                     };
-                    let input = Matrix::new(input, tile.rows, fan_in).columns(part.columns.clone());
-                    part.multiply(
-                        Matrix::new(delta, tile.rows, fan_out).transposed(),
-                        input,
-                        add,
-                    );
+                    let input = Matrix::new(input, tile.rows, fan_in);
+                    let delta = Matrix::new(delta, tile.rows, fan_out);
+                    let left = delta.columns(part.rows.clone()).transposed();
+                    part.multiply(left, input.columns(part.columns.clone()), add);
                 }
                 Sum::Biases(out) => {
                     if !add {
@@ -305,7 +314,7 @@ impl Model for Mlp {
 
 /// A part of the gradient of a layer.
 enum Sum<'a> {
-    /// Some columns of `δᵀ a`.
+    /// A part of `δᵀ a`.
     Weights(Part<'a>),
     /// Column sums of δ.
     Biases(&'a mut [f32]),

@@ -12,6 +12,7 @@ pub mod loss;
 pub mod mlp;
 
 use crate::error::Result;
+use crate::kernels::elementwise::Activation;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
 use crate::options::Entry;
@@ -205,6 +206,21 @@ fn split<'a, T: Clone + Default>(
     })
 }
 
+/// A fully connected layer, `f(W a + b)`.
+#[derive(Debug, Clone)]
+pub struct Dense {
+    /// Components of its input.
+    pub fan_in: usize,
+    /// Components of its output.
+    pub fan_out: usize,
+    /// Where W `[fan_out, fan_in]` is in the parameter vector.
+    pub weight: Range<usize>,
+    /// Where b is; empty without biases.
+    pub bias: Range<usize>,
+    /// f.
+    pub activation: Activation,
+}
+
 /// A differentiable function of parameters and inputs.
 pub trait Model: Send + Sync {
     /// One line: kind, widths, activation, N.
@@ -218,6 +234,11 @@ pub trait Model: Send + Sync {
 
     /// Components of an output.
     fn outputs(&self) -> usize;
+
+    /// The layers, if that is all it is: then an accelerator computes all chains together.
+    fn dense(&self) -> Option<Vec<Dense>> {
+        None
+    }
 
     /// The matrix products of [`Model::forward`] and [`Model::backward`], for benchmarks; empty if they are not known.
     fn products(&self) -> Vec<Product> {

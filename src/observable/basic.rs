@@ -13,6 +13,7 @@ type Measure = Box<dyn Fn(&mut View) -> Result<f64> + Send + Sync>;
 /// A number and how to read it.
 struct Number {
     name: String,
+    split: Option<String>,
     check: Option<Check>,
     measure: Measure,
 }
@@ -24,6 +25,10 @@ impl Observable for Number {
 
     fn check(&self, target: &Target) -> Result<()> {
         self.check.as_ref().map_or(Ok(()), |c| c(target))
+    }
+
+    fn split(&self) -> Option<&str> {
+        self.split.as_deref()
     }
 
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
@@ -38,6 +43,7 @@ fn number(
 ) -> Result<Handle> {
     Ok(Arc::new(Box::new(Number {
         name: name.into(),
+        split: ["cost", "energy"].contains(&name).then(|| "train".into()),
         check: None,
         measure: Box::new(measure),
     })))
@@ -62,6 +68,7 @@ fn on_split(o: &Options, name: &str, which: usize) -> Result<Handle> {
     let owner = o.owner().to_string();
     Ok(Arc::new(Box::new(Number {
         name,
+        split: Some(split.clone()),
         check: Some(Box::new(move |target: &Target| {
             let potential = target.potential();
             anyhow::ensure!(
@@ -192,6 +199,7 @@ pub const PARAMETER: Entry<Handle> = Entry {
         let i = o.size("index")?;
         Ok(Arc::new(Box::new(Number {
             name: format!("w{i}"),
+            split: None,
             check: Some(Box::new(move |t: &Target| {
                 anyhow::ensure!(
                     i < t.dim(),

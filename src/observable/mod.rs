@@ -7,6 +7,7 @@ pub mod gradient_variance;
 
 use crate::engine::host::Chain;
 use crate::error::Result;
+use crate::model::loss::Sums;
 use crate::options::Entry;
 use crate::target::{Energies, Target, Workspace};
 use std::sync::Arc;
@@ -27,20 +28,39 @@ pub struct View<'a, 'c> {
     pub target: &'a Target,
     /// Buffers of this thread.
     pub work: &'a mut Workspace,
-    /// Energies over the training examples, once some observable has asked for them.
+    /// What is known of its losses.
+    pub known: Known,
+}
+
+/// Losses at a chain's parameters, once some observable has asked for them.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Energies over the training examples.
     pub energies: Option<Energies>,
-    /// Loss and error of other splits, once asked for.
+    /// Loss and error of other splits.
     pub splits: Vec<(String, [f64; 2])>,
+}
+
+impl Known {
+    /// Enter sums over the `rows` rows of a split.
+    pub fn note(&mut self, target: &Target, split: &str, w: &[f32], sums: Sums, rows: usize) {
+        if split == "train" {
+            self.energies = Some(target.energies_from(sums, target.prior().energy(w)));
+        } else {
+            let both = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+            self.splits.push((split.into(), both));
+        }
+    }
 }
 
 impl View<'_, '_> {
     /// Energies over all training examples; computed once per record.
     pub fn energies(&mut self) -> Result<Energies> {
-        if let Some(e) = self.energies {
+        if let Some(e) = self.known.energies {
             return Ok(e);
         }
         let e = self.target.energies(self.chain.w, self.work)?;
-        self.energies = Some(e);
+        self.known.energies = Some(e);
         Ok(e)
     }
 
@@ -50,7 +70,7 @@ impl View<'_, '_> {
             let e = self.energies()?;
             return Ok([e.loss, e.error]);
         }
-        if let Some((_, v)) = self.splits.iter().find(|(n, _)| n == name) {
+        if let Some((_, v)) = self.known.splits.iter().find(|(n, _)| n == name) {
             return Ok(*v);
         }
         let (sums, rows) = self
@@ -58,7 +78,7 @@ impl View<'_, '_> {
             .potential()
             .split_sums(self.chain.w, name, self.work)?;
         let v = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
-        self.splits.push((name.into(), v));
+        self.known.splits.push((name.into(), v));
         Ok(v)
     }
 
@@ -82,6 +102,11 @@ pub trait Observable: Send + Sync {
     /// Fail if it cannot be measured on this target; the message says why.
     fn check(&self, _target: &Target) -> Result<()> {
         Ok(())
+    }
+
+    /// The split whose loss it reads: an accelerator computes it for all chains at once.
+    fn split(&self) -> Option<&str> {
+        None
     }
 
     /// Measure into `out`, one number per component.

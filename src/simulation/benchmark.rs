@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::session::{self, Session};
 use super::state::State;
-use super::{Shared, advance, workspaces};
+use super::{Place, Shared};
 use crate::error::{Interrupted, Result};
 use crate::kernels::floor;
 use crate::memory;
@@ -97,8 +97,6 @@ pub fn benchmark(
     plan.check_size(target, sampler, session, 0)?;
     let starts = plan.starts(target)?;
     let mut state = State::new(&starts, &*sampler.sampler);
-    let mut work = workspaces(chains, session);
-    let threads = work.iter().map(|w| w.team.size()).sum();
     let shared = Shared {
         plan: &plan,
         target,
@@ -106,7 +104,9 @@ pub fn benchmark(
         width: 0,
         limits: vec![f64::INFINITY; chains],
     };
-    advance(&shared, &mut state, &starts, &mut work, None)?;
+    let device = session.open_device()?;
+    let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
+    place.advance(&shared, &mut state, &starts, None)?;
     // What a sampler does now and then, like measuring its noise again, is not part of a step.
     let scalars = sampler.sampler.scalars();
     for (i, s) in state.scalars.iter_mut().enumerate() {
@@ -114,20 +114,18 @@ pub fn benchmark(
             *s = f64::INFINITY;
         }
     }
-    let turn = |state: &mut State,
-                work: &mut [crate::target::Workspace],
-                seconds: f64|
-     -> Result<(f64, u64)> {
-        let before: u64 = state.steps.iter().sum();
+    let mut turn = |state: &mut State, seconds: f64| -> Result<(f64, u64, u64)> {
+        let done = |state: &State| state.steps.iter().sum::<u64>();
+        let before = (done(state), place.rows());
         let begin = Instant::now();
         let until = begin + Duration::from_secs_f64(seconds);
-        advance(&shared, state, &starts, work, Some(until))?;
-        let done = state.steps.iter().sum::<u64>() - before;
-        Ok((begin.elapsed().as_secs_f64(), done))
+        place.advance(&shared, state, &starts, Some(until))?;
+        let elapsed = begin.elapsed().as_secs_f64();
+        Ok((elapsed, done(state) - before.0, place.rows() - before.1))
     };
-    turn(&mut state, &mut work, seconds / 4.0)?;
-    let rows_before: u64 = work.iter().map(|w| w.rows).sum();
-    let (elapsed, steps) = turn(&mut state, &mut work, seconds)?;
+    turn(&mut state, seconds / 4.0)?;
+    let (elapsed, steps, rows) = turn(&mut state, seconds)?;
+    let (threads, workers) = place.threads();
     if let Some(f) = state.failures.iter().flatten().next() {
         anyhow::bail!(
             "benchmark: a chain {} at step {}; lower its step size",
@@ -143,14 +141,14 @@ pub fn benchmark(
     }
     let steps = steps.max(1) as f64;
     let peak_bytes = memory::peak();
-    let rows_per_step = (work.iter().map(|w| w.rows).sum::<u64>() - rows_before) as f64 / steps;
+    let rows_per_step = rows as f64 / steps;
     let products = target.potential().products();
     let batch = sampler.sampler.batch().unwrap_or(target.examples());
-    let floor_seconds = (!products.is_empty()).then(|| {
+    let floor_seconds = (!products.is_empty() && device.is_none()).then(|| {
         floor::seconds(&products, batch, threads) * chains as f64 * rows_per_step / batch as f64
     });
     let (per_row, data) = target.potential().sizes();
-    let vectors = chains * (1 + sampler.sampler.vectors().len()) + work.len();
+    let vectors = chains * (1 + sampler.sampler.vectors().len()) + workers;
     let steps_per_second = steps / elapsed;
     Ok(Benchmark {
         sampler: sampler.sampler.name().into(),
@@ -161,7 +159,7 @@ pub fn benchmark(
         steps_per_second,
         normals_per_second: steps_per_second * target.dim() as f64,
         floor_seconds,
-        needed_bytes: (4 * (vectors * target.dim() + work.len() * batch * per_row) + data) as u64,
+        needed_bytes: (4 * (vectors * target.dim() + workers * batch * per_row) + data) as u64,
         peak_bytes,
     })
 }

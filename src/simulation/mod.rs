@@ -7,6 +7,7 @@
 pub mod benchmark;
 mod course;
 mod export;
+mod lockstep;
 pub mod optimizer;
 pub mod plan;
 pub mod progress;
@@ -19,11 +20,13 @@ pub mod train;
 
 use crate::engine::Chains;
 use crate::error::{EveryChainFailed, Interrupted, Result};
+use crate::kernels::device::Device;
 use crate::kernels::update::dot;
-use crate::observable::View;
+use crate::observable::{Known, View};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
+use lockstep::Lockstep;
 use plan::Plan;
 use progress::Progress;
 use resume::resume;
@@ -63,7 +66,7 @@ pub fn run(
     plan.check_size(target, sampler, session, width)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
-    let info = plan.info(target, sampler, columns, &starts)?;
+    let info = plan.info(target, sampler, columns, &starts, session)?;
     let mut state = State::new(&starts, &*sampler.sampler);
     let mut seconds = 0.0;
     let mut fresh = true;
@@ -86,7 +89,8 @@ pub fn run(
         width: info.width(),
         limits,
     };
-    let mut work = workspaces(chains, session);
+    let device = session.open_device()?;
+    let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
     let begin = Instant::now();
     let save = |state: &State, done: bool| -> Result<()> {
         let seconds = seconds + begin.elapsed().as_secs_f64();
@@ -99,7 +103,7 @@ pub fn run(
         save_checkpoint(&folder, &meta, state.tensors(&*sampler.sampler))
     };
     if fresh {
-        advance(&shared, &mut state, &starts, &mut work, None)?;
+        place.advance(&shared, &mut state, &starts, None)?;
         save(&state, false)?;
     }
     let progress = Progress::new(
@@ -129,13 +133,8 @@ pub fn run(
             saved = Instant::now();
         }
         let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
-        advance(
-            &shared,
-            &mut state,
-            &starts,
-            &mut work,
-            Some(Instant::now() + slice),
-        )?;
+        let until = Some(Instant::now() + slice);
+        place.advance(&shared, &mut state, &starts, until)?;
         progress.set(
             state.steps.iter().sum(),
             state.failures.iter().flatten().count(),
@@ -144,6 +143,60 @@ pub fn run(
     progress.finish();
     save(&state, true)?;
     finish(&folder)
+}
+
+/// Where the chains step.
+enum Place<'a> {
+    /// On this machine's threads.
+    Here(Vec<Workspace>),
+    /// On an accelerator.
+    Device(Box<Lockstep<'a>>),
+}
+
+impl<'a> Place<'a> {
+    /// On the session's device.
+    fn new(
+        shared: &'a Shared<'a>,
+        device: Option<&'a dyn Device>,
+        state: &State,
+        session: &Session,
+    ) -> Result<Self> {
+        Ok(match device {
+            Some(d) => Self::Device(Box::new(Lockstep::new(shared, d, state, session.threads)?)),
+            None => Self::Here(workspaces(state.chains, session)),
+        })
+    }
+
+    /// Threads, and how many of them have a chain of their own.
+    fn threads(&self) -> (usize, usize) {
+        match self {
+            Self::Here(work) => (work.iter().map(|w| w.team.size()).sum(), work.len()),
+            Self::Device(_) => (0, 0),
+        }
+    }
+
+    /// Rows whose gradient was computed on this machine.
+    fn rows(&self) -> u64 {
+        match self {
+            Self::Here(work) => work.iter().map(|w| w.rows).sum(),
+            Self::Device(_) => 0,
+        }
+    }
+
+    /// Let every chain run until `deadline`; without one, prepare the chains for their first step instead.
+    fn advance(
+        &mut self,
+        shared: &Shared,
+        state: &mut State,
+        starts: &[Arc<Vec<f32>>],
+        deadline: Option<Instant>,
+    ) -> Result<()> {
+        match (self, deadline) {
+            (Self::Here(work), _) => advance(shared, state, starts, work, deadline),
+            (Self::Device(l), None) => l.prepare(state),
+            (Self::Device(l), Some(until)) => l.advance(state, starts, until),
+        }
+    }
 }
 
 /// One workspace per chain that can step at a time; the threads that are left over share in their gradients.
@@ -278,7 +331,7 @@ impl Shared<'_> {
                 return Ok(());
             }
             if self.plan.every.fires(slot.chain.step) {
-                self.record(slot, work)?;
+                self.record(slot, work, Known::default())?;
                 if slot.failure.is_some() {
                     return Ok(());
                 }
@@ -297,7 +350,7 @@ impl Shared<'_> {
         }
     }
 
-    fn record(&self, slot: &mut Slot, work: &mut Workspace) -> Result<()> {
+    fn record(&self, slot: &mut Slot, work: &mut Workspace, known: Known) -> Result<()> {
         let square = dot(slot.chain.w, slot.chain.w);
         if square.is_nan() || square > self.limits[slot.chain.index] {
             slot.fail(format!("left its region: |w| = {:.3e}", square.sqrt()));
@@ -317,8 +370,7 @@ impl Shared<'_> {
             start: &slot.start,
             target: self.target,
             work,
-            energies: None,
-            splits: Vec::new(),
+            known,
         };
         let mut at = 0;
         for o in &self.plan.observables {

@@ -276,6 +276,7 @@ impl Plan {
         sampler: &Configured,
         columns: Vec<Column>,
         starts: &[Arc<Vec<f32>>],
+        session: &Session,
     ) -> Result<RunInfo> {
         for t in &self.temperatures {
             anyhow::ensure!(
@@ -333,6 +334,7 @@ impl Plan {
             fingerprint: self.fingerprint(target, starts),
             seed: self.seed,
             quick: self.full_steps.is_some(),
+            device: session.device.0.clone(),
         })
     }
 }

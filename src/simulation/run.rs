@@ -95,6 +95,8 @@ pub struct RunInfo {
     pub seed: u64,
     /// Whether steps were cut by --quick.
     pub quick: bool,
+    /// Where the chains stepped: "cpu", "cuda:0".
+    pub device: String,
 }
 
 impl RunInfo {

@@ -1,6 +1,7 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
 use crate::error::Result;
+use crate::kernels::device::Device;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -24,8 +25,10 @@ pub fn clear_interrupt() {
     INTERRUPTED.store(false, Ordering::SeqCst);
 }
 
+/// How to get at an accelerator.
+pub type Open = Box<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
+
 /// What all runs of one script share.
-#[derive(Debug)]
 pub struct Session {
     /// Folder of the script's results.
     pub out: PathBuf,
@@ -33,6 +36,8 @@ pub struct Session {
     pub seed: u64,
     /// Threads to use.
     pub threads: usize,
+    /// Where chains step: "cpu" or the name of an accelerator, and how it is opened.
+    pub device: (String, Option<Open>),
     /// Cut steps and sizes so that a script ends within a minute.
     pub quick: bool,
     /// Standard output is for JSON alone: what scripts print goes to standard error.
@@ -54,6 +59,7 @@ impl Session {
             out,
             seed: 1,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            device: ("cpu".into(), None),
             quick: false,
             json: false,
             quiet: true,
@@ -92,6 +98,38 @@ impl Session {
                 return Ok(name);
             }
         }
+    }
+
+    /// The device of that name: "cpu", "cuda" or "cuda:1". It is opened by the first run.
+    pub fn choose_device(&mut self, name: &str) -> Result<()> {
+        let number = match name.split_once(':') {
+            None => Some(0),
+            Some((_, n)) => n.parse().ok(),
+        };
+        self.device = match (name.split(':').next(), number) {
+            (Some("cpu"), _) if name == "cpu" => (name.into(), None),
+            #[cfg(feature = "cuda")]
+            (Some("cuda"), Some(n)) => {
+                let open = move || -> Result<Box<dyn Device>> {
+                    Ok(Box::new(crate::kernels::device::cuda::Cuda::open(n)?))
+                };
+                (format!("cuda:{n}"), Some(Box::new(open)))
+            }
+            _ => anyhow::bail!(
+                "--device {name}: this build knows \"cpu\"{}",
+                if cfg!(feature = "cuda") {
+                    " and \"cuda:0\", \"cuda:1\", …"
+                } else {
+                    "; build with --features cuda for GPUs"
+                }
+            ),
+        };
+        Ok(())
+    }
+
+    /// Open the accelerator, if there is one.
+    pub fn open_device(&self) -> Result<Option<Box<dyn Device>>> {
+        self.device.1.as_ref().map(|open| open()).transpose()
     }
 
     /// The folder of a run.

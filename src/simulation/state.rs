@@ -81,6 +81,14 @@ impl State {
         }
     }
 
+    /// Mark a chain as failed, if it is not yet.
+    pub fn fail(&mut self, chain: usize, step: u64, reason: &str) {
+        self.failures[chain].get_or_insert(Failure {
+            step,
+            reason: reason.into(),
+        });
+    }
+
     /// Lend every chain's part.
     pub fn slots(&mut self, starts: &[Arc<Vec<f32>>], seed: u64, burn_in: u64) -> Vec<Slot<'_>> {
         let (c, n) = (self.chains, self.dim);

@@ -57,6 +57,11 @@ pub trait Potential: Send + Sync {
     /// Loss and errors on another split, as sums, and its number of rows; an error if there is none of that name.
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)>;
 
+    /// Layers, data and loss, if it is a network of dense layers.
+    fn dense(&self) -> Option<network::Dense> {
+        None
+    }
+
     /// The matrix products of one gradient, for benchmarks; empty if there are none.
     fn products(&self) -> Vec<Product> {
         Vec::new()
@@ -248,7 +253,7 @@ impl Target {
     fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) {
         let (precision, centre) = self.prior.pull();
         let scale = (self.s / rows as f64) as f32;
-        team.chunks(grad, 1 << 14, |at, grad| {
+        team.chunks(grad, 1 << 12, |at, grad| {
             let here = at..at + grad.len();
             let centre = if centre.is_empty() {
                 centre
@@ -260,9 +265,13 @@ impl Target {
     }
 
     fn energies_of(&self, w: &[f32], sums: Sums) -> Energies {
+        self.energies_from(sums, self.prior.energy(w))
+    }
+
+    /// The energies, from sums over all examples and R.
+    pub fn energies_from(&self, sums: Sums, prior: f64) -> Energies {
         let n = self.examples() as f64;
         let loss = sums.loss / n;
-        let prior = self.prior.energy(w);
         Energies {
             loss,
             prior,

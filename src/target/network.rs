@@ -6,7 +6,7 @@ use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::floor::Product;
 use crate::model::loss::{Loss, Sums, TileTargets};
-use crate::model::{Block, Layout, Model, Tile};
+use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +16,16 @@ pub struct Network {
     model: Arc<dyn Model>,
     dataset: Arc<Dataset>,
     loss: Loss,
+}
+
+/// What an accelerator needs of a network of dense layers.
+pub struct Dense {
+    /// From input to output.
+    pub layers: Vec<model::Dense>,
+    /// The data.
+    pub dataset: Arc<Dataset>,
+    /// The loss.
+    pub loss: Loss,
 }
 
 impl Network {
@@ -233,6 +243,14 @@ impl Potential for Network {
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)> {
         let split = self.dataset.split(split)?;
         Ok((self.sums_over(w, split, Rows::All, None, work)?, split.rows))
+    }
+
+    fn dense(&self) -> Option<Dense> {
+        Some(Dense {
+            layers: self.model.dense()?,
+            dataset: self.dataset.clone(),
+            loss: self.loss,
+        })
     }
 
     fn products(&self) -> Vec<Product> {

@@ -228,6 +228,11 @@ impl PriorEnergy {
         (self.precision, &self.centre)
     }
 
+    /// Hard walls: half the width of the box per range of parameters.
+    pub fn walls(&self) -> &[(std::ops::Range<usize>, f32)] {
+        &self.walls
+    }
+
     /// Whether there are hard walls.
     pub fn has_walls(&self) -> bool {
         !self.walls.is_empty()

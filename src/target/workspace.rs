@@ -43,19 +43,22 @@ impl Workspace {
 }
 
 /// Rows of a block, which one thread takes through all layers: a multiple of what the products' micro-kernels take at a time.
-const BLOCK: usize = 128;
+const BLOCK: usize = 256;
 
 /// The tiles of `rows` rows of which `numbers` floats each are kept, as ranges; a function of the problem alone, never of the number
 /// of threads, so that sums have one order.
 ///
 /// A tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
 pub fn tiles(rows: usize, numbers: usize) -> impl Iterator<Item = Range<usize>> {
-    let tile = ((4 << 20) / (4 * numbers.max(1))).clamp(4 * BLOCK, 16 * BLOCK);
+    let tile = ((2 << 20) / (4 * numbers.max(1))).clamp(2 * BLOCK, 8 * BLOCK);
     let count = rows.div_ceil(tile);
     (0..count).map(move |k| k * rows / count..(k + 1) * rows / count)
 }
 
-/// Blocks of a tile.
+/// Number of blocks of a tile: even, unless it is one, so that threads get equal shares.
 pub fn blocks(rows: usize) -> usize {
-    rows.div_ceil(BLOCK).max(1)
+    if rows < BLOCK / 2 {
+        return 1;
+    }
+    (rows / BLOCK).max(1).next_multiple_of(2)
 }

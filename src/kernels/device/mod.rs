@@ -5,6 +5,9 @@
 //! barriers or shared memory: each thread computes its elements alone. So a test can compile them with the C compiler of any
 //! machine and hold the whole path to the CPU's numbers without a GPU.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
+
 use crate::error::Result;
 
 /// An address in the device's memory.

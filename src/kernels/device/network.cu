@@ -1,0 +1,303 @@
+// The kernels of a network, after prelude.cu: batches, activations, losses, sums. Each thread computes its outputs alone.
+//
+// Arrays are row-major, [C, ...] has one part per chain; C is `chains` and goes over the grid's y unless a comment says otherwise.
+// Parameters and gradients of chain c begin at c·stride floats. Every function says after "x:" what the threads in x count.
+// A `double` travels as the 64 bits of a Long.
+
+// ---- Batches
+
+// Row numbers of a minibatch [C, m] below n, as Stream::indices draws them; one stream per chain. x: fours of m.
+extern "C" __global__ void draw_indices(unsigned n, int m, const Stream *streams, int chains, unsigned *out) {
+    long long four = THREAD;
+    if (4 * four >= m) return;
+    for_each_chain(chain, chains) {
+        const Stream *s = streams + chain;
+        unsigned c[4] = {(unsigned)four, s->high[0], s->high[1], s->high[2]};
+        philox4x32_10(c, s->key[0], s->key[1]);
+        for (int k = 0; k < 4 && 4 * four + k < m; k++)
+            out[(long long)chain * m + 4 * four + k] = (unsigned)(((unsigned long long)c[k] * n) >> 32);
+    }
+}
+
+// Rows of data [.., dim] with these numbers [C, rows] to out [C, rows, dim]: inputs, or target values. x: rows·dim.
+extern "C" __global__ void gather_f32(const float *data, int dim, const unsigned *numbers, int chains, int rows, float *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    long long row = quotient(i, dim), k = i - row * dim;
+    for_each_chain(chain, chains) out[chain * n + i] = data[(long long)numbers[(long long)chain * rows + row] * dim + k];
+}
+
+// gather_f32 from bytes. x: rows·dim.
+extern "C" __global__ void gather_i8(const signed char *data, int dim, const unsigned *numbers, int chains, int rows, float *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    long long row = quotient(i, dim), k = i - row * dim;
+    for_each_chain(chain, chains) out[chain * n + i] = (float)data[(long long)numbers[(long long)chain * rows + row] * dim + k];
+}
+
+// Labels of the rows with these numbers [C, rows] to out [C, rows]. x: rows.
+extern "C" __global__ void gather_labels(
+    const unsigned short *data, const unsigned *numbers, int chains, int rows, unsigned short *out) {
+    long long i = THREAD;
+    if (i >= rows) return;
+    for_each_chain(chain, chains) out[(long long)chain * rows + i] = data[numbers[(long long)chain * rows + i]];
+}
+
+// The same `rows` rows of data [.., dim] from row `start` on, to every chain of out [C, rows, dim]: inputs, or target values.
+// x: rows·dim.
+extern "C" __global__ void copy_rows_f32(const float *data, int dim, long long start, int chains, int rows, float *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    float x = data[start * dim + i];
+    for_each_chain(chain, chains) out[chain * n + i] = x;
+}
+
+// copy_rows_f32 from bytes. x: rows·dim.
+extern "C" __global__ void copy_rows_i8(const signed char *data, int dim, long long start, int chains, int rows, float *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    float x = (float)data[start * dim + i];
+    for_each_chain(chain, chains) out[chain * n + i] = x;
+}
+
+// The labels of `rows` rows from row `start` on, to every chain of out [C, rows]. x: rows.
+extern "C" __global__ void copy_labels(const unsigned short *data, long long start, int chains, int rows, unsigned short *out) {
+    long long i = THREAD;
+    if (i >= rows) return;
+    unsigned short label = data[start + i];
+    for_each_chain(chain, chains) out[(long long)chain * rows + i] = label;
+}
+
+// ---- Layers
+
+// Activations, in the order of kernels::elementwise::Activation.
+enum { RELU, TANH, LOGISTIC, GELU, IDENTITY };
+
+__device__ inline float normal_cdf(float x) {
+    return 0.5f * erfcf(-x * 0.707106781f);
+}
+
+// z <- f(z + bias), z [C, rows, columns]; the bias of chain c is at params + c·stride + bias, bias -1 is none. `before`, unless it
+// is null, gets z + bias. x: rows·columns.
+extern "C" __global__ void bias_activation(
+    float *z, int chains, int rows, int columns, const float *params, long long stride, long long bias, int kind, float *before) {
+    long long i = THREAD, n = (long long)rows * columns;
+    if (i >= n) return;
+    long long column = i - quotient(i, columns) * columns;
+    for_each_chain(chain, chains) {
+        long long at = chain * n + i;
+        float x = z[at];
+        if (bias >= 0) x += params[chain * stride + bias + column];
+        if (before) before[at] = x;
+        switch (kind) {
+            case RELU: x = x < 0.0f ? 0.0f : x; break;
+            case TANH: x = tanh32(x); break;
+            case LOGISTIC: x = logistic32(x); break;
+            case GELU: x *= normal_cdf(x); break;
+        }
+        z[at] = x;
+    }
+}
+
+// delta <- delta·f', delta [C, rows, columns], from the output `a` and for GELU the input `before` (else it may be null).
+// x: rows·columns.
+extern "C" __global__ void times_derivative(
+    float *delta, int chains, int rows, int columns, const float *a, const float *before, int kind) {
+    long long i = THREAD, n = (long long)rows * columns;
+    if (i >= n) return;
+    for_each_chain(chain, chains) {
+        long long at = chain * n + i;
+        switch (kind) {
+            // Not a > 0: a NaN must stay visible.
+            case RELU: if (a[at] <= 0.0f) delta[at] = 0.0f; break;
+            case TANH: delta[at] *= 1.0f - a[at] * a[at]; break;
+            case LOGISTIC: delta[at] *= a[at] * (1.0f - a[at]); break;
+            case GELU: {
+                float x = before[at];
+                delta[at] *= normal_cdf(x) + x * (0.3989423f * expf(-0.5f * x * x));
+                break;
+            }
+        }
+    }
+}
+
+// gradient[c·stride + offset + column] += column sums of delta [C, rows, columns], rows in order. x: columns.
+extern "C" __global__ void add_column_sums(
+    const float *delta, int chains, int rows, int columns, float *gradient, long long stride, long long offset) {
+    long long column = THREAD;
+    if (column >= columns) return;
+    for_each_chain(chain, chains) {
+        const float *d = delta + (long long)chain * rows * columns + column;
+        float *out = gradient + chain * stride + offset + column;
+        float sum = *out;
+        for (int row = 0; row < rows; row++) sum += d[(long long)row * columns];
+        *out = sum;
+    }
+}
+
+// ---- Losses
+
+// The first index of the largest of `columns` outputs.
+__device__ inline int argmax(const float *z, int columns) {
+    int best = 0;
+    for (int k = 1; k < columns; k++)
+        if (z[k] > z[best]) best = k;
+    return best;
+}
+
+// Cross-entropy of outputs [C, rows, columns] and labels [C, rows]: the loss and the errors (0 or 1) of each row [C, rows], and
+// dLoss/dOutput of the sum unless `delta` is null. x: rows.
+extern "C" __global__ void cross_entropy(
+    const float *outputs, int chains, int rows, int columns, const unsigned short *labels,
+    float *delta, double *loss, unsigned *wrong) {
+    long long row = THREAD;
+    if (row >= rows) return;
+    for_each_chain(chain, chains) {
+        long long at = (long long)chain * rows + row;
+        const float *z = outputs + at * columns;
+        int label = labels[at];
+        float most = float_of(0xff800000u);  // -infinity
+        for (int k = 0; k < columns; k++) most = choose(z[k] > most, z[k], most);
+        float sum = 0.0f;
+        for (int k = 0; k < columns; k++) {
+            float e = exp32(z[k] - most);
+            if (delta) delta[at * columns + k] = e;
+            sum += e;
+        }
+        if (delta) {
+            float inverse = 1.0f / sum;
+            for (int k = 0; k < columns; k++) delta[at * columns + k] *= inverse;
+            delta[at * columns + label] -= 1.0f;
+        }
+        loss[at] = (double)most + log((double)sum) - (double)z[label];
+        wrong[at] = argmax(z, columns) != label;
+    }
+}
+
+// Squared error of outputs [C, rows, columns] and values of the same shape; results as of cross_entropy, no row is wrong. x: rows.
+extern "C" __global__ void squared_error_values(
+    const float *outputs, int chains, int rows, int columns, const float *values,
+    float *delta, double *loss, unsigned *wrong) {
+    long long row = THREAD;
+    if (row >= rows) return;
+    for_each_chain(chain, chains) {
+        long long at = (long long)chain * rows + row;
+        double sum = 0.0;
+        for (long long k = at * columns; k < (at + 1) * columns; k++) {
+            float difference = outputs[k] - values[k];
+            sum += (double)difference * (double)difference;
+            if (delta) delta[k] = 2.0f * difference;
+        }
+        loss[at] = sum;
+        wrong[at] = 0;
+    }
+}
+
+// Squared error of outputs [C, rows, columns] and labels [C, rows], 1 at the label and 0 elsewhere; results as of cross_entropy.
+// x: rows.
+extern "C" __global__ void squared_error_classes(
+    const float *outputs, int chains, int rows, int columns, const unsigned short *labels,
+    float *delta, double *loss, unsigned *wrong) {
+    long long row = THREAD;
+    if (row >= rows) return;
+    for_each_chain(chain, chains) {
+        long long at = (long long)chain * rows + row;
+        const float *z = outputs + at * columns;
+        int label = labels[at];
+        double sum = 0.0;
+        for (int k = 0; k < columns; k++) {
+            float difference = z[k] - (k == label ? 1.0f : 0.0f);
+            sum += (double)difference * (double)difference;
+            if (delta) delta[at * columns + k] = 2.0f * difference;
+        }
+        loss[at] = sum;
+        wrong[at] = argmax(z, columns) != label;
+    }
+}
+
+// ---- Parameters
+
+// gradient <- scale·gradient + precision·(w - centre) for the n parameters of each chain; a null centre [n] is the origin. x: n.
+extern "C" __global__ void scale_and_pull(
+    float *gradient, const float *params, int chains, long long n, long long stride,
+    float scale, float precision, const float *centre) {
+    long long i = THREAD;
+    if (i >= n) return;
+    float c = centre ? centre[i] : 0.0f;
+    for_each_chain(chain, chains) {
+        long long at = chain * stride + i;
+        gradient[at] = scale * gradient[at] + precision * (params[at] - c);
+    }
+}
+
+// Parameters start..start+length of each chain that crossed a wall at ±half go back into the box; their momenta, unless null, turn
+// round. As PriorEnergy::reflect. x: length.
+extern "C" __global__ void reflect(
+    float *params, float *momentum, int chains, long long stride, long long start, long long length, float half) {
+    long long i = THREAD;
+    if (i >= length) return;
+    double h = (double)half;
+    float limit = float_of(bits_of(half) - 1u);  // the next float below
+    for_each_chain(chain, chains) {
+        long long at = chain * stride + start + i;
+        double x = (double)params[at];
+        if (fabs(x) < h || x != x) continue;
+        double phase = fmod(x + h, 4.0 * h);
+        if (phase < 0.0) phase += 4.0 * h;
+        bool mirrored = phase >= 2.0 * h;
+        float inside = (float)(mirrored ? 3.0 * h - phase : phase - h);
+        // Comparisons that fail for NaN, which infinity gives and the caller finds.
+        inside = inside > limit ? limit : inside;
+        params[at] = inside < -limit ? -limit : inside;
+        if (momentum && mirrored) momentum[at] = -momentum[at];
+    }
+}
+
+// to <- from for the chains of which `which` [C] is not 0; both [C, n]. x: n.
+extern "C" __global__ void copy_where(const float *from, float *to, long long n, int chains, const unsigned char *which) {
+    long long i = THREAD;
+    if (i >= n) return;
+    for_each_chain(chain, chains)
+        if (which[chain]) to[chain * n + i] = from[chain * n + i];
+}
+
+// out <- value. x: n; one row.
+extern "C" __global__ void fill(float *out, long long n, float value) {
+    long long i = THREAD;
+    if (i < n) out[i] = value;
+}
+
+// ---- Sums, in an order that depends on the sizes only
+
+// First stage: partials[c, p] = in[c, p] + in[c, p + parts] + ..., in [C, rows] and partials [C, parts]. x: parts.
+extern "C" __global__ void partial_sums(const double *in, int chains, int rows, int parts, double *partials) {
+    long long part = THREAD;
+    if (part >= parts) return;
+    for_each_chain(chain, chains) {
+        double sum = 0.0;
+        for (long long row = part; row < rows; row += parts) sum += in[(long long)chain * rows + row];
+        partials[(long long)chain * parts + part] = sum;
+    }
+}
+
+// partial_sums of counts. x: parts.
+extern "C" __global__ void partial_counts(const unsigned *in, int chains, int rows, int parts, double *partials) {
+    long long part = THREAD;
+    if (part >= parts) return;
+    for_each_chain(chain, chains) {
+        double sum = 0.0;
+        for (long long row = part; row < rows; row += parts) sum += (double)in[(long long)chain * rows + row];
+        partials[(long long)chain * parts + part] = sum;
+    }
+}
+
+// Second stage: out[c·stride] = factor·(the sum of chain c's partials [C, parts], in order), or is increased by it.
+// x: chains; one row.
+extern "C" __global__ void finish_sums(
+    const double *partials, int chains, int parts, double *out, long long stride, double factor, int add) {
+    long long chain = THREAD;
+    if (chain >= chains) return;
+    double sum = 0.0;
+    for (int part = 0; part < parts; part++) sum += partials[chain * parts + part];
+    out[chain * stride] = add ? out[chain * stride] + factor * sum : factor * sum;
+}

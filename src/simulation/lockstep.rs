@@ -1,0 +1,177 @@
+//! Runs on an accelerator: all chains step together, and come back to this machine's memory when something is recorded or saved.
+
+use super::Shared;
+use super::session;
+use super::state::State;
+use crate::engine::batched::Batched;
+use crate::engine::{Chains, Member, Vector};
+use crate::error::{Interrupted, Result};
+use crate::kernels::device::Device;
+use crate::observable::Known;
+use crate::target::Workspace;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// All chains of a run on a device.
+pub(super) struct Lockstep<'a> {
+    shared: &'a Shared<'a>,
+    engine: Batched<'a>,
+    members: Vec<Member>,
+    work: Workspace,
+}
+
+impl<'a> Lockstep<'a> {
+    /// Put the state on a device.
+    pub fn new(
+        shared: &'a Shared<'a>,
+        device: &'a dyn Device,
+        state: &State,
+        threads: usize,
+    ) -> Result<Self> {
+        let sampler = &*shared.sampler.sampler;
+        let vectors = sampler.vectors().len();
+        let slots = sampler.info().len();
+        let mut engine = Batched::new(device, shared.target, state.chains, vectors, slots)?;
+        engine.write(Vector::Params, &state.params)?;
+        for (k, v) in state.vectors.iter().enumerate() {
+            engine.write(Vector::State(k), v)?;
+        }
+        let member = |index| Member {
+            index,
+            temperature: f64::NAN,
+            failure: None,
+        };
+        Ok(Self {
+            shared,
+            engine,
+            members: (0..state.chains).map(member).collect(),
+            work: Workspace::new(threads),
+        })
+    }
+
+    /// Steps done by the chains that go on.
+    fn steps(state: &State) -> Option<u64> {
+        let going = (0..state.chains).filter(|c| state.failures[*c].is_none());
+        going.map(|c| state.steps[c]).min()
+    }
+
+    fn with_chains(
+        &mut self,
+        state: &mut State,
+        step: u64,
+        f: impl FnOnce(&mut Chains) -> Result<()>,
+    ) -> Result<()> {
+        for m in &mut self.members {
+            m.temperature = self.shared.temperature(m.index, step);
+        }
+        f(&mut Chains {
+            engine: &mut self.engine,
+            members: &mut self.members,
+            scalars: &mut state.scalars,
+            step,
+            burn_in: self.shared.plan.burn_in,
+            seed: self.shared.plan.seed,
+        })?;
+        for m in &self.members {
+            if let Some(reason) = &m.failure {
+                state.fail(m.index, step, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepare the chains for their first step.
+    pub fn prepare(&mut self, state: &mut State) -> Result<()> {
+        if session::interrupted() {
+            let what = format!("'{}' before its first step", self.shared.plan.name);
+            return Err(Interrupted { what }.into());
+        }
+        let sampler = &*self.shared.sampler.sampler;
+        self.with_chains(state, 0, |chains| sampler.init(chains))?;
+        self.fetch(state)
+    }
+
+    /// Let all chains run until `deadline`, and bring them back.
+    pub fn advance(
+        &mut self,
+        state: &mut State,
+        starts: &[Arc<Vec<f32>>],
+        deadline: Instant,
+    ) -> Result<()> {
+        let (sampler, plan) = (&*self.shared.sampler.sampler, self.shared.plan);
+        while let Some(step) = Self::steps(state).filter(|s| *s < plan.steps) {
+            self.with_chains(state, step, |chains| sampler.step(chains))?;
+            let done = step + 1;
+            for c in (0..state.chains).filter(|c| state.failures[*c].is_none()) {
+                state.steps[c] = done;
+                state.info_counts[c] += 1;
+            }
+            if plan.every.fires(done) {
+                self.record(state, starts)?;
+            }
+            if done == plan.burn_in {
+                // What the sampler reported in burn-in must not enter the first record after it.
+                self.engine.take_info()?;
+                state.info_sums.fill(0.0);
+                state.info_counts.fill(0);
+            }
+            if Instant::now() >= deadline || session::interrupted() {
+                break;
+            }
+        }
+        self.fetch(state)
+    }
+
+    /// Bring parameters, the sampler's vectors and what it reported back.
+    fn fetch(&mut self, state: &mut State) -> Result<()> {
+        self.engine.read(Vector::Params, &mut state.params)?;
+        for (k, v) in state.vectors.iter_mut().enumerate() {
+            self.engine.read(Vector::State(k), v)?;
+        }
+        for (sum, new) in state.info_sums.iter_mut().zip(self.engine.take_info()?) {
+            *sum += new;
+        }
+        let info = self.shared.sampler.sampler.info();
+        if let Some(v) = info.iter().position(|n| *n == "virial") {
+            for c in 0..state.chains {
+                if !state.info_sums[c * info.len() + v].is_finite() && state.failures[c].is_none() {
+                    state.fail(c, state.steps[c], "met a number that is not finite");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Make a record of every chain, with the losses that it needs computed on the device.
+    fn record(&mut self, state: &mut State, starts: &[Arc<Vec<f32>>]) -> Result<()> {
+        self.fetch(state)?;
+        let mut known = vec![Known::default(); state.chains];
+        let wanted = self
+            .shared
+            .plan
+            .observables
+            .iter()
+            .filter_map(|o| o.split());
+        let mut splits: Vec<_> = wanted.collect();
+        splits.sort_unstable();
+        splits.dedup();
+        for split in splits {
+            let Some((sums, rows)) = self.engine.split_sums(split)? else {
+                continue;
+            };
+            for (c, sums) in sums.into_iter().enumerate() {
+                let w = &state.params[c * state.dim..(c + 1) * state.dim];
+                known[c].note(self.shared.target, split, w, sums, rows);
+            }
+        }
+        let plan = self.shared.plan;
+        for mut slot in state.slots(starts, plan.seed, plan.burn_in) {
+            if slot.failure.is_none() {
+                slot.chain.temperature = self.shared.temperature(slot.chain.index, slot.chain.step);
+                let known = std::mem::take(&mut known[slot.chain.index]);
+                self.shared.record(&mut slot, &mut self.work, known)?;
+            }
+        }
+        Ok(())
+    }
+}
