@@ -48,13 +48,16 @@ const ROWS: usize = 2;
 const MARGIN: usize = 64;
 const PATTERN: u8 = 0xa5;
 
+/// Sources that were compiled, in order.
+pub type Sources = Arc<Mutex<Vec<String>>>;
+
 /// The emulated accelerator.
 pub struct Emulated {
     compiler: &'static str,
     /// Address and size of what is allocated.
     memory: RefCell<BTreeMap<u64, usize>>,
     kernels: RefCell<HashMap<String, Kernel>>,
-    sources: RefCell<Vec<String>>,
+    sources: Sources,
 }
 
 /// Blocks in x, rows of blocks, threads of a block, addresses of the arguments.
@@ -93,13 +96,15 @@ impl Emulated {
             compiler: ["c++", "g++", "clang++"].into_iter().find(works)?,
             memory: RefCell::default(),
             kernels: RefCell::default(),
-            sources: RefCell::default(),
+            sources: Sources::default(),
         })
     }
 
-    /// Every source that was compiled, in order.
-    pub fn sources(&self) -> Vec<String> {
-        self.sources.borrow().clone()
+    /// The same; every source that is compiled is added to a list.
+    pub fn listing(sources: &Sources) -> Option<Self> {
+        let mut device = Self::new()?;
+        device.sources = sources.clone();
+        Some(device)
     }
 
     /// Panics unless these bytes are within one allocation; no bytes may also be nowhere.
@@ -315,7 +320,7 @@ impl Device for Emulated {
             };
             self.kernels.borrow_mut().insert(name.to_string(), kernel);
         }
-        self.sources.borrow_mut().push(source.to_string());
+        self.sources.lock().unwrap().push(source.to_string());
         Ok(())
     }
 

@@ -20,7 +20,7 @@ fn source() -> String {
     let sums = SUMS.iter().map(|k| k.cuda());
     passes
         .chain(sums)
-        .fold(KERNELS.to_string(), |all, k| all + &k)
+        .fold(KERNELS.to_string(), |all, k| all + k.as_str())
 }
 
 #[test]
