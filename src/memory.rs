@@ -5,7 +5,6 @@ use crate::error::Result;
 /// Fail if `bytes` do not fit into the memory that is free; `what` says what they are for.
 pub fn check(bytes: u128, what: &str) -> Result<()> {
     let free = available_memory();
-    let gib = |b: u128| b as f64 / (1u64 << 30) as f64;
     anyhow::ensure!(
         free.is_none_or(|f| bytes <= f as u128),
         "{what} needs about {:.1} GiB of memory, but {:.1} GiB are free; ask for less",
@@ -13,6 +12,11 @@ pub fn check(bytes: u128, what: &str) -> Result<()> {
         gib(free.unwrap_or(0) as u128)
     );
     Ok(())
+}
+
+/// Bytes in GiB.
+pub fn gib(bytes: u128) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
 }
 
 /// Bytes that can be allocated without swapping, where the system tells.

@@ -8,7 +8,7 @@ use crate::target::{Target, Workspace};
 use std::ops::Range;
 
 /// Elements that one thread works on at a time; fixed, so that sums have one order.
-const PIECE: usize = 1 << 12;
+const PIECE: usize = 1 << 11;
 
 /// One chain.
 pub struct Host<'a, 'v> {

@@ -162,10 +162,10 @@ struct Row {
     floor_seconds: Option<f64>,
     chains: usize,
     threads: usize,
-    /// Bytes the process holds beyond what it held before it built the workload.
+    /// Most bytes the process held beyond what it held before it built the workload.
     peak_rss_bytes: Option<u64>,
     needed_bytes: u64,
-    /// (peak - needed)/needed, where that is more than the program itself (16 MiB).
+    /// (peak - needed)/needed, where more than 50 MB are needed; below, the threads' packing buffers are most of it.
     memory_overhead: Option<f64>,
 }
 
@@ -274,15 +274,13 @@ fn in_child(w: &Workload, request: &Request) -> Result<Row> {
 }
 
 fn measure(w: &Workload, request: &Request) -> Result<Row> {
-    let base = memory::resident().unwrap_or(0);
     let mut row = match w.work {
         Work::Script(source) => from_script(w.name, source, request)?,
         Work::Update(n) => update(w.name, n, request.seconds),
     };
-    row.peak_rss_bytes = row.peak_rss_bytes.map(|p| p.saturating_sub(base));
     row.memory_overhead = row
         .peak_rss_bytes
-        .filter(|_| row.needed_bytes > 16 << 20)
+        .filter(|_| row.needed_bytes > 50_000_000)
         .map(|p| p as f64 / row.needed_bytes as f64 - 1.0);
     Ok(row)
 }
@@ -293,17 +291,22 @@ fn from_script(name: &str, source: &str, request: &Request) -> Result<Row> {
     session.choose_device(&request.device)?;
     let settings = BTreeMap::from([("seconds".to_string(), request.seconds.to_string())]);
     let mut interpreter = Interpreter::new(session, settings);
+    // What the program and its interpreter hold does not count.
+    let _ = interpreter.run(name, "param(\"seconds\", 3.0)");
+    let base = memory::resident().unwrap_or(0);
     let value = match interpreter.run(name, source) {
         Ok(value) => interpreter.json(&value),
         Err(failure) => bail!("{}", failure.message),
     };
     let mut fields = value;
     fields["name"] = json!(name);
-    fields["peak_rss_bytes"] = fields["peak_bytes"].take();
+    let peak = fields["peak_bytes"].as_u64();
+    fields["peak_rss_bytes"] = json!(peak.map(|p| p.saturating_sub(base)));
     Ok(serde_json::from_value(fields)?)
 }
 
 fn update(name: &str, n: usize, seconds: f64) -> Row {
+    let base = memory::resident().unwrap_or(0);
     let (mut w, g) = (vec![0.1f32; n], vec![0.2f32; n]);
     let begin = Instant::now();
     let mut times = Vec::new();
@@ -323,7 +326,7 @@ fn update(name: &str, n: usize, seconds: f64) -> Row {
         floor_seconds: None,
         chains: 1,
         threads: 1,
-        peak_rss_bytes: memory::peak(),
+        peak_rss_bytes: memory::peak().map(|p| p.saturating_sub(base)),
         needed_bytes: 8 * n as u64,
         memory_overhead: None,
     }

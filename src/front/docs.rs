@@ -3,6 +3,9 @@
 use crate::error::{Result, nearest};
 use crate::script::{all_items, reference};
 
+/// Pages on a subject rather than a name.
+pub const PAGES: &[(&str, &str)] = &[("performance", include_str!("pages/performance.md"))];
+
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.
 pub fn lookup(name: Option<&str>) -> Result<String> {
     let items = all_items();
@@ -16,8 +19,16 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
                 out += &format!("  {:<34} {}\n", i.path(), i.brief());
             }
         }
+        out += "\nPages\n";
+        for (name, text) in PAGES {
+            let title = text.lines().next().unwrap_or_default();
+            out += &format!("  {name:<34} {}\n", title.trim_start_matches("# "));
+        }
         return Ok(out);
     };
+    if let Some((_, text)) = PAGES.iter().find(|(page, _)| *page == name) {
+        return Ok(text.to_string());
+    }
     let wanted = name.trim_end_matches("::").trim_end_matches("()");
     let found: Vec<_> = items
         .iter()

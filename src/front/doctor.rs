@@ -23,7 +23,7 @@ pub fn report(threads: usize) -> String {
             Some(b) => format!("memory     {:.1} GiB free", b as f64 / (1u64 << 30) as f64),
             None => "memory     unknown on this system".into(),
         },
-        "device     cpu".into(),
+        format!("device     cpu{}", cuda()),
     ];
     for (what, command, use_) in [
         ("jupyter", "jupyter", "notebooks"),
@@ -59,4 +59,18 @@ fn gemm_rate() -> f64 {
         count += 1;
     }
     2.0 * (m * k * n * count) as f64 / begin.elapsed().as_secs_f64() / 1e9
+}
+
+/// The first GPU, or why there is none.
+fn cuda() -> String {
+    #[cfg(feature = "cuda")]
+    match crate::kernels::device::cuda::Cuda::open(0) {
+        Ok(device) => {
+            use crate::kernels::device::Device;
+            format!(", cuda:0 ({})", device.describe())
+        }
+        Err(e) => format!("; no cuda:0: {e:#}"),
+    }
+    #[cfg(not(feature = "cuda"))]
+    "; built without the feature cuda".into()
 }

@@ -108,6 +108,8 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         &request.device
     };
     session.choose_device(device).map_err(fail)?;
+    // A device that does not open should not be found out about after an hour of training.
+    drop(session.open_device().map_err(fail)?);
     let (seed, threads) = (session.seed, session.threads);
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
     let mut interpreter = Interpreter::new(session, settings.clone());

@@ -138,3 +138,32 @@ simd! {
         }
     }
 }
+
+simd! {
+    /// Whether the first of the largest outputs is another than that of the label.
+    pub fn misclassified(z: &[f32], label: usize) -> bool {
+        let own = z[label];
+        let (before, after) = z.split_at(label);
+        let ties = before.iter().filter(|x| **x >= own).count();
+        ties + after.iter().filter(|x| **x > own).count() > 0
+    }
+}
+
+simd! {
+    /// `out = 2x`.
+    pub fn double(x: &[f32], out: &mut [f32]) {
+        for (o, x) in out.iter_mut().zip(x) {
+            *o = 2.0 * *x;
+        }
+    }
+}
+
+simd! {
+    /// Σ (x-y)² in double precision, and `out = 2(x-y)`.
+    pub fn squared_error(x: &[f32], y: &[f32], out: &mut [f32]) -> f64 {
+        for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
+            *o = 2.0 * (*x - *y);
+        }
+        0.25 * super::map::sum(out.len(), |i| out[i] as f64 * out[i] as f64)
+    }
+}

@@ -1,7 +1,8 @@
 //! Losses: a number per example, and its derivative with respect to the model's outputs.
 
 use crate::error::Result;
-use crate::kernels::elementwise::softmax_rows;
+use crate::kernels::elementwise::{double, misclassified, softmax_rows, squared_error};
+use crate::kernels::update::dot;
 use crate::model::Block;
 
 /// A loss per example. `L(w)` is its mean over examples.
@@ -72,46 +73,37 @@ impl Loss {
             anyhow::bail!("loss of rows that no model has computed");
         };
         let outputs = &**outputs;
+        let mut sums = Sums::default();
         match (self, targets) {
             (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
                 let log_sum = &mut *block.row;
                 softmax_rows(delta, columns, log_sum);
-                let mut sums = Sums::default();
                 let each = outputs
                     .chunks_exact(columns)
                     .zip(delta.chunks_exact_mut(columns));
                 for (((z, d), &label), l) in each.zip(labels).zip(log_sum.iter()) {
                     let label = label as usize;
                     sums.loss += *l - z[label] as f64;
-                    sums.errors += u64::from(argmax(z) != label);
+                    sums.errors += u64::from(misclassified(z, label));
                     d[label] -= 1.0;
                 }
-                Ok(sums)
             }
             (Loss::SquaredError, TileTargets::Values(values)) => {
-                let mut sums = Sums::default();
-                for ((d, z), y) in delta.iter_mut().zip(outputs).zip(values) {
-                    let difference = *z - *y;
-                    sums.loss += difference as f64 * difference as f64;
-                    *d = 2.0 * difference;
-                }
-                Ok(sums)
+                sums.loss = squared_error(outputs, values, delta);
             }
             (Loss::SquaredError, TileTargets::Classes(labels)) => {
-                let mut sums = Sums::default();
+                // The target is 1 for the label and 0 elsewhere: |z - target|² = |z|² - 2 z_label + 1.
+                double(outputs, delta);
                 let each = outputs
                     .chunks_exact(columns)
                     .zip(delta.chunks_exact_mut(columns));
                 for ((z, d), &label) in each.zip(labels) {
-                    for (k, (d, z)) in d.iter_mut().zip(z).enumerate() {
-                        let difference = *z - if k == label as usize { 1.0 } else { 0.0 };
-                        sums.loss += difference as f64 * difference as f64;
-                        *d = 2.0 * difference;
-                    }
-                    sums.errors += u64::from(argmax(z) != label as usize);
+                    let label = label as usize;
+                    sums.loss += dot(z, z) - 2.0 * z[label] as f64 + 1.0;
+                    sums.errors += u64::from(misclassified(z, label));
+                    d[label] -= 2.0;
                 }
-                Ok(sums)
             }
             (Loss::CrossEntropy, TileTargets::Values(_)) => {
                 anyhow::bail!(
@@ -119,16 +111,6 @@ impl Loss {
                 )
             }
         }
+        Ok(sums)
     }
-}
-
-/// The first index of the largest output.
-fn argmax(z: &[f32]) -> usize {
-    let mut best = 0;
-    for (i, v) in z.iter().enumerate() {
-        if *v > z[best] {
-            best = i;
-        }
-    }
-    best
 }

@@ -131,14 +131,17 @@ entry!(
     "distance2",
     "|w - w_start|², the squared distance to the start of the run.",
     "observable::distance2()",
-    |v| Ok(squared_distance(v.chain.w, v.start))
+    |v| Ok(squared_distance(v.chain.w, &(v.start)()))
 );
 entry!(
     OVERLAP,
     "overlap",
     "w·w_start / (|w| |w_start|), the overlap with the start of the run.",
     "observable::overlap()",
-    |v| Ok(dot(v.chain.w, v.start) / (dot(v.chain.w, v.chain.w) * dot(v.start, v.start)).sqrt())
+    |v| {
+        let (w, start) = (&*v.chain.w, (v.start)());
+        Ok(dot(w, &start) / (dot(w, w) * dot(&start, &start)).sqrt())
+    }
 );
 entry!(
     KINETIC_TEMPERATURE,

@@ -87,7 +87,7 @@ impl Observable for GradientVariance {
         };
         copy.lend(view.target, view.work, &mut [], |chains| {
             // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
-            gradient_noise::estimate(chains, batch, precision, 1 << 15, &[true])?;
+            gradient_noise::estimate(chains, batch, precision, 1 << 15, &[true], ESTIMATE)?;
             for (out, t) in out.iter_mut().zip(tensors) {
                 let size = t.range.len() as f64;
                 *out = chains.engine.sum(&TOTAL, &[ESTIMATE], t.range.clone())?[0] / size;

@@ -23,7 +23,7 @@ pub struct View<'a, 'c> {
     /// The sampler's minibatch size.
     pub batch: Option<usize>,
     /// Parameters at the start of the run.
-    pub start: &'a [f32],
+    pub start: &'a dyn Fn() -> Arc<Vec<f32>>,
     /// The target.
     pub target: &'a Target,
     /// Buffers of this thread.

@@ -18,10 +18,10 @@ pub struct Precision {
     pub tolerance: f64,
 }
 
-/// Scratch vectors that [`estimate`] uses: 0, 1 and 2.
+// What `estimate` keeps while it works.
 const MEAN: Vector = Scratch(0);
 const M2: Vector = Scratch(1);
-/// Where [`estimate`] leaves V.
+/// A place for V that nothing else uses.
 pub const ESTIMATE: Vector = Scratch(2);
 
 kernel! {
@@ -33,7 +33,7 @@ kernel! {
     }
 }
 
-/// Estimate V_i, the variance of component i of the minibatch gradient of U at the chains' parameters, into [`ESTIMATE`].
+/// Estimate V_i, the variance of component i of the minibatch gradient of U at the chains' parameters, in all chains.
 ///
 /// Minibatches come in blocks until the estimate converges in all chains that are `due` (Zambon 2026, §II.3). Returns their number.
 /// `first_sub` keeps the random streams of different callers within one step apart. The gradient is overwritten.
@@ -43,8 +43,9 @@ pub fn estimate(
     precision: Precision,
     first_sub: u16,
     due: &[bool],
+    into: Vector,
 ) -> Result<usize> {
-    for v in [MEAN, M2, ESTIMATE] {
+    for v in [MEAN, M2, into] {
         chains.map(&FILL, &[v], |_, _| [0.0])?;
     }
     let n = chains.dim() as f64;
@@ -57,7 +58,7 @@ pub fn estimate(
             chains.map(&WELFORD, &[MEAN, M2, Gradient], |_, _| [1.0 / count as f32])?;
         }
         // From here on the gradient's place holds which components moved.
-        chains.map(&NEXT, &[ESTIMATE, Gradient, M2], |_, _| {
+        chains.map(&NEXT, &[into, Gradient, M2], |_, _| {
             [1.0 / (count - 1) as f32, limit]
         })?;
         let moved = chains.sum(&TOTAL, &[Gradient])?;

@@ -299,8 +299,13 @@ impl PseudoLangevin {
 
     /// Measure V of the chains in `which`.
     fn measure_variance(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
-        let batches = gradient_noise::estimate(chains, self.batch, self.precision, 0, which)?;
-        chains.engine.copy(ESTIMATE, VARIANCE, which)?;
+        let into = match which.iter().all(|w| *w) {
+            true => VARIANCE,
+            false => ESTIMATE,
+        };
+        let (batch, precision) = (self.batch, self.precision);
+        let batches = gradient_noise::estimate(chains, batch, precision, 0, which, into)?;
+        chains.engine.copy(into, VARIANCE, which)?;
         for c in (0..chains.len()).filter(|c| which[*c]) {
             chains.scalars(c)[BATCHES] += batches as f64;
         }

@@ -96,17 +96,18 @@ pub fn benchmark(
     sampler.sampler.check(target)?;
     plan.check_size(target, sampler, session, 0)?;
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, &*sampler.sampler);
+    let mut state = State::new(&starts, target, &*sampler.sampler);
     let shared = Shared {
         plan: &plan,
         target,
         sampler,
         width: 0,
+        starts: &starts,
         limits: vec![f64::INFINITY; chains],
     };
     let device = session.open_device()?;
     let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
-    place.advance(&shared, &mut state, &starts, None)?;
+    place.advance(&shared, &mut state, None)?;
     // What a sampler does now and then, like measuring its noise again, is not part of a step.
     let scalars = sampler.sampler.scalars();
     for (i, s) in state.scalars.iter_mut().enumerate() {
@@ -119,7 +120,7 @@ pub fn benchmark(
         let before = (done(state), place.rows());
         let begin = Instant::now();
         let until = begin + Duration::from_secs_f64(seconds);
-        place.advance(&shared, state, &starts, Some(until))?;
+        place.advance(&shared, state, Some(until))?;
         let elapsed = begin.elapsed().as_secs_f64();
         Ok((elapsed, done(state) - before.0, place.rows() - before.1))
     };

@@ -1,7 +1,7 @@
 //! A training in progress, and its checkpoint.
 
 use crate::error::Result;
-use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use crate::store::checkpoint::{self, Checkpoint, DataRef, TensorData, TensorRef};
 use serde_json::json;
 
 /// One training in progress.
@@ -35,36 +35,28 @@ pub fn save(
     done: bool,
     seconds: f64,
 ) -> Result<()> {
+    let numbers = |c: &Course| {
+        let stopped = f64::from(u8::from(c.stopped));
+        [c.best_score, c.best_epoch as f64, c.epoch as f64, stopped]
+    };
+    let numbers: Vec<_> = courses.iter().map(numbers).collect();
     let mut tensors = Vec::new();
-    for (i, c) in courses.iter().enumerate() {
-        let vectors = [("w", &c.w), ("a", &c.a), ("b", &c.b), ("best", &c.best)];
-        tensors.extend(vectors.map(|(k, v)| {
-            (
-                format!("{k}.{i}"),
-                Tensor {
-                    shape: vec![v.len()],
-                    data: TensorData::F32(v.clone()),
-                },
-            )
-        }));
-        let numbers = vec![
-            c.best_score,
-            c.best_epoch as f64,
-            c.epoch as f64,
-            f64::from(u8::from(c.stopped)),
+    for (i, (c, numbers)) in courses.iter().zip(&numbers).enumerate() {
+        let all = [
+            ("w", c.w.len(), DataRef::F32(&c.w)),
+            ("a", c.a.len(), DataRef::F32(&c.a)),
+            ("b", c.b.len(), DataRef::F32(&c.b)),
+            ("best", c.best.len(), DataRef::F32(&c.best)),
+            ("numbers", numbers.len(), DataRef::F64(numbers)),
+            ("history", c.history.len(), DataRef::F64(&c.history)),
         ];
-        for (k, v) in [("numbers", numbers), ("history", c.history.clone())] {
-            tensors.push((
-                format!("{k}.{i}"),
-                Tensor {
-                    shape: vec![v.len()],
-                    data: TensorData::F64(v),
-                },
-            ));
-        }
+        tensors.extend(all.map(|(kind, len, data)| {
+            let shape = vec![len];
+            (format!("{kind}.{i}"), TensorRef { shape, data })
+        }));
     }
     let meta = json!({ "what": what, "done": done, "seconds": seconds });
-    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
+    checkpoint::save(&folder.join("checkpoint"), &meta, &tensors)
 }
 
 /// Put back what [`save`] wrote; returns the seconds spent so far.

@@ -9,7 +9,6 @@ use crate::error::{Interrupted, Result};
 use crate::kernels::device::Device;
 use crate::observable::Known;
 use crate::target::Workspace;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// All chains of a run on a device.
@@ -92,12 +91,7 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Let all chains run until `deadline`, and bring them back.
-    pub fn advance(
-        &mut self,
-        state: &mut State,
-        starts: &[Arc<Vec<f32>>],
-        deadline: Instant,
-    ) -> Result<()> {
+    pub fn advance(&mut self, state: &mut State, deadline: Instant) -> Result<()> {
         let (sampler, plan) = (&*self.shared.sampler.sampler, self.shared.plan);
         while let Some(step) = Self::steps(state).filter(|s| *s < plan.steps) {
             self.with_chains(state, step, |chains| sampler.step(chains))?;
@@ -107,7 +101,7 @@ impl<'a> Lockstep<'a> {
                 state.info_counts[c] += 1;
             }
             if plan.every.fires(done) {
-                self.record(state, starts)?;
+                self.record(state)?;
             }
             if done == plan.burn_in {
                 // What the sampler reported in burn-in must not enter the first record after it.
@@ -143,7 +137,7 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Make a record of every chain, with the losses that it needs computed on the device.
-    fn record(&mut self, state: &mut State, starts: &[Arc<Vec<f32>>]) -> Result<()> {
+    fn record(&mut self, state: &mut State) -> Result<()> {
         self.fetch(state)?;
         let mut known = vec![Known::default(); state.chains];
         let wanted = self
@@ -165,7 +159,7 @@ impl<'a> Lockstep<'a> {
             }
         }
         let plan = self.shared.plan;
-        for mut slot in state.slots(starts, plan.seed, plan.burn_in) {
+        for mut slot in state.slots(plan.seed, plan.burn_in) {
             if slot.failure.is_none() {
                 slot.chain.temperature = self.shared.temperature(slot.chain.index, slot.chain.step);
                 let known = std::mem::take(&mut known[slot.chain.index]);

@@ -27,7 +27,7 @@ use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
 use lockstep::Lockstep;
-use plan::Plan;
+use plan::{Plan, Starts};
 use progress::Progress;
 use resume::resume;
 use run::{Meta, Run, save_checkpoint};
@@ -43,6 +43,7 @@ struct Shared<'a> {
     sampler: &'a Configured,
     /// Numbers per record.
     width: usize,
+    starts: &'a Starts,
     /// |w|² above which a chain has left its region, per chain.
     limits: Vec<f64>,
 }
@@ -67,7 +68,7 @@ pub fn run(
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
     let info = plan.info(target, sampler, columns, &starts, session)?;
-    let mut state = State::new(&starts, &*sampler.sampler);
+    let mut state = State::new(&starts, target, &*sampler.sampler);
     let mut seconds = 0.0;
     let mut fresh = true;
     if let Some(meta) = resume(&folder, &info, &mut state, sampler, session)? {
@@ -77,16 +78,17 @@ pub fn run(
         seconds = meta.seconds;
         fresh = false;
     }
-    let square = |w: &[f32]| dot(w, w).max(w.len() as f64);
-    let limits = starts
-        .iter()
-        .map(|w| plan.region * plan.region * square(w))
-        .collect();
+    let limit = |c| {
+        let w = starts.of(c, target);
+        plan.region * plan.region * dot(&w, &w).max(w.len() as f64)
+    };
+    let limits = (0..chains).map(limit).collect();
     let shared = Shared {
         plan,
         target,
         sampler,
         width: info.width(),
+        starts: &starts,
         limits,
     };
     let device = session.open_device()?;
@@ -100,10 +102,10 @@ pub fn run(
             seconds,
             done,
         };
-        save_checkpoint(&folder, &meta, state.tensors(&*sampler.sampler))
+        save_checkpoint(&folder, &meta, &state.tensors(&*sampler.sampler))
     };
     if fresh {
-        place.advance(&shared, &mut state, &starts, None)?;
+        place.advance(&shared, &mut state, None)?;
         save(&state, false)?;
     }
     let progress = Progress::new(
@@ -134,7 +136,7 @@ pub fn run(
         }
         let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
         let until = Some(Instant::now() + slice);
-        place.advance(&shared, &mut state, &starts, until)?;
+        place.advance(&shared, &mut state, until)?;
         progress.set(
             state.steps.iter().sum(),
             state.failures.iter().flatten().count(),
@@ -188,13 +190,12 @@ impl<'a> Place<'a> {
         &mut self,
         shared: &Shared,
         state: &mut State,
-        starts: &[Arc<Vec<f32>>],
         deadline: Option<Instant>,
     ) -> Result<()> {
         match (self, deadline) {
-            (Self::Here(work), _) => advance(shared, state, starts, work, deadline),
+            (Self::Here(work), _) => advance(shared, state, work, deadline),
             (Self::Device(l), None) => l.prepare(state),
-            (Self::Device(l), Some(until)) => l.advance(state, starts, until),
+            (Self::Device(l), Some(until)) => l.advance(state, until),
         }
     }
 }
@@ -226,11 +227,10 @@ fn finish(folder: &std::path::Path) -> Result<Arc<Run>> {
 fn advance(
     shared: &Shared,
     state: &mut State,
-    starts: &[Arc<Vec<f32>>],
     work: &mut [Workspace],
     deadline: Option<Instant>,
 ) -> Result<()> {
-    let slots = state.slots(starts, shared.plan.seed, shared.plan.burn_in);
+    let slots = state.slots(shared.plan.seed, shared.plan.burn_in);
     let waiting = Mutex::new(slots);
     let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let take = || {
@@ -367,7 +367,7 @@ impl Shared<'_> {
             vector_names: sampler.vectors(),
             info: (sampler.info(), &info),
             batch: sampler.batch(),
-            start: &slot.start,
+            start: &|| self.starts.of(slot.chain.index, self.target),
             target: self.target,
             work,
             known,

@@ -75,6 +75,34 @@ pub struct Plan {
     pub full_steps: Option<u64>,
 }
 
+/// Where chains start. Points that the model draws are drawn again whenever they are asked for, instead of being kept.
+#[derive(Clone)]
+pub struct Starts {
+    given: Option<Arc<Parameters>>,
+    /// Number of chains.
+    pub count: usize,
+    per_temperature: usize,
+    seed: u64,
+}
+
+impl Starts {
+    /// The start of one chain.
+    pub fn of(&self, chain: usize, target: &Target) -> Arc<Vec<f32>> {
+        let Some(p) = &self.given else {
+            let stream = Stream::new(self.seed, Purpose::Initialise, chain, 0);
+            return Arc::new(target.potential().initialise(stream));
+        };
+        // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
+        let turn = chain % self.per_temperature % p.vectors.len();
+        p.vectors[if p.vectors.len() == self.count {
+            chain
+        } else {
+            turn
+        }]
+        .clone()
+    }
+}
+
 impl Plan {
     /// From the checked options of `sample` or `sweep`.
     pub fn from_options(kind: &'static str, o: &Options, session: &Session) -> Result<Self> {
@@ -145,45 +173,30 @@ impl Plan {
         })
     }
 
-    /// The points where the chains start.
-    pub(super) fn starts(&self, target: &Target) -> Result<Vec<Arc<Vec<f32>>>> {
-        let count = self.temperatures.len() * self.chains;
-        let dim = target.dim();
-        match &self.start {
-            Some(p) => {
+    /// The points where the chains start; checked.
+    pub(super) fn starts(&self, target: &Target) -> Result<Starts> {
+        if let Some(p) = &self.start {
+            anyhow::ensure!(
+                !p.vectors.is_empty(),
+                "{}: option 'start' holds no parameters",
+                self.kind
+            );
+            for v in &p.vectors {
                 anyhow::ensure!(
-                    !p.vectors.is_empty(),
-                    "{}: option 'start' holds no parameters",
-                    self.kind
+                    v.len() == target.dim(),
+                    "{}: option 'start' has {} parameters, but the model has {}",
+                    self.kind,
+                    v.len(),
+                    target.dim()
                 );
-                for v in &p.vectors {
-                    anyhow::ensure!(
-                        v.len() == dim,
-                        "{}: option 'start' has {} parameters, but the model has {dim}",
-                        self.kind,
-                        v.len()
-                    );
-                }
-                // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
-                let one_each = p.vectors.len() == count;
-                let pick = |i: usize| {
-                    if one_each {
-                        i
-                    } else {
-                        i % self.chains % p.vectors.len()
-                    }
-                };
-                Ok((0..count).map(|i| p.vectors[pick(i)].clone()).collect())
-            }
-            None => {
-                let draw = |i| {
-                    target
-                        .potential()
-                        .initialise(Stream::new(self.seed, Purpose::Initialise, i, 0))
-                };
-                Ok((0..count).map(|i| Arc::new(draw(i))).collect())
             }
         }
+        Ok(Starts {
+            given: self.start.clone(),
+            count: self.temperatures.len() * self.chains,
+            per_temperature: self.chains,
+            seed: self.seed,
+        })
     }
 
     pub(super) fn columns(&self, target: &Target, sampler: &Configured) -> Result<Vec<Column>> {
@@ -232,14 +245,14 @@ impl Plan {
             (self.temperatures.len() * self.chains) as u128,
             target.dim() as u128,
         );
-        let vectors = 2 + sampler.sampler.vectors().len() as u128;
+        let vectors = 1 + sampler.sampler.vectors().len() as u128;
         let draws = self.every.count(self.steps) as u128;
         // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
         let threads = session.threads as u128 * 6 * n;
         4 * (chains * n * vectors + threads) + 16 * chains * draws * width as u128
     }
 
-    /// Fail early if the run cannot fit into memory.
+    /// Fail early if the run cannot fit into memory; otherwise say how much it needs.
     pub(super) fn check_size(
         &self,
         target: &Target,
@@ -254,17 +267,23 @@ impl Plan {
             target.dim(),
             self.every.count(self.steps)
         );
-        memory::check(self.bytes(target, sampler, session, width), &what)
+        let bytes = self.bytes(target, sampler, session, width);
+        memory::check(bytes, &what)?;
+        if !session.quiet && bytes > 1 << 28 {
+            eprintln!("{what}: about {:.1} GiB of memory", memory::gib(bytes));
+        }
+        Ok(())
     }
 
     /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
-    fn fingerprint(&self, target: &Target, starts: &[Arc<Vec<f32>>]) -> String {
+    fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
         let mut hash = crc32fast::Hasher::new();
         hash.update(
             format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
         );
         target.fingerprint(&mut hash);
-        for w in starts {
+        for chain in 0..starts.count {
+            let w = starts.of(chain, target);
             w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
         }
         format!("{:08x}", hash.finalize())
@@ -275,7 +294,7 @@ impl Plan {
         target: &Target,
         sampler: &Configured,
         columns: Vec<Column>,
-        starts: &[Arc<Vec<f32>>],
+        starts: &Starts,
         session: &Session,
     ) -> Result<RunInfo> {
         for t in &self.temperatures {

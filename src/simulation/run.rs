@@ -2,7 +2,7 @@
 
 use crate::diagnostic;
 use crate::error::Result;
-use crate::store::checkpoint::{self, Checkpoint, Tensor, TensorData};
+use crate::store::checkpoint::{self, TensorData, TensorRef};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -286,9 +286,13 @@ impl Run {
 }
 
 /// The checkpoint of a run at some moment.
-pub fn save_checkpoint(folder: &Path, meta: &Meta, tensors: Vec<(String, Tensor)>) -> Result<()> {
+pub fn save_checkpoint(
+    folder: &Path,
+    meta: &Meta,
+    tensors: &[(String, TensorRef<'_>)],
+) -> Result<()> {
     let meta = serde_json::to_value(meta)?;
-    checkpoint::save(&folder.join("checkpoint"), &Checkpoint { meta, tensors })
+    checkpoint::save(&folder.join("checkpoint"), &meta, tensors)
 }
 
 /// What made the numbers: program, machine, instruction set.

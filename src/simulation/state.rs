@@ -1,11 +1,12 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
+use super::plan::Starts;
 use super::run::Failure;
 use crate::engine::host::Chain;
 use crate::error::Result;
 use crate::sampler::Sampler;
-use crate::store::checkpoint::{Tensor, TensorData};
-use std::sync::Arc;
+use crate::store::checkpoint::{DataRef, Tensor, TensorData, TensorRef};
+use crate::target::Target;
 
 /// All chains of a run.
 pub struct State {
@@ -45,8 +46,6 @@ pub struct Slot<'a> {
     pub records: &'a mut Vec<f64>,
     /// See [`State::failures`].
     pub failure: &'a mut Option<Failure>,
-    /// Parameters at the start of the run.
-    pub start: Arc<Vec<f32>>,
 }
 
 impl Slot<'_> {
@@ -61,12 +60,14 @@ impl Slot<'_> {
 
 impl State {
     /// Chains at these points, everything else zero.
-    pub fn new(starts: &[Arc<Vec<f32>>], sampler: &dyn Sampler) -> Self {
-        let (chains, dim) = (starts.len(), starts.first().map_or(0, |w| w.len()));
+    pub fn new(starts: &Starts, target: &Target, sampler: &dyn Sampler) -> Self {
+        let (chains, dim) = (starts.count, target.dim());
+        let mut params = Vec::with_capacity(chains * dim);
+        (0..chains).for_each(|c| params.extend_from_slice(&starts.of(c, target)));
         Self {
             chains,
             dim,
-            params: starts.iter().flat_map(|w| w.iter().copied()).collect(),
+            params,
             vectors: sampler
                 .vectors()
                 .iter()
@@ -90,7 +91,7 @@ impl State {
     }
 
     /// Lend every chain's part.
-    pub fn slots(&mut self, starts: &[Arc<Vec<f32>>], seed: u64, burn_in: u64) -> Vec<Slot<'_>> {
+    pub fn slots(&mut self, seed: u64, burn_in: u64) -> Vec<Slot<'_>> {
         let (c, n) = (self.chains, self.dim);
         let per = |len: usize| len / c.max(1);
         let (scalars, info) = (per(self.scalars.len()), per(self.info_sums.len()));
@@ -144,60 +145,32 @@ impl State {
                 info_count,
                 records,
                 failure,
-                start: starts[index].clone(),
             });
         }
         slots
     }
 
-    /// Everything, as tensors of a checkpoint.
-    pub fn tensors(&self, sampler: &dyn Sampler) -> Vec<(String, Tensor)> {
+    /// Everything, as tensors of a checkpoint; nothing is copied, the state may fill most of the memory.
+    pub fn tensors(&self, sampler: &dyn Sampler) -> Vec<(String, TensorRef<'_>)> {
         let c = self.chains;
-        let tensor = |data: TensorData, width: usize| Tensor {
-            shape: vec![c, width],
-            data,
-        };
-        let mut out = vec![(
-            "params".to_string(),
-            tensor(TensorData::F32(self.params.clone()), self.dim),
-        )];
-        for (name, v) in sampler.vectors().iter().zip(&self.vectors) {
-            out.push((
-                format!("vector.{name}"),
-                tensor(TensorData::F32(v.clone()), self.dim),
-            ));
-        }
         let per = |len: usize| len / c.max(1);
-        out.push((
-            "scalars".into(),
-            tensor(
-                TensorData::F64(self.scalars.clone()),
-                per(self.scalars.len()),
-            ),
-        ));
-        out.push((
-            "info_sums".into(),
-            tensor(
-                TensorData::F64(self.info_sums.clone()),
-                per(self.info_sums.len()),
-            ),
-        ));
-        out.push((
-            "steps".into(),
-            tensor(TensorData::U64(self.steps.clone()), 1),
-        ));
-        out.push((
-            "info_counts".into(),
-            tensor(TensorData::U64(self.info_counts.clone()), 1),
-        ));
+        let rows = |name: &str, width: usize, data| {
+            let shape = vec![c, width];
+            (name.to_string(), TensorRef { shape, data })
+        };
+        let mut out = vec![rows("params", self.dim, DataRef::F32(&self.params))];
+        for (name, v) in sampler.vectors().iter().zip(&self.vectors) {
+            out.push(rows(&format!("vector.{name}"), self.dim, DataRef::F32(v)));
+        }
+        for (name, v) in [("scalars", &self.scalars), ("info_sums", &self.info_sums)] {
+            out.push(rows(name, per(v.len()), DataRef::F64(v)));
+        }
+        for (name, v) in [("steps", &self.steps), ("info_counts", &self.info_counts)] {
+            out.push(rows(name, 1, DataRef::U64(v)));
+        }
         for (i, r) in self.records.iter().enumerate() {
-            out.push((
-                format!("records.{i}"),
-                Tensor {
-                    shape: vec![r.len()],
-                    data: TensorData::F64(r.clone()),
-                },
-            ));
+            let (shape, data) = (vec![r.len()], DataRef::F64(r));
+            out.push((format!("records.{i}"), TensorRef { shape, data }));
         }
         out
     }

@@ -3,18 +3,23 @@
 //! The folder holds `current.safetensors` and `previous.safetensors`. Saving writes the new one aside and flushes it,
 //! then renames current to previous and the new one to current, so at every instant one of the two names is a valid
 //! checkpoint. Loading takes current if its checksum is right and previous otherwise.
+//!
+//! The state of a run may fill most of the memory, so nothing here copies it: saving takes views and converts small
+//! pieces, loading reads straight into the numbers it returns.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use crc32fast::Hasher;
 use safetensors::Dtype;
-use safetensors::tensor::TensorView;
 use serde_json::Value;
 
-use super::tensors::{Parsed, Source, parse, replace_metadata, serialize};
-use super::{aside, bytes, cannot, sync, sync_folder, write_new};
+use super::bytes::PIECE;
+pub use super::tensors::{DataRef, TensorRef};
+use super::tensors::{Layout, Reader};
+use super::{aside, cannot, sync, sync_folder};
 use crate::error::Result;
 
 const CURRENT: &str = "current.safetensors";
@@ -22,7 +27,7 @@ const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
 const CRC32: &str = "crc32";
 
-/// The state of a run: a description and named tensors.
+/// The state of a run as it is loaded: a description and named tensors.
 ///
 /// Numbers that must come back bit for bit belong in the tensors: JSON has no NaN, and its parser may be off by one bit.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,17 +72,19 @@ pub enum Generation {
     },
 }
 
-/// Saves a new generation in `dir`, which is created if need be.
-pub fn save(dir: &Path, checkpoint: &Checkpoint) -> Result<()> {
+/// Saves a new generation in `dir`, which is created if need be. Names of tensors must differ.
+///
+/// Beside what is saved, it takes the memory of the file's header and less than a MiB.
+pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
     let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
-    let file = encode(checkpoint)
+    let layout = layout(meta, tensors)
         .with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))?;
     fs::create_dir_all(dir).map_err(|e| cannot("create", dir, e))?;
     aside::sweep(&current);
     // A damaged current must not replace a good previous one: then the new file alone takes its place.
-    let keep = fs::read(&current).is_ok_and(|bytes| verify(&bytes).is_ok());
+    let keep = is_whole(&current);
     let temp = aside::name(&current, "tmp", &aside::suffix());
-    let written = write_new(&temp, &file)
+    let written = write_new(&temp, &layout)
         .and_then(|()| sync(&temp))
         .and_then(|()| {
             if keep {
@@ -124,95 +131,107 @@ fn why(name: &str, outcome: &Result<Option<Checkpoint>>) -> String {
 
 /// One generation; `None` when there is no such file.
 fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
-    match fs::read(path) {
-        Ok(bytes) => decode(&bytes).map(Some),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(cannot("read", path, e)),
-    }
-}
-
-/// The file of a checkpoint. The checksum is taken from the finished bytes, so that numbers are converted only once.
-fn encode(checkpoint: &Checkpoint) -> Result<Vec<u8>> {
-    let sources = checkpoint.tensors.iter();
-    let sources = sources.map(|(name, tensor)| (name.as_str(), source(tensor)));
-    let metadata = [
-        (META.to_string(), serde_json::to_string(&checkpoint.meta)?),
-        (CRC32.to_string(), digits(0)),
-    ];
-    let mut file = serialize(sources.collect(), &metadata)?;
-    let sum = checksum(&parse(&file)?)?;
-    replace_metadata(&mut file, CRC32, &digits(sum))?;
-    Ok(file)
-}
-
-/// The checkpoint in a file.
-fn decode(file: &[u8]) -> Result<Checkpoint> {
-    let parsed = verify(file)?;
-    let mut tensors = Vec::with_capacity(parsed.names.len());
-    for name in &parsed.names {
-        let tensor = tensor(&parsed.tensors.tensor(name)?)
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(cannot("read", path, e)),
+    };
+    let mut tensors = Vec::new();
+    let meta = read(file, path, |reader, name, hasher| {
+        let tensor = tensor(reader, name, hasher)
             .with_context(|| format!("tensor '{name}' cannot be read"))?;
-        tensors.push((name.clone(), tensor));
-    }
-    let meta = serde_json::from_str(&parsed.metadata[META])?;
-    Ok(Checkpoint { meta, tensors })
+        tensors.push((name.to_string(), tensor));
+        Ok(())
+    })?;
+    let meta = serde_json::from_str(&meta)?;
+    Ok(Some(Checkpoint { meta, tensors }))
 }
 
-/// Parses a file and compares its checksum.
-fn verify(file: &[u8]) -> Result<Parsed<'_>> {
-    let parsed = parse(file)?;
-    let stored = parsed.metadata.get(CRC32).context("it has no checksum")?;
-    let actual = digits(checksum(&parsed)?);
+/// Whether a file can be read and has the checksum it should have.
+fn is_whole(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let skim = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
+        reader.pieces(name, |piece| hasher.update(piece))
+    };
+    read(file, path, skim).is_ok()
+}
+
+/// What the file of a checkpoint holds. The checksum stands before the data, so it takes a pass of its own over them.
+fn layout<'a>(meta: &Value, tensors: &[(String, TensorRef<'a>)]) -> Result<Layout<'a>> {
+    let meta = serde_json::to_string(meta)?;
+    let mut hasher = Hasher::new();
+    hasher.update(meta.as_bytes());
+    for (name, tensor) in tensors {
+        hash_head(&mut hasher, name, tensor.data.dtype(), &tensor.shape);
+        tensor.data.pieces(&mut |piece| {
+            hasher.update(piece);
+            Ok(())
+        })?;
+    }
+    let metadata = [
+        (META.to_string(), meta),
+        (CRC32.to_string(), digits(hasher)),
+    ];
+    Layout::new(tensors, &metadata)
+}
+
+/// Writes a file that nobody else knows of yet.
+fn write_new(path: &Path, layout: &Layout<'_>) -> io::Result<()> {
+    // Gathers small tensors; pieces of large ones go straight through.
+    let mut out = BufWriter::with_capacity(PIECE, File::create(path)?);
+    layout.write(&mut out)?;
+    out.flush()
+}
+
+/// Reads a file, compares its checksum and gives its description.
+///
+/// `each` must show all bytes of the tensor it is called with to the hasher.
+fn read(
+    file: File,
+    path: &Path,
+    mut each: impl FnMut(&Reader<'_>, &str, &mut Hasher) -> Result<()>,
+) -> Result<String> {
+    let reader = Reader::new(file, path)?;
+    let meta = reader.metadata(META).context("it has no description")?;
+    let stored = reader.metadata(CRC32).context("it has no checksum")?;
+    let mut hasher = Hasher::new();
+    hasher.update(meta.as_bytes());
+    for name in &reader.names {
+        let info = reader.info(name)?;
+        hash_head(&mut hasher, name, info.dtype, &info.shape);
+        each(&reader, name, &mut hasher)?;
+    }
+    let actual = digits(hasher);
     ensure!(
-        *stored == actual,
+        stored == actual,
         "its checksum is {actual} but should be {stored}"
     );
-    Ok(parsed)
+    Ok(meta.to_string())
 }
 
-/// The checksum over the description and, for each tensor in order, its name, type, shape and bytes.
-fn checksum(parsed: &Parsed<'_>) -> Result<u32> {
-    let meta = parsed.metadata.get(META).context("it has no description")?;
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(meta.as_bytes());
-    for name in &parsed.names {
-        let tensor = parsed.tensors.tensor(name)?;
-        // The separators keep a byte from moving between two neighbours unnoticed.
-        let head = format!("\0{name}\0{}\0{:?}\0", tensor.dtype(), tensor.shape());
-        hasher.update(head.as_bytes());
-        hasher.update(tensor.data());
-    }
-    Ok(hasher.finalize())
+/// What the checksum says of a tensor before its bytes.
+fn hash_head(hasher: &mut Hasher, name: &str, dtype: Dtype, shape: &[usize]) {
+    // The separators keep a byte from moving between two neighbours unnoticed.
+    hasher.update(format!("\0{name}\0{dtype}\0{shape:?}\0").as_bytes());
 }
 
 /// A checksum as text of fixed length.
-fn digits(sum: u32) -> String {
-    format!("{sum:08x}")
+fn digits(hasher: Hasher) -> String {
+    format!("{:08x}", hasher.finalize())
 }
 
-fn source(tensor: &Tensor) -> Source<'_> {
-    let (dtype, elements, encode): (_, _, Box<dyn Fn() -> Vec<u8>>) = match &tensor.data {
-        TensorData::F32(v) => (Dtype::F32, v.len(), Box::new(|| bytes::encode(v))),
-        TensorData::F64(v) => (Dtype::F64, v.len(), Box::new(|| bytes::encode(v))),
-        TensorData::U64(v) => (Dtype::U64, v.len(), Box::new(|| bytes::encode(v))),
-        TensorData::I64(v) => (Dtype::I64, v.len(), Box::new(|| bytes::encode(v))),
-    };
-    Source {
-        dtype,
-        shape: &tensor.shape,
-        elements,
-        encode,
-    }
-}
-
-fn tensor(view: &TensorView<'_>) -> Result<Tensor> {
-    let data = match view.dtype() {
-        Dtype::F32 => TensorData::F32(bytes::decode(view.data())),
-        Dtype::F64 => TensorData::F64(bytes::decode(view.data())),
-        Dtype::U64 => TensorData::U64(bytes::decode(view.data())),
-        Dtype::I64 => TensorData::I64(bytes::decode(view.data())),
+fn tensor(reader: &Reader<'_>, name: &str, hasher: &mut Hasher) -> Result<Tensor> {
+    let info = reader.info(name)?;
+    let watch = |piece: &[u8]| hasher.update(piece);
+    let data = match info.dtype {
+        Dtype::F32 => TensorData::F32(reader.numbers(name, watch)?),
+        Dtype::F64 => TensorData::F64(reader.numbers(name, watch)?),
+        Dtype::U64 => TensorData::U64(reader.numbers(name, watch)?),
+        Dtype::I64 => TensorData::I64(reader.numbers(name, watch)?),
         other => bail!("its type {other} is not one that checkpoints have"),
     };
-    let shape = view.shape().to_vec();
+    let shape = info.shape.clone();
     Ok(Tensor { shape, data })
 }

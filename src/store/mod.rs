@@ -5,7 +5,7 @@
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
 //! | `aside.rs`      | temporary names beside a path, and what killed processes left there    |
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
-//! | `tensors.rs`    | safetensors with a stable byte order, shared by the next two           |
+//! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
 //! | `weights.rs`    | weights that PyTorch loads                                             |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |

@@ -1,139 +1,267 @@
-//! Safetensors bytes with stable content: the same tensors and metadata always give the same bytes.
+//! Safetensors files with stable content, written and read in pieces.
 //!
-//! The library sorts tensors by type and name and keeps the metadata in a hash map, so a file would lose the order of its
-//! tensors and differ from run to run. Here the order is kept in the metadata, and the metadata is sorted.
+//! The same tensors and metadata always give the same bytes. The format sorts tensors by type and name; the order they
+//! were given in is kept in the metadata, and the metadata is sorted. The library would take and give the data of a tensor
+//! in one buffer; here the numbers stay with the caller and only a small piece of them is bytes at a time.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
-use safetensors::{Dtype, SafeTensors, View};
-use serde_json::{Map, Value};
+use anyhow::{Context, ensure};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde_json::Map;
 
+use super::bytes::{self, Element, PIECE};
+use super::cannot;
 use crate::error::Result;
 
 /// The metadata entry with the names of the tensors in their order, as a JSON list.
 const ORDER: &str = "order";
 /// The header entry that is not a tensor, hence a name that no tensor may have.
 const METADATA: &str = "__metadata__";
-/// Bytes of the header's length, at the beginning of the file.
+/// Bytes of the header's length, at the beginning of the file; the header's length is a multiple of it.
 const LENGTH: usize = 8;
+/// The longest header that readers accept, to not be led by a damaged length.
+const MAX_HEADER: usize = 100_000_000;
 
-/// A tensor to be written: where its numbers lie stays with the caller until its bytes are asked for.
-pub(super) struct Source<'a> {
-    pub dtype: Dtype,
-    pub shape: &'a [usize],
-    pub elements: usize,
-    pub encode: Box<dyn Fn() -> Vec<u8> + 'a>,
+/// A tensor to be saved: a shape, and numbers that stay where they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TensorRef<'a> {
+    /// Lengths of the axes; their product is the length of the data.
+    pub shape: Vec<usize>,
+    /// The numbers, in row-major order.
+    pub data: DataRef<'a>,
 }
 
-impl View for Source<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
+/// The numbers of a [`TensorRef`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DataRef<'a> {
+    /// Single precision.
+    F32(&'a [f32]),
+    /// Double precision.
+    F64(&'a [f64]),
+    /// Unsigned, for random number generators and counters.
+    U64(&'a [u64]),
+    /// Signed.
+    I64(&'a [i64]),
+}
+
+impl DataRef<'_> {
+    /// The type of the numbers and how many there are.
+    fn kind(self) -> (Dtype, usize) {
+        match self {
+            DataRef::F32(v) => (Dtype::F32, v.len()),
+            DataRef::F64(v) => (Dtype::F64, v.len()),
+            DataRef::U64(v) => (Dtype::U64, v.len()),
+            DataRef::I64(v) => (Dtype::I64, v.len()),
+        }
     }
-    fn shape(&self) -> &[usize] {
-        self.shape
+
+    pub(super) fn dtype(self) -> Dtype {
+        self.kind().0
     }
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned((self.encode)())
-    }
-    fn data_len(&self) -> usize {
-        self.elements * self.dtype.bitsize() / 8
+
+    /// Hands over the bytes in small pieces, until one is refused.
+    pub(super) fn pieces(self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            DataRef::F32(v) => bytes::encode_pieces(v, each),
+            DataRef::F64(v) => bytes::encode_pieces(v, each),
+            DataRef::U64(v) => bytes::encode_pieces(v, each),
+            DataRef::I64(v) => bytes::encode_pieces(v, each),
+        }
     }
 }
 
-/// The bytes of a file with these tensors and this metadata.
-pub(super) fn serialize(
-    tensors: Vec<(&str, Source<'_>)>,
-    metadata: &[(String, String)],
-) -> Result<Vec<u8>> {
-    let names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
-    for (i, (name, source)) in tensors.iter().enumerate() {
+/// A file to be written: its first bytes, and what follows them.
+pub(super) struct Layout<'a> {
+    header: Vec<u8>,
+    data: Vec<DataRef<'a>>,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(
+        tensors: &[(String, TensorRef<'a>)],
+        metadata: &[(String, String)],
+    ) -> Result<Self> {
+        check(tensors)?;
+        let names: Vec<&str> = tensors.iter().map(|(name, _)| name.as_str()).collect();
+        let mut all: BTreeMap<String, String> = metadata.iter().cloned().collect();
         ensure!(
-            !names[..i].contains(name),
+            all.insert(ORDER.into(), serde_json::to_string(&names)?)
+                .is_none(),
+            "the metadata entry '{ORDER}' is reserved for the order of the tensors; choose another name"
+        );
+        // As the library sorts them: by falling size of a number, so that all data are aligned, then by name.
+        let mut sorted: Vec<_> = tensors.iter().collect();
+        sorted.sort_by(|(a, x), (b, y)| y.data.dtype().cmp(&x.data.dtype()).then(a.cmp(b)));
+        let mut header = Map::new();
+        header.insert(METADATA.into(), serde_json::to_value(all)?);
+        let mut end = 0;
+        for (name, tensor) in &sorted {
+            let (dtype, count) = tensor.data.kind();
+            let start = end;
+            end += count * dtype.bitsize() / 8;
+            let info = TensorInfo {
+                dtype,
+                shape: tensor.shape.clone(),
+                data_offsets: (start, end),
+            };
+            header.insert(name.clone(), serde_json::to_value(info)?);
+        }
+        let mut text = serde_json::to_vec(&header)?;
+        text.resize(text.len().next_multiple_of(LENGTH), b' ');
+        ensure!(
+            text.len() <= MAX_HEADER,
+            "the description of {} tensors takes {} bytes; the format allows {MAX_HEADER}",
+            tensors.len(),
+            text.len()
+        );
+        let length = (text.len() as u64).to_le_bytes();
+        Ok(Self {
+            header: [&length[..], &text].concat(),
+            data: sorted.iter().map(|(_, tensor)| tensor.data).collect(),
+        })
+    }
+
+    /// Writes the whole file.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.header)?;
+        for data in &self.data {
+            data.pieces(&mut |piece| out.write_all(piece))?;
+        }
+        Ok(())
+    }
+}
+
+/// Names must differ, shapes must fit the numbers.
+fn check(tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (name, tensor) in tensors {
+        ensure!(
+            seen.insert(name),
             "two tensors are named '{name}'; names must differ"
         );
         ensure!(
-            *name != METADATA,
+            name != METADATA,
             "a tensor cannot be named '{METADATA}', which the format reserves"
         );
-        let expected = source
-            .shape
-            .iter()
-            .try_fold(1usize, |n, d| n.checked_mul(*d));
+        let mut axes = tensor.shape.iter();
+        let expected = axes.try_fold(1usize, |n, d| n.checked_mul(*d));
+        let (_, count) = tensor.data.kind();
         ensure!(
-            expected == Some(source.elements),
-            "tensor '{name}' has shape {:?} but {} numbers",
-            source.shape,
-            source.elements
+            expected == Some(count),
+            "tensor '{name}' has shape {:?} but {count} numbers",
+            tensor.shape
         );
     }
-    let mut all: HashMap<String, String> = metadata.iter().cloned().collect();
-    ensure!(
-        all.insert(ORDER.into(), serde_json::to_string(&names)?)
-            .is_none(),
-        "the metadata entry '{ORDER}' is reserved for the order of the tensors; choose another name"
-    );
-    let mut bytes = safetensors::serialize(tensors, Some(all))?;
-    edit_metadata(&mut bytes, |_| ())?;
-    Ok(bytes)
-}
-
-/// Replaces a metadata entry by a value of the same length, in place.
-pub(super) fn replace_metadata(bytes: &mut [u8], key: &str, value: &str) -> Result<()> {
-    edit_metadata(bytes, |metadata| {
-        metadata.insert(key.into(), value.into());
-    })
-}
-
-/// Edits the metadata and sorts it, within the space that the header has.
-fn edit_metadata(bytes: &mut [u8], edit: impl FnOnce(&mut Map<String, Value>)) -> Result<()> {
-    let (space, _) = SafeTensors::read_metadata(bytes)?;
-    let place = &mut bytes[LENGTH..LENGTH + space];
-    let mut header: Map<String, Value> = serde_json::from_slice(place)?;
-    let metadata = header
-        .get_mut(METADATA)
-        .and_then(Value::as_object_mut)
-        .context("the header has no metadata")?;
-    edit(metadata);
-    metadata.sort_keys();
-    let text = serde_json::to_vec(&header)?;
-    ensure!(text.len() <= space, "the metadata outgrew the header");
-    place[..text.len()].copy_from_slice(&text);
-    place[text.len()..].fill(b' ');
     Ok(())
 }
 
-/// A parsed file: its tensors, its metadata, and the names of the tensors in the order they were given.
-pub(super) struct Parsed<'a> {
-    pub tensors: SafeTensors<'a>,
-    pub metadata: HashMap<String, String>,
+/// An open file whose header makes sense and fits the file's length; the data are read when asked for.
+pub(super) struct Reader<'a> {
+    path: &'a Path,
+    file: File,
+    header: Metadata,
+    /// Where the data begin.
+    start: u64,
+    /// The names of the tensors in the order they were given. Files from elsewhere carry none: that of the data.
     pub names: Vec<String>,
 }
 
-/// Parses a file. Files from elsewhere carry no order; theirs is the order of the data.
-pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<'_>> {
-    let tensors = SafeTensors::deserialize(bytes)?;
-    let (_, header) = SafeTensors::read_metadata(bytes)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    let names = match metadata.get(ORDER) {
-        Some(order) => {
-            let names: Vec<String> =
+impl<'a> Reader<'a> {
+    /// Reads the header; `path` is for messages.
+    pub(super) fn new(file: File, path: &'a Path) -> Result<Self> {
+        let failed = |e| cannot("read", path, e);
+        let size = file.metadata().map_err(failed)?.len();
+        let mut length = [0; LENGTH];
+        ensure!(size >= LENGTH as u64, "it is only {size} bytes long");
+        (&file).read_exact(&mut length).map_err(failed)?;
+        let length = u64::from_le_bytes(length);
+        let start = length.saturating_add(LENGTH as u64);
+        ensure!(
+            length <= MAX_HEADER as u64 && start <= size,
+            "its header cannot be {length} bytes long"
+        );
+        let mut text = vec![0; length as usize];
+        (&file).read_exact(&mut text).map_err(failed)?;
+        let header: Metadata =
+            serde_json::from_slice(&text).context("its header is not that of safetensors")?;
+        let expected = start.saturating_add(header.data_len() as u64);
+        ensure!(
+            expected == size,
+            "it is {size} bytes long but should be {expected}"
+        );
+        let mut names = header.offset_keys();
+        let order = header.metadata().as_ref().and_then(|m| m.get(ORDER));
+        if let Some(order) = order {
+            let given: Vec<String> =
                 serde_json::from_str(order).context("the order of the tensors is not a list")?;
-            let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
-            let mut known = tensors.names();
+            let mut sorted = given.clone();
             sorted.sort_unstable();
-            known.sort_unstable();
-            if sorted != known {
-                bail!("the order of the tensors names other tensors than there are");
-            }
-            names
+            names.sort_unstable();
+            ensure!(
+                sorted == names,
+                "the order of the tensors names other tensors than there are"
+            );
+            names = given;
         }
-        None => header.offset_keys(),
-    };
-    Ok(Parsed {
-        tensors,
-        metadata,
-        names,
-    })
+        Ok(Self {
+            path,
+            file,
+            header,
+            start,
+            names,
+        })
+    }
+
+    /// A metadata entry.
+    pub(super) fn metadata(&self, key: &str) -> Option<&str> {
+        self.header
+            .metadata()
+            .as_ref()?
+            .get(key)
+            .map(String::as_str)
+    }
+
+    /// Type, shape and place of a tensor.
+    pub(super) fn info(&self, name: &str) -> Result<&TensorInfo> {
+        let info = self.header.info(name);
+        info.with_context(|| format!("it has no tensor '{name}'"))
+    }
+
+    /// The bytes of a tensor, in pieces of whole numbers.
+    pub(super) fn pieces(&self, name: &str, mut each: impl FnMut(&[u8])) -> Result<()> {
+        let (from, to) = self.info(name)?.data_offsets;
+        let mut left = to - from;
+        let mut buffer = vec![0; left.min(PIECE)];
+        let mut read = || -> io::Result<()> {
+            (&self.file).seek(SeekFrom::Start(self.start + from as u64))?;
+            while left > 0 {
+                let piece = &mut buffer[..left.min(PIECE)];
+                (&self.file).read_exact(piece)?;
+                each(piece);
+                left -= piece.len();
+            }
+            Ok(())
+        };
+        read().map_err(|e| cannot("read", self.path, e))
+    }
+
+    /// The numbers of a tensor, which must be of this type; `watch` sees the bytes that they were.
+    pub(super) fn numbers<T: Element>(
+        &self,
+        name: &str,
+        mut watch: impl FnMut(&[u8]),
+    ) -> Result<Vec<T>> {
+        let (from, to) = self.info(name)?.data_offsets;
+        let mut values = Vec::with_capacity((to - from) / T::SIZE);
+        self.pieces(name, |piece| {
+            watch(piece);
+            values.extend(piece.chunks_exact(T::SIZE).map(T::get));
+        })?;
+        Ok(values)
+    }
 }

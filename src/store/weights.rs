@@ -1,13 +1,13 @@
 //! Weights as plain safetensors, the file that PyTorch's `safetensors.torch.load_file` reads.
 
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
 use safetensors::Dtype;
 
-use super::tensors::{Source, parse, serialize};
-use super::{bytes, cannot, write_atomic};
+use super::tensors::{DataRef, Layout, Reader, TensorRef};
+use super::{cannot, write_atomic};
 use crate::error::Result;
 
 /// A tensor that was read: its name, its shape, its numbers in row-major order.
@@ -21,43 +21,39 @@ pub fn save_weights(
     tensors: &[(String, Vec<usize>, &[f32])],
     metadata: &[(String, String)],
 ) -> Result<()> {
-    let sources = tensors
+    let views: Vec<_> = tensors
         .iter()
         .map(|(name, shape, values)| {
-            let source = Source {
-                dtype: Dtype::F32,
-                shape,
-                elements: values.len(),
-                encode: Box::new(move || bytes::encode(values)),
-            };
-            (name.as_str(), source)
+            let (shape, data) = (shape.clone(), DataRef::F32(values));
+            (name.clone(), TensorRef { shape, data })
         })
         .collect();
-    let file = serialize(sources, metadata)
+    let mut file = Vec::new();
+    Layout::new(&views, metadata)
+        .and_then(|layout| Ok(layout.write(&mut file)?))
         .with_context(|| format!("cannot save weights to '{}'", path.display()))?;
     write_atomic(path, &file)
 }
 
 /// Reads all tensors of a safetensors file, which must be f32, in the order they were saved.
 pub fn load_weights(path: &Path) -> Result<Vec<NamedTensor>> {
-    let file = fs::read(path).map_err(|e| cannot("read", path, e))?;
-    decode(&file).with_context(|| format!("cannot load weights from '{}'", path.display()))
+    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    read(file, path).with_context(|| format!("cannot load weights from '{}'", path.display()))
 }
 
-fn decode(file: &[u8]) -> Result<Vec<NamedTensor>> {
-    let parsed = parse(file).context("it is damaged or not a safetensors file")?;
-    parsed
-        .names
-        .iter()
+fn read(file: File, path: &Path) -> Result<Vec<NamedTensor>> {
+    let reader = Reader::new(file, path).context("it is damaged or not a safetensors file")?;
+    let names = reader.names.iter();
+    names
         .map(|name| {
-            let tensor = parsed.tensors.tensor(name)?;
+            let info = reader.info(name)?;
             ensure!(
-                tensor.dtype() == Dtype::F32,
+                info.dtype == Dtype::F32,
                 "tensor '{name}' is {}, but only F32 can be loaded; convert it first (in PyTorch: tensor.float())",
-                tensor.dtype()
+                info.dtype
             );
-            let values = bytes::decode(tensor.data());
-            Ok((name.clone(), tensor.shape().to_vec(), values))
+            let values = reader.numbers(name, |_| ())?;
+            Ok((name.clone(), info.shape.clone(), values))
         })
         .collect()
 }

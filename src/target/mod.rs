@@ -67,7 +67,7 @@ pub trait Potential: Send + Sync {
         Vec::new()
     }
 
-    /// Numbers per example that a gradient keeps, and bytes of data.
+    /// Numbers per example of inputs and activations, and bytes of data.
     fn sizes(&self) -> (usize, usize) {
         (0, 0)
     }
@@ -253,7 +253,7 @@ impl Target {
     fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) {
         let (precision, centre) = self.prior.pull();
         let scale = (self.s / rows as f64) as f32;
-        team.chunks(grad, 1 << 12, |at, grad| {
+        team.chunks(grad, 1 << 11, |at, grad| {
             let here = at..at + grad.len();
             let centre = if centre.is_empty() {
                 centre

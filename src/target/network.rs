@@ -258,7 +258,8 @@ impl Potential for Network {
     }
 
     fn sizes(&self) -> (usize, usize) {
-        (self.numbers_per_row(), self.dataset.bytes())
+        let activations: usize = self.model.widths().activations.iter().sum();
+        (self.model.inputs() + activations, self.dataset.bytes())
     }
 
     fn classifies(&self) -> bool {

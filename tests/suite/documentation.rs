@@ -38,6 +38,20 @@ fn every_item_is_documented_and_every_example_runs() {
 }
 
 #[test]
+fn the_scripts_of_every_page_run() {
+    for (name, text) in ergodic::front::docs::PAGES {
+        let scripts: Vec<_> = text.split("```rhai\n").skip(1).collect();
+        assert!(!scripts.is_empty(), "{name} has no example");
+        for script in scripts {
+            let script = script.split("```").next().unwrap();
+            if let Err(e) = evaluate(script) {
+                panic!("page {name}:\n{script}\n{e}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_default_passes_its_own_check() {
     for item in all_items() {
         for spec in item.options {

@@ -1,14 +1,36 @@
 //! Checkpoints: round trips, and every way in which a generation can be lost.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
-use super::super::checkpoint::{Checkpoint, Generation, Tensor, TensorData, load, save};
+use super::super::bytes::PIECE;
+use super::super::checkpoint::{
+    self, Checkpoint, DataRef, Generation, Tensor, TensorData, TensorRef, load,
+};
 use super::{DEAD, Scratch, damage};
+use crate::error::Result;
 
 const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
+
+/// Saves what [`load`] gives.
+fn save(dir: &Path, saved: &Checkpoint) -> Result<()> {
+    let tensors: Vec<_> = saved.tensors.iter().map(view).collect();
+    checkpoint::save(dir, &saved.meta, &tensors)
+}
+
+fn view((name, tensor): &(String, Tensor)) -> (String, TensorRef<'_>) {
+    let data = match &tensor.data {
+        TensorData::F32(v) => DataRef::F32(v),
+        TensorData::F64(v) => DataRef::F64(v),
+        TensorData::U64(v) => DataRef::U64(v),
+        TensorData::I64(v) => DataRef::I64(v),
+    };
+    let shape = tensor.shape.clone();
+    (name.clone(), TensorRef { shape, data })
+}
 
 fn checkpoint(step: u64) -> Checkpoint {
     let tensor = |shape: &[usize], data| Tensor {
@@ -80,6 +102,108 @@ fn nan_keeps_its_bits() {
     .unwrap();
     let (loaded, _) = load(&scratch.0).unwrap().unwrap();
     assert!(matches!(&loaded.tensors[0].1.data, TensorData::F64(v) if v[0].to_bits() == bits));
+}
+
+#[test]
+fn the_bytes_of_a_file_stay_as_they_are() {
+    // What earlier versions wrote must be resumed, so this is what they wrote.
+    let header = concat!(
+        r#"{"__metadata__":{"crc32":"91cb5853","meta":"{\"step\":7,\"name\":\"α\"}","order":"[\"w\",\"rng\",\"a\"]"},"#,
+        r#""rng":{"dtype":"U64","shape":[1],"data_offsets":[0,8]},"a":{"dtype":"F64","shape":[],"data_offsets":[8,16]},"#,
+        r#""w":{"dtype":"F32","shape":[2,1],"data_offsets":[16,24]}}"#,
+    );
+    let scratch = Scratch::new("golden");
+    let tensor = |name: &str, shape: &[usize], data| {
+        let shape = shape.to_vec();
+        (name.to_string(), TensorRef { shape, data })
+    };
+    let tensors = [
+        tensor("w", &[2, 1], DataRef::F32(&[1.0, -2.0])),
+        tensor("rng", &[1], DataRef::U64(&[258])),
+        tensor("a", &[], DataRef::F64(&[0.5])),
+    ];
+    let meta = json!({ "step": 7, "name": "α" });
+    checkpoint::save(&scratch.0, &meta, &tensors).unwrap();
+    let file = fs::read(scratch.join(CURRENT)).unwrap();
+    let (front, data) = file.split_at(file.len() - 24);
+    assert_eq!(front[..8], (header.len() as u64).to_le_bytes());
+    assert_eq!(str::from_utf8(&front[8..]).unwrap(), header);
+    let numbers = [
+        258u64.to_le_bytes(),
+        0.5f64.to_le_bytes(),
+        [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0],
+    ];
+    assert_eq!(data, numbers.concat());
+}
+
+#[test]
+fn tensors_of_many_pieces_come_back() {
+    let scratch = Scratch::new("pieces");
+    // PIECE counts bytes, so these are four to eight pieces, which end at, before and after a border.
+    let counts = [PIECE, PIECE - 1, PIECE + 1];
+    let tensors: Vec<_> = counts
+        .iter()
+        .flat_map(|&count| {
+            let numbers = || (0..count as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 9);
+            [
+                TensorData::F32(numbers().map(|i| i as f32).collect()),
+                TensorData::F64(numbers().map(|i| i as f64).collect()),
+                TensorData::U64(numbers().collect()),
+                TensorData::I64(numbers().map(|i| -(i as i64)).collect()),
+            ]
+            .map(|data| Tensor {
+                shape: vec![1, count],
+                data,
+            })
+        })
+        .enumerate()
+        .map(|(i, tensor)| (format!("t{i}"), tensor))
+        .collect();
+    let meta = json!({ "step": 1 });
+    let mut large = Checkpoint { meta, tensors };
+    save(&scratch.0, &large).unwrap();
+    assert!(load(&scratch.0).unwrap() == Some((large.clone(), Generation::Current)));
+    // A second save reads the first one to keep it.
+    large.meta = json!({ "step": 2 });
+    save(&scratch.0, &large).unwrap();
+    assert!(load(&scratch.0).unwrap() == Some((large, Generation::Current)));
+    fs::remove_file(scratch.join(CURRENT)).unwrap();
+    let (before, _) = load(&scratch.0).unwrap().unwrap();
+    assert_eq!(before.meta["step"], 1);
+}
+
+#[test]
+fn tensors_that_cannot_be_saved_leave_the_checkpoint_as_it_was() {
+    let scratch = Scratch::new("refused");
+    save(&scratch.0, &checkpoint(1)).unwrap();
+    let mut bad = checkpoint(2);
+    bad.tensors[1].0 = "weights".into();
+    let message = format!("{:#}", save(&scratch.0, &bad).unwrap_err());
+    assert!(
+        message.contains("two tensors are named 'weights'"),
+        "{message}"
+    );
+    bad = checkpoint(2);
+    bad.tensors[0].1.shape = vec![usize::MAX, 2];
+    let message = format!("{:#}", save(&scratch.0, &bad).unwrap_err());
+    assert!(message.contains("'weights' has shape"), "{message}");
+    assert!(message.contains(scratch.0.to_str().unwrap()), "{message}");
+    assert_eq!(scratch.names(), [CURRENT]);
+    assert_eq!(load(&scratch.0).unwrap().unwrap().0, checkpoint(1));
+}
+
+#[test]
+fn a_header_of_absurd_length_is_an_error() {
+    let scratch = Scratch::new("length");
+    save(&scratch.0, &checkpoint(1)).unwrap();
+    let path = scratch.join(CURRENT);
+    let whole = fs::read(&path).unwrap();
+    for length in [0, whole.len() as u64, 100_000_001, u64::MAX] {
+        let bytes = [&length.to_le_bytes(), &whole[8..]].concat();
+        fs::write(&path, bytes).unwrap();
+        let message = format!("{:#}", load(&scratch.0).unwrap_err());
+        assert!(message.contains("its header"), "{message}");
+    }
 }
 
 #[test]
