@@ -1,10 +1,12 @@
 //! A network's mean loss over a data set.
 
-use super::workspace::{blocks, tiles};
+use super::workspace::{Shard, blocks, shards, tiles};
 use super::{Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::floor::Product;
+use crate::kernels::team::Team;
+use crate::kernels::update::add;
 use crate::model::loss::{Loss, Sums, TileTargets};
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
@@ -26,6 +28,17 @@ pub struct Dense {
     pub dataset: Arc<Dataset>,
     /// The loss.
     pub loss: Loss,
+}
+
+/// What a pass over rows is for.
+struct Job<'a> {
+    w: &'a [f32],
+    split: &'a Split,
+    rows: Rows<'a>,
+    /// Whether gradients are wanted, or only losses.
+    gradient: bool,
+    /// Whether a shard is one thread's work.
+    apart: bool,
 }
 
 impl Network {
@@ -101,56 +114,114 @@ impl Network {
             work.rows += count as u64;
         }
         let grad = grad.unwrap_or_default();
+        let ranges: Vec<_> = shards(count, w.len()).collect();
+        let job = Job {
+            w,
+            split,
+            rows,
+            gradient,
+            apart: ranges.len() > 1,
+        };
         let mut total = Sums::default();
-        for (k, range) in tiles(count, self.numbers_per_row()).enumerate() {
-            let (team, tile) = (&work.team, &mut work.tile);
-            let (n, first) = (range.len(), range.start);
-            let mut targets = tile_targets(split, rows, range, &mut work.labels, &mut work.values);
-            let mut tasks: Vec<_> = tile
-                .blocks(&*self.model, n, blocks(n), gradient)
-                .into_iter()
-                .map(|block| {
-                    (
-                        targets.take(block.rows, self.model.outputs()),
-                        block,
-                        Ok(Sums::default()),
-                    )
-                })
-                .collect();
-            team.for_each(&mut tasks, |(targets, block, sums)| {
-                *sums = self.block(w, split, rows, first, *targets, block, gradient);
-            });
-            for (_, _, sums) in tasks {
-                total += sums?;
-            }
-            if gradient {
-                self.model.gradient(w, tile, grad, k > 0, team)?;
-            }
+        if ranges.len() == 1 {
+            work.shards(1);
+            self.shard(&job, 0..count, &mut work.shards[0], grad, &work.team)?;
+            return Ok(work.shards[0].sums);
         }
+        let alone = Team::default();
+        if work.team.size() == 1 {
+            let shard = &mut work.shards(1)[0];
+            for (k, range) in ranges.into_iter().enumerate() {
+                let mut own = std::mem::take(&mut shard.grad);
+                own.resize(grad.len(), 0.0);
+                self.shard(&job, range, shard, &mut own, &alone)?;
+                total += shard.sums;
+                match k {
+                    0 => grad.copy_from_slice(&own),
+                    _ => add(grad, &own),
+                }
+                shard.grad = own;
+            }
+            return Ok(total);
+        }
+        work.shards(ranges.len());
+        let used = &mut work.shards[..ranges.len()];
+        let mut tasks: Vec<_> = used.iter_mut().zip(ranges).map(|t| (t, Ok(()))).collect();
+        work.team.for_each(&mut tasks, |((shard, range), result)| {
+            let mut own = std::mem::take(&mut shard.grad);
+            own.resize(grad.len(), 0.0);
+            *result = self.shard(&job, range.clone(), shard, &mut own, &alone);
+            shard.grad = own;
+        });
+        tasks.into_iter().try_for_each(|(_, result)| result)?;
+        used.iter().for_each(|s| total += s.sums);
+        // Each element adds its shards in order, whichever thread does it.
+        work.team.chunks(grad, 1 << 12, |at, out| {
+            let at = at..at + out.len();
+            out.copy_from_slice(&used[0].grad[at.clone()]);
+            used[1..].iter().for_each(|s| add(out, &s.grad[at.clone()]));
+        });
         Ok(total)
     }
 
+    /// One shard: tile by tile, each in blocks on the threads of the team; the gradient goes into `grad`.
+    fn shard(
+        &self,
+        job: &Job,
+        range: Range<usize>,
+        shard: &mut Shard,
+        grad: &mut [f32],
+        team: &Team,
+    ) -> Result<()> {
+        shard.sums = Sums::default();
+        for (k, range) in tiles(range, self.numbers_per_row(), job.apart).enumerate() {
+            let (n, first) = (range.len(), range.start);
+            let (labels, values) = (&mut shard.labels, &mut shard.values);
+            let mut targets = tile_targets(job.split, job.rows, range, labels, values);
+            let mut tasks: Vec<_> = shard
+                .tile
+                .blocks(
+                    &*self.model,
+                    n,
+                    if job.apart { 1 } else { blocks(n) },
+                    job.gradient,
+                )
+                .into_iter()
+                .map(|block| {
+                    let targets = targets.take(block.rows, self.model.outputs());
+                    (targets, block, Ok(Sums::default()))
+                })
+                .collect();
+            team.for_each(&mut tasks, |(targets, block, sums)| {
+                *sums = self.block(job, first, *targets, block);
+            });
+            for (_, _, sums) in tasks {
+                shard.sums += sums?;
+            }
+            if job.gradient {
+                self.model.gradient(job.w, &shard.tile, grad, k > 0, team)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Everything that is done row by row: gather, forward, loss, backward.
-    #[allow(clippy::too_many_arguments)]
     fn block(
         &self,
-        w: &[f32],
-        split: &Split,
-        rows: Rows,
+        job: &Job,
         first: usize,
         targets: TileTargets,
         block: &mut Block,
-        gradient: bool,
     ) -> Result<Sums> {
         let at = first + block.first..first + block.first + block.rows;
-        match rows {
-            Rows::All => split.copy(at, block.inputs),
-            Rows::Indices(i) => split.gather(&i[at], block.inputs),
+        match job.rows {
+            Rows::All => job.split.copy(at, block.inputs),
+            Rows::Indices(i) => job.split.gather(&i[at], block.inputs),
         }
-        self.model.forward(w, block)?;
+        self.model.forward(job.w, block)?;
         let sums = self.loss.evaluate(targets, self.model.outputs(), block)?;
-        if gradient {
-            self.model.backward(w, block)?;
+        if job.gradient {
+            self.model.backward(job.w, block)?;
         }
         Ok(sums)
     }
@@ -166,9 +237,9 @@ impl Network {
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
         let mut tile = Tile::default();
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for range in tiles(split.rows, self.numbers_per_row()) {
+        for range in tiles(0..split.rows, self.numbers_per_row(), true) {
             let n = range.len();
-            for block in &mut tile.blocks(&*self.model, n, blocks(n), false) {
+            for block in &mut tile.blocks(&*self.model, n, 1, false) {
                 let first = range.start + block.first;
                 split.copy(first..first + block.rows, block.inputs);
                 self.model.forward(w, block)?;

@@ -2,6 +2,7 @@
 
 use crate::kernels::team::Team;
 use crate::model::Tile;
+use crate::model::loss::Sums;
 use std::ops::Range;
 
 /// Buffers, and the threads that share the work; buffers grow on first use and are then reused.
@@ -9,12 +10,8 @@ use std::ops::Range;
 pub struct Workspace {
     /// The threads: only this one when chains run in parallel.
     pub team: Team,
-    /// What a network computes of a tile of rows.
-    pub tile: Tile,
-    /// Labels of a tile.
-    pub labels: Vec<u16>,
-    /// Real targets of a tile.
-    pub values: Vec<f32>,
+    /// Buffers for rows: one set per shard of the batch.
+    pub shards: Vec<Shard>,
     /// Rows whose gradient was computed, for benchmarks.
     pub rows: u64,
     /// Indices of the current minibatch.
@@ -25,7 +22,30 @@ pub struct Workspace {
     pub extra: Vec<Vec<f32>>,
 }
 
+/// What a network computes of some of the rows of a batch.
+#[derive(Debug, Default)]
+pub struct Shard {
+    /// A tile of them.
+    pub tile: Tile,
+    /// Labels of the tile.
+    pub labels: Vec<u16>,
+    /// Real targets of the tile.
+    pub values: Vec<f32>,
+    /// The gradient over the shard, when there are several.
+    pub grad: Vec<f32>,
+    /// The loss over the shard.
+    pub sums: Sums,
+}
+
 impl Workspace {
+    /// At least so many shards.
+    pub fn shards(&mut self, count: usize) -> &mut [Shard] {
+        if self.shards.len() < count {
+            self.shards.resize_with(count, Shard::default);
+        }
+        &mut self.shards[..count]
+    }
+
     /// Take the gradient buffer out, `n` long; give it back with `work.grad = …`.
     pub fn take_grad(&mut self, n: usize) -> Vec<f32> {
         let mut grad = std::mem::take(&mut self.grad);
@@ -45,14 +65,37 @@ impl Workspace {
 /// Rows of a block, which one thread takes through all layers: a multiple of what the products' micro-kernels take at a time.
 const BLOCK: usize = 256;
 
-/// The tiles of `rows` rows of which `numbers` floats each are kept, as ranges; a function of the problem alone, never of the number
+/// The shards of `rows` rows, which are computed one by one or side by side, each with a gradient of its own that is then added up.
+///
+/// Small networks have several: then threads share nothing but gradients, which are smaller than what is computed of the rows. Of a
+/// larger network threads share the tiles instead, and no thread needs a gradient of its own.
+pub fn shards(rows: usize, parameters: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let count = if parameters < 1 << 15 {
+        blocks(rows).min(16)
+    } else {
+        1
+    };
+    (0..count).map(move |k| k * rows / count..(k + 1) * rows / count)
+}
+
+/// The tiles of `rows` of which `numbers` floats each are kept, as ranges; a function of the problem alone, never of the number
 /// of threads, so that sums have one order.
 ///
-/// A tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
-pub fn tiles(rows: usize, numbers: usize) -> impl Iterator<Item = Range<usize>> {
-    let tile = ((2 << 20) / (4 * numbers.max(1))).clamp(2 * BLOCK, 8 * BLOCK);
+/// `apart`: where a shard is one thread's work, the smallest tile will do, and is a single block.
+/// Otherwise a tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
+pub fn tiles(
+    rows: Range<usize>,
+    numbers: usize,
+    apart: bool,
+) -> impl Iterator<Item = Range<usize>> {
+    let (start, rows) = (rows.start, rows.len());
+    let least = 2 * BLOCK;
+    let tile = match apart {
+        true => least,
+        false => ((2 << 20) / (4 * numbers.max(1))).clamp(least, 8 * BLOCK),
+    };
     let count = rows.div_ceil(tile);
-    (0..count).map(move |k| k * rows / count..(k + 1) * rows / count)
+    (0..count).map(move |k| start + k * rows / count..start + (k + 1) * rows / count)
 }
 
 /// Number of blocks of a tile: even, unless it is one, so that threads get equal shares.
