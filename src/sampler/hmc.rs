@@ -31,7 +31,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014) and, between 15 % and 75 % of \
           burn-in, the variances of the parameters are collected for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. \
           For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample \
-          statistics (not with hard walls, which end trajectories). `energy_error` is ΔH/T, cut at ±1000.",
+          statistics (not with hard walls: a trajectory that ends outside counts 0). `energy_error` is ΔH/T, cut at ±1000.",
     arguments: &[],
     options: &[
         option(
