@@ -184,9 +184,9 @@ mod tests {
                 let right = Matrix::new(&y, 2, columns).columns(part.columns.clone());
                 part.multiply(left, right, false);
             }
-            for i in 0..rows * columns {
+            for (i, value) in out.iter().enumerate() {
                 let (r, c) = (i / columns, i % columns);
-                assert_eq!(out[i], x[r] * y[c] + x[rows + r] * y[columns + c]);
+                assert_eq!(*value, x[r] * y[c] + x[rows + r] * y[columns + c]);
             }
         }
         multiply(

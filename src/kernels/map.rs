@@ -23,9 +23,12 @@ pub struct Kernel {
     pub scalars: &'static [&'static str],
     /// What is done to an element.
     pub body: &'static str,
-    /// The loop for one chain on the CPU: outs, ins, scalars, stream of the noise, first element (a multiple of 64).
-    pub cpu: fn(&mut [&mut [f32]], &[&[f32]], &[f32], &Stream, usize),
+    /// The loop for one chain on the CPU.
+    pub cpu: Loop,
 }
+
+/// Outs, ins, scalars, stream of the noise, first element (a multiple of 64).
+pub type Loop = fn(&mut [&mut [f32]], &[&[f32]], &[f32], &Stream, usize);
 
 /// A sum over elements, or the largest of something, in double precision.
 pub struct Reduction {

@@ -204,8 +204,8 @@ impl Shared {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
                 // Look once more: a job may have been opened before we were counted.
                 let state = self.state.load(Ordering::SeqCst);
-                if !(state & OPEN != 0 && state >> 32 != seen) && !self.stop.load(Ordering::SeqCst)
-                {
+                let news = state & OPEN != 0 && state >> 32 != seen;
+                if !news && !self.stop.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);

@@ -20,15 +20,15 @@ kernel! {
 kernel! {
     /// First part of a velocity-Verlet step: `p ← p - kick·g`, then `w ← w + dt·p/M`.
     pub KICK_AND_DRIFT = kick_and_drift(w, p; g, mass; ; kick, dt) {
-        p = p - kick * g;
-        w = w + dt * (p / mass);
+        p -= kick * g;
+        w += dt * (p / mass);
     }
 }
 
 kernel! {
     /// `p ← p - kick·g`.
     pub KICK = kick(p; g; ; kick) {
-        p = p - kick * g;
+        p -= kick * g;
     }
 }
 
@@ -36,8 +36,8 @@ kernel! {
     /// Running mean and sum of squared deviations (Welford); `inverse` is 1/k at the k-th sample x.
     pub WELFORD = welford(mean, m2; x; ; inverse) {
         let before = x - mean;
-        mean = mean + before * inverse;
-        m2 = m2 + before * (x - mean);
+        mean += before * inverse;
+        m2 += before * (x - mean);
     }
 }
 

@@ -140,7 +140,7 @@ kernel! {
     STEP = pseudo_langevin(w, p; g, mass, variance; eta; keep, force, heat, relief, dt) {
         let square = heat * mass - relief * variance;
         p = keep * p - force * g + root(max(square, 0.0)) * eta;
-        w = w + dt * (p / mass);
+        w += dt * (p / mass);
     }
 }
 
@@ -149,7 +149,7 @@ kernel! {
     FIRST_STEP = pseudo_langevin_first(w, p; g, mass, variance; eta; c1, half, heat, dt) {
         let square = heat * mass - half * half * variance;
         p = c1 * p + root(max(square, 0.0)) * eta - half * g;
-        w = w + dt * (p / mass);
+        w += dt * (p / mass);
     }
 }
 
@@ -259,12 +259,12 @@ impl PseudoLangevin {
             self.dt * self.dt * thermal.max(precision)
         };
         let overall = chains.sum(&TOTAL, &[VARIANCE])?;
-        for c in 0..chains.len() {
-            if !overall[c].is_finite() {
+        for (c, variance) in overall.iter().enumerate() {
+            if !variance.is_finite() {
                 chains.fail(c, "the minibatch gradient is not finite");
             }
             anyhow::ensure!(
-                overall[c] != 0.0,
+                *variance != 0.0,
                 "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
             );
         }

@@ -438,3 +438,56 @@ fn help_docs_and_doctor_answer() {
         text(&unknown)
     );
 }
+
+#[test]
+fn bench_measures_compares_and_refuses_unknown_names() {
+    let scratch = Scratch::new();
+    let file = scratch.join("bench.json");
+    let bench = |arguments: &[&str]| {
+        let mut command = ergodic();
+        command.args(["bench", "--seconds", "0.02"]).args(arguments);
+        command.output().unwrap()
+    };
+    let output = bench(&[
+        "--only",
+        "sgld-11k",
+        "--json",
+        "--out",
+        file.to_str().unwrap(),
+    ]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let row = &value["workloads"][0];
+    assert_eq!(row["name"], "sgld-11k");
+    for field in [
+        "seconds_per_step",
+        "floor_seconds",
+        "normals_per_second",
+        "peak_rss_bytes",
+    ] {
+        assert!(row[field].as_f64().unwrap() > 0.0, "{field}: {row}");
+    }
+    let output = bench(&["--only", "sgld-11k", "--compare", file.to_str().unwrap()]);
+    assert!(text(&output).contains("before µs"), "{}", text(&output));
+    let output = bench(&["--only", "sgdl-11k"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("did you mean 'sgld-11k'?"));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_found_out_before_anything_runs() {
+    let scratch = Scratch::new();
+    let script = scratch.file("s.rhai", "print(1);");
+    let run = |device: &str| {
+        let out = scratch.join("out");
+        let mut command = ergodic();
+        command.arg("run").arg(&script).args(["--device", device]);
+        command.arg("--out").arg(&out).output().unwrap()
+    };
+    let output = run("gpu");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("\"cuda:0\""), "{}", text(&output));
+    // No machine has so many.
+    let output = run("cuda:4000");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty() && !scratch.join("out").exists());
+}

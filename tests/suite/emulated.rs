@@ -137,7 +137,7 @@ impl Emulated {
 
     /// The matrices of a factor, after checking that they are there.
     fn matrices(&self, f: &Factor, rows: usize, columns: usize, batch: usize) -> Vec<*mut f32> {
-        let at = |i: usize| f.data.add(4 * i * f.stride);
+        let at = |i: usize| f.data.offset(4 * i * f.stride);
         self.check(
             "multiply",
             f.data,

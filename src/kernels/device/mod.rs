@@ -19,7 +19,7 @@ impl Pointer {
     pub const NULL: Pointer = Pointer(0);
 
     /// The address so many bytes further on.
-    pub fn add(self, bytes: usize) -> Pointer {
+    pub fn offset(self, bytes: usize) -> Pointer {
         Pointer(self.0 + bytes as u64)
     }
 }

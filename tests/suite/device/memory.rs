@@ -10,8 +10,8 @@ fn memory_is_zeroed_and_copied_in_order() {
         let x = numbers(1000, 1, false);
         let (from, to) = (d.put(&x), d.0.allocate(4000).unwrap());
         same(&d.get(to, 1000), &[0.0; 1000], "fresh memory");
-        d.0.copy(from.add(400), to.add(40), 800).unwrap();
-        d.0.upload(&[0; 400], from.add(400)).unwrap();
+        d.0.copy(from.offset(400), to.offset(40), 800).unwrap();
+        d.0.upload(&[0; 400], from.offset(400)).unwrap();
         let mut expected = vec![0.0; 1000];
         expected[10..210].copy_from_slice(&x[100..300]);
         same(&d.get(to, 1000), &expected, "copied");

@@ -149,7 +149,7 @@ fn parameters_are_pulled_reflected_and_copied() {
                 &(0..chains * stride).map(from).collect::<Vec<_>>(),
                 "copy_where",
             );
-            d.launch("fill", n, 1, args![to.add(4), n as i64, 2.5f32]);
+            d.launch("fill", n, 1, args![to.offset(4), n as i64, 2.5f32]);
             let filled = |i: usize| if (1..=n).contains(&i) { 2.5 } else { from(i) };
             same(
                 &d.get(to, chains * stride),

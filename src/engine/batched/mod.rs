@@ -3,144 +3,31 @@
 //! Nothing is read back within a step, but for the numbers that a sampler asks for ([`Engine::sum`], [`Engine::energies`]). What a
 //! sampler reports is added up on the device until [`Batched::take_info`].
 
+mod memory;
+mod network;
+
 use super::{Engine, Vector};
-use crate::dataset::{Inputs, Split, Targets};
 use crate::error::Result;
-use crate::kernels::device::{Arg, Device, Factor, Pointer, Product};
+use crate::kernels::device::{Arg, Device, Pointer};
 use crate::kernels::map::{Kernel, Reduction};
-use crate::model::loss::{Loss, Sums};
+use crate::model::loss::Sums;
 use crate::rng::Stream;
-use crate::target::network::Dense;
 use crate::target::{Rows, Target, Workspace};
+use memory::{Buffer, bytes, bytes_mut};
+use network::{Network, Which};
 use std::collections::HashSet;
 use std::ops::Range;
 
 /// Kernels that do not come from samplers.
 const STATIC: &str = concat!(
-    include_str!("../kernels/device/prelude.cu"),
-    include_str!("../kernels/device/network.cu")
+    include_str!("../../kernels/device/prelude.cu"),
+    include_str!("../../kernels/device/network.cu")
 );
-const STATIC_NAMES: &[&str] = &[
-    "draw_indices",
-    "gather_f32",
-    "gather_i8",
-    "gather_labels",
-    "copy_rows_f32",
-    "copy_rows_i8",
-    "copy_labels",
-    "bias_activation",
-    "times_derivative",
-    "add_column_sums",
-    "cross_entropy",
-    "squared_error_values",
-    "squared_error_classes",
-    "scale_and_pull",
-    "reflect",
-    "copy_where",
-    "fill",
-    "partial_sums",
-    "partial_counts",
-    "finish_sums",
-];
 
-/// Memory of the device; given back when dropped.
-struct Buffer<'d> {
-    device: &'d dyn Device,
-    at: Pointer,
-    bytes: usize,
-}
-
-impl<'d> Buffer<'d> {
-    fn new(device: &'d dyn Device, bytes: usize) -> Result<Self> {
-        let bytes = bytes.max(16);
-        let at = device.allocate(bytes)?;
-        Ok(Self { device, at, bytes })
-    }
-
-    fn of<T: Copy>(device: &'d dyn Device, data: &[T]) -> Result<Self> {
-        let buffer = Self::new(device, size_of_val(data))?;
-        device.upload(bytes(data), buffer.at)?;
-        Ok(buffer)
-    }
-
-    /// Make it at least this long; what it held is lost.
-    fn grow(&mut self, bytes: usize) -> Result<Pointer> {
-        if self.bytes < bytes {
-            *self = Self::new(self.device, bytes)?;
-        }
-        Ok(self.at)
-    }
-}
-
-impl Drop for Buffer<'_> {
-    fn drop(&mut self) {
-        self.device.release(self.at);
-    }
-}
-
-/// Numbers as bytes.
-fn bytes<T: Copy>(data: &[T]) -> &[u8] {
-    // SAFETY: only called with numbers and `Stream`s, which have no padding.
-    unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
-}
-
-fn bytes_mut<T: Copy>(data: &mut [T]) -> &mut [u8] {
-    // SAFETY: as in `bytes`; any bits are a number.
-    unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }
-}
-
-/// A split on the device.
-struct Data<'d> {
-    inputs: Buffer<'d>,
-    spins: bool,
-    targets: Buffer<'d>,
-    rows: usize,
-    dim: usize,
-}
-
-impl<'d> Data<'d> {
-    fn new(device: &'d dyn Device, split: &Split) -> Result<Self> {
-        let (inputs, spins) = match &split.inputs {
-            Inputs::F32(x) => (Buffer::of(device, x)?, false),
-            Inputs::I8(x) => (Buffer::of(device, x)?, true),
-        };
-        let targets = match &split.targets {
-            Targets::Classes(l) => Buffer::of(device, l)?,
-            Targets::Values { data, .. } => Buffer::of(device, data)?,
-        };
-        Ok(Self {
-            inputs,
-            spins,
-            targets,
-            rows: split.rows,
-            dim: split.dim,
-        })
-    }
-}
-
-/// A network of dense layers on the device, with its data.
-struct Network<'d> {
-    net: Dense,
-    splits: Vec<(&'static str, Data<'d>)>,
-    classes: bool,
-    /// Rows of all chains that are computed together.
-    tile: usize,
-    inputs: Buffer<'d>,
-    targets: Buffer<'d>,
-    activations: Vec<Buffer<'d>>,
-    before: Vec<Buffer<'d>>,
-    deltas: Vec<Buffer<'d>>,
-    row_losses: Buffer<'d>,
-    row_errors: Buffer<'d>,
-}
-
-/// Which rows a gradient is over.
-#[derive(Clone, Copy)]
-enum Which {
-    /// All rows of the split of that number.
-    All(usize),
-    /// Those drawn into the buffer of indices, from the first split.
-    Drawn(usize),
+/// The names of those kernels.
+fn names() -> Vec<&'static str> {
+    let parts = STATIC.split("__global__ void ").skip(1);
+    parts.filter_map(|p| p.split('(').next()).collect()
 }
 
 /// All chains of a run.
@@ -186,7 +73,7 @@ impl<'d> Batched<'d> {
     ) -> Result<Self> {
         let dim = target.dim();
         let vector = || Buffer::new(device, 4 * chains * dim);
-        device.compile(STATIC, STATIC_NAMES)?;
+        device.compile(STATIC, &names())?;
         let centre = target.prior().pull().1;
         let mut out = Self {
             device,
@@ -271,7 +158,7 @@ impl<'d> Batched<'d> {
 
     fn compile(&mut self, name: &'static str, source: impl FnOnce() -> String) -> Result<()> {
         if self.compiled.insert(name) {
-            let prelude = include_str!("../kernels/device/prelude.cu");
+            let prelude = include_str!("../../kernels/device/prelude.cu");
             self.device
                 .compile(&format!("{prelude}\n{}", source()), &[name])?;
         }
@@ -286,7 +173,7 @@ impl<'d> Batched<'d> {
             Arg::Int(self.chains as i32),
         ];
         for v in vectors {
-            args.push(Arg::Pointer(self.at(*v)?.add(4 * range.start)));
+            args.push(Arg::Pointer(self.at(*v)?.offset(4 * range.start)));
         }
         Ok(args)
     }
@@ -414,307 +301,6 @@ impl<'d> Batched<'d> {
         ];
         self.device
             .launch("scale_and_pull", self.dim, self.chains, &args)
-    }
-}
-
-impl<'d> Network<'d> {
-    fn new(device: &'d dyn Device, net: Dense, chains: usize) -> Result<Self> {
-        let mut splits = Vec::new();
-        for (name, split) in net.dataset.splits() {
-            splits.push((name, Data::new(device, split)?));
-        }
-        let per_row: usize =
-            3 * net.layers.iter().map(|l| l.fan_out).sum::<usize>() + splits[0].1.dim;
-        // A quarter of what is free for what is kept of rows; at least enough rows for efficient products.
-        let most = device.free_memory()? as usize / 4 / (4 * per_row * chains).max(1);
-        let empty = || Buffer::new(device, 0);
-        let layers = || {
-            net.layers
-                .iter()
-                .map(|_| empty())
-                .collect::<Result<Vec<_>>>()
-        };
-        Ok(Self {
-            splits,
-            classes: net.dataset.classes > 0,
-            tile: most.clamp(64, 1 << 16),
-            inputs: empty()?,
-            targets: empty()?,
-            activations: layers()?,
-            before: layers()?,
-            deltas: layers()?,
-            row_losses: empty()?,
-            row_errors: empty()?,
-            net,
-        })
-    }
-
-    fn pass(&mut self, all: &Batched, which: Which, gradient: bool) -> Result<()> {
-        let rows = match which {
-            Which::All(split) => self.splits[split].1.rows,
-            Which::Drawn(rows) => rows,
-        };
-        if gradient {
-            let all_of_it = (all.chains * all.dim) as u64;
-            let args = [
-                Arg::Pointer(all.gradient.at),
-                Arg::Long(all_of_it),
-                Arg::Float(0.0),
-            ];
-            all.device.launch("fill", all_of_it as usize, 1, &args)?;
-        }
-        // Drawn rows are numbered `[chains, rows]`, and stay together.
-        let tiles = match which {
-            Which::All(_) => rows.div_ceil(self.tile),
-            Which::Drawn(_) => 1,
-        };
-        for k in 0..tiles {
-            let range = k * rows / tiles..(k + 1) * rows / tiles;
-            self.tile(all, which, range, k > 0, gradient)?;
-        }
-        Ok(())
-    }
-
-    /// One tile of rows: forward, loss, and with `gradient` backward.
-    fn tile(
-        &mut self,
-        all: &Batched,
-        which: Which,
-        range: Range<usize>,
-        add: bool,
-        gradient: bool,
-    ) -> Result<()> {
-        let (device, chains, rows) = (all.device, all.chains, range.len());
-        let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let stride = Arg::Long(all.dim as u64);
-        self.fetch(all, which, range)?;
-        let layers = self.net.layers.clone();
-        for (l, layer) in layers.iter().enumerate() {
-            let n = layer.fan_out;
-            let out = self.activations[l].grow(4 * chains * rows * n)?;
-            let before = if layer.activation.needs_input() {
-                self.before[l].grow(4 * chains * rows * n)?
-            } else {
-                Pointer::NULL
-            };
-            device.multiply(&Product {
-                m: rows,
-                n,
-                k: layer.fan_in,
-                a: Factor {
-                    data: if l == 0 {
-                        self.inputs.at
-                    } else {
-                        self.activations[l - 1].at
-                    },
-                    stride: rows * layer.fan_in,
-                    transposed: false,
-                },
-                b: Factor {
-                    data: all.params.at.add(4 * layer.weight.start),
-                    stride: all.dim,
-                    transposed: true,
-                },
-                out: Factor {
-                    data: out,
-                    stride: rows * n,
-                    transposed: false,
-                },
-                batch: chains,
-                add: false,
-            })?;
-            let bias = if layer.bias.is_empty() {
-                u64::MAX
-            } else {
-                layer.bias.start as u64
-            };
-            let args = [
-                Arg::Pointer(out),
-                c,
-                r,
-                Arg::Int(n as i32),
-                Arg::Pointer(all.params.at),
-                stride,
-                Arg::Long(bias),
-                Arg::Int(layer.activation as i32),
-                Arg::Pointer(before),
-            ];
-            device.launch("bias_activation", rows * n, chains, &args)?;
-        }
-        self.loss(all, rows, add)?;
-        if !gradient {
-            return Ok(());
-        }
-        for (l, layer) in layers.iter().enumerate().rev() {
-            let n = layer.fan_out;
-            let delta = self.deltas[l].at;
-            let args = [
-                Arg::Pointer(delta),
-                c,
-                r,
-                Arg::Int(n as i32),
-                Arg::Pointer(self.activations[l].at),
-                Arg::Pointer(self.before[l].at),
-                Arg::Int(layer.activation as i32),
-            ];
-            device.launch("times_derivative", rows * n, chains, &args)?;
-            let delta_rows = |transposed| Factor {
-                data: delta,
-                stride: rows * n,
-                transposed,
-            };
-            device.multiply(&Product {
-                m: n,
-                n: layer.fan_in,
-                k: rows,
-                a: delta_rows(true),
-                b: Factor {
-                    data: if l == 0 {
-                        self.inputs.at
-                    } else {
-                        self.activations[l - 1].at
-                    },
-                    stride: rows * layer.fan_in,
-                    transposed: false,
-                },
-                out: Factor {
-                    data: all.gradient.at.add(4 * layer.weight.start),
-                    stride: all.dim,
-                    transposed: false,
-                },
-                batch: chains,
-                add: true,
-            })?;
-            if !layer.bias.is_empty() {
-                let args = [
-                    Arg::Pointer(delta),
-                    c,
-                    r,
-                    Arg::Int(n as i32),
-                    Arg::Pointer(all.gradient.at),
-                    stride,
-                    Arg::Long(layer.bias.start as u64),
-                ];
-                device.launch("add_column_sums", n, chains, &args)?;
-            }
-            if l > 0 {
-                let next = self.deltas[l - 1].grow(4 * chains * rows * layer.fan_in)?;
-                device.multiply(&Product {
-                    m: rows,
-                    n: layer.fan_in,
-                    k: n,
-                    a: delta_rows(false),
-                    b: Factor {
-                        data: all.params.at.add(4 * layer.weight.start),
-                        stride: all.dim,
-                        transposed: false,
-                    },
-                    out: Factor {
-                        data: next,
-                        stride: rows * layer.fan_in,
-                        transposed: false,
-                    },
-                    batch: chains,
-                    add: false,
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Inputs and targets of a tile.
-    fn fetch(&mut self, all: &Batched, which: Which, range: Range<usize>) -> Result<()> {
-        let (chains, rows) = (all.chains, range.len());
-        let split = match which {
-            Which::All(split) => split,
-            Which::Drawn(_) => 0,
-        };
-        let data = &self.splits[split].1;
-        let width = self.net.layers.last().map_or(0, |l| l.fan_out);
-        let inputs = self.inputs.grow(4 * chains * rows * data.dim)?;
-        let targets = self
-            .targets
-            .grow(if self.classes { 2 } else { 4 * width } * chains * rows)?;
-        let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let drawn = matches!(which, Which::Drawn(_));
-        let from = if drawn {
-            Arg::Pointer(all.indices.at)
-        } else {
-            Arg::Long(range.start as u64)
-        };
-        let name = match (drawn, data.spins) {
-            (true, true) => "gather_i8",
-            (true, false) => "gather_f32",
-            (false, true) => "copy_rows_i8",
-            (false, false) => "copy_rows_f32",
-        };
-        let dim = Arg::Int(data.dim as i32);
-        let args = [
-            Arg::Pointer(data.inputs.at),
-            dim,
-            from,
-            c,
-            r,
-            Arg::Pointer(inputs),
-        ];
-        all.device.launch(name, rows * data.dim, chains, &args)?;
-        let (data, out) = (Arg::Pointer(data.targets.at), Arg::Pointer(targets));
-        if self.classes {
-            let name = if drawn {
-                "gather_labels"
-            } else {
-                "copy_labels"
-            };
-            all.device
-                .launch(name, rows, chains, &[data, from, c, r, out])
-        } else {
-            let name = if drawn { "gather_f32" } else { "copy_rows_f32" };
-            let args = [data, Arg::Int(width as i32), from, c, r, out];
-            all.device.launch(name, rows * width, chains, &args)
-        }
-    }
-
-    /// Losses of a tile, added to the chains' sums, and the gradient with respect to the outputs.
-    fn loss(&mut self, all: &Batched, rows: usize, add: bool) -> Result<()> {
-        let (device, chains) = (all.device, all.chains);
-        let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let last = self.net.layers.len() - 1;
-        let width = self.net.layers[last].fan_out;
-        let losses = self.row_losses.grow(8 * chains * rows)?;
-        let errors = self.row_errors.grow(4 * chains * rows)?;
-        let name = match (self.net.loss, self.classes) {
-            (Loss::CrossEntropy, _) => "cross_entropy",
-            (Loss::SquaredError, true) => "squared_error_classes",
-            (Loss::SquaredError, false) => "squared_error_values",
-        };
-        let args = [
-            Arg::Pointer(self.activations[last].at),
-            c,
-            r,
-            Arg::Int(width as i32),
-            Arg::Pointer(self.targets.at),
-            Arg::Pointer(self.deltas[last].grow(4 * chains * rows * width)?),
-            Arg::Pointer(losses),
-            Arg::Pointer(errors),
-        ];
-        device.launch(name, rows, chains, &args)?;
-        let parts = rows.min(PARTS);
-        let p = Arg::Int(parts as i32);
-        let partials = Arg::Pointer(all.partials.at);
-        device.launch(
-            "partial_sums",
-            parts,
-            chains,
-            &[Arg::Pointer(losses), c, r, p, partials],
-        )?;
-        all.finish(parts, all.sums.at, 1, 1.0, add)?;
-        device.launch(
-            "partial_counts",
-            parts,
-            chains,
-            &[Arg::Pointer(errors), c, r, p, partials],
-        )?;
-        all.finish(parts, all.sums.at.add(8 * chains), 1, 1.0, add)
     }
 }
 
@@ -847,7 +433,13 @@ impl Engine for Batched<'_> {
     ) -> Result<()> {
         let all = 0..self.dim;
         self.reduce(sum, vectors, &all)?;
-        self.finish(PARTS, self.info.at.add(8 * slot), self.slots, factor, true)
+        self.finish(
+            PARTS,
+            self.info.at.offset(8 * slot),
+            self.slots,
+            factor,
+            true,
+        )
     }
 
     fn report_loss(&mut self, slot: usize) -> Result<()> {
@@ -855,7 +447,7 @@ impl Engine for Batched<'_> {
             Arg::Pointer(self.sums.at),
             Arg::Int(self.chains as i32),
             Arg::Int(1),
-            Arg::Pointer(self.info.at.add(8 * slot)),
+            Arg::Pointer(self.info.at.offset(8 * slot)),
             Arg::Long(self.slots as u64),
             Arg::Long((1.0 / self.rows as f64).to_bits()),
             Arg::Int(1),
