@@ -159,10 +159,6 @@ fn pieces(range: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> +
 }
 
 impl Engine for Host<'_, '_> {
-    fn chains(&self) -> usize {
-        1
-    }
-
     fn target(&self) -> &Target {
         self.target
     }

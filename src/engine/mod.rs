@@ -29,9 +29,6 @@ pub enum Vector {
 
 /// Holds the vectors of its chains and works on all of them at once. Lists of numbers have one entry (or one row) per chain.
 pub trait Engine {
-    /// Number of chains.
-    fn chains(&self) -> usize;
-
     /// What is sampled.
     fn target(&self) -> &Target;
 
@@ -112,10 +109,6 @@ pub struct Chains<'a> {
     pub seed: u64,
 }
 
-/// A row of scalars for a kernel: as many numbers as the kernel has scalars.
-pub trait Row: AsRef<[f32]> {}
-impl<T: AsRef<[f32]>> Row for T {}
-
 impl Chains<'_> {
     /// Number of chains.
     pub fn len(&self) -> usize {
@@ -170,7 +163,7 @@ impl Chains<'_> {
     }
 
     /// Run a kernel over all elements; `scalars` gives the kernel's scalars for a chain.
-    pub fn map<R: Row>(
+    pub fn map<R: AsRef<[f32]>>(
         &mut self,
         kernel: &'static Kernel,
         vectors: &[Vector],
@@ -180,7 +173,7 @@ impl Chains<'_> {
     }
 
     /// Run a kernel that makes noise over all elements.
-    pub fn map_with_noise<R: Row>(
+    pub fn map_with_noise<R: AsRef<[f32]>>(
         &mut self,
         kernel: &'static Kernel,
         vectors: &[Vector],
@@ -192,7 +185,7 @@ impl Chains<'_> {
     }
 
     /// Run a kernel over some elements, with these streams if it makes noise.
-    pub fn map_range<R: Row>(
+    pub fn map_range<R: AsRef<[f32]>>(
         &mut self,
         kernel: &'static Kernel,
         vectors: &[Vector],

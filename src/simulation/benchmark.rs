@@ -121,6 +121,8 @@ pub fn benchmark(
         let begin = Instant::now();
         let until = begin + Duration::from_secs_f64(seconds);
         place.advance(&shared, state, Some(until))?;
+        // A device answers only when everything that was queued is done.
+        place.fetch(state)?;
         let elapsed = begin.elapsed().as_secs_f64();
         Ok((elapsed, done(state) - before.0, place.rows() - before.1))
     };

@@ -86,11 +86,10 @@ impl<'a> Lockstep<'a> {
             return Err(Interrupted { what }.into());
         }
         let sampler = &*self.shared.sampler.sampler;
-        self.with_chains(state, 0, |chains| sampler.init(chains))?;
-        self.fetch(state)
+        self.with_chains(state, 0, |chains| sampler.init(chains))
     }
 
-    /// Let all chains run until `deadline`, and bring them back.
+    /// Let all chains run until `deadline`. They stay on the device; see [`Lockstep::fetch`].
     pub fn advance(&mut self, state: &mut State, deadline: Instant) -> Result<()> {
         let (sampler, plan) = (&*self.shared.sampler.sampler, self.shared.plan);
         while let Some(step) = Self::steps(state).filter(|s| *s < plan.steps) {
@@ -113,11 +112,11 @@ impl<'a> Lockstep<'a> {
                 break;
             }
         }
-        self.fetch(state)
+        Ok(())
     }
 
     /// Bring parameters, the sampler's vectors and what it reported back.
-    fn fetch(&mut self, state: &mut State) -> Result<()> {
+    pub fn fetch(&mut self, state: &mut State) -> Result<()> {
         self.engine.read(Vector::Params, &mut state.params)?;
         for (k, v) in state.vectors.iter_mut().enumerate() {
             self.engine.read(Vector::State(k), v)?;

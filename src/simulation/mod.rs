@@ -67,8 +67,10 @@ pub fn run(
     plan.check_size(target, sampler, session, width)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
-    let info = plan.info(target, sampler, columns, &starts, session)?;
     let mut state = State::new(&starts, target, &*sampler.sampler);
+    let info = plan.info(target, sampler, columns, &state.params, session)?;
+    let limit = |w: &[f32]| plan.region * plan.region * dot(w, w).max(w.len() as f64);
+    let limits = state.params.chunks_exact(state.dim).map(limit).collect();
     let mut seconds = 0.0;
     let mut fresh = true;
     if let Some(meta) = resume(&folder, &info, &mut state, sampler, session)? {
@@ -78,11 +80,6 @@ pub fn run(
         seconds = meta.seconds;
         fresh = false;
     }
-    let limit = |c| {
-        let w = starts.of(c, target);
-        plan.region * plan.region * dot(&w, &w).max(w.len() as f64)
-    };
-    let limits = (0..chains).map(limit).collect();
     let shared = Shared {
         plan,
         target,
@@ -94,7 +91,8 @@ pub fn run(
     let device = session.open_device()?;
     let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
     let begin = Instant::now();
-    let save = |state: &State, done: bool| -> Result<()> {
+    let save = |place: &mut Place, state: &mut State, done: bool| -> Result<()> {
+        place.fetch(state)?;
         let seconds = seconds + begin.elapsed().as_secs_f64();
         let meta = Meta {
             info: info.clone(),
@@ -106,7 +104,7 @@ pub fn run(
     };
     if fresh {
         place.advance(&shared, &mut state, None)?;
-        save(&state, false)?;
+        save(&mut place, &mut state, false)?;
     }
     let progress = Progress::new(
         &plan.name,
@@ -121,7 +119,7 @@ pub fn run(
             break;
         }
         if session::interrupted() {
-            save(&state, false)?;
+            save(&mut place, &mut state, false)?;
             progress.finish();
             let least = state.steps.iter().min().copied().unwrap_or(0);
             let what = format!(
@@ -131,7 +129,7 @@ pub fn run(
             return Err(Interrupted { what }.into());
         }
         if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
-            save(&state, false)?;
+            save(&mut place, &mut state, false)?;
             saved = Instant::now();
         }
         let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
@@ -143,7 +141,7 @@ pub fn run(
         );
     }
     progress.finish();
-    save(&state, true)?;
+    save(&mut place, &mut state, true)?;
     finish(&folder)
 }
 
@@ -167,6 +165,14 @@ impl<'a> Place<'a> {
             Some(d) => Self::Device(Box::new(Lockstep::new(shared, d, state, session.threads)?)),
             None => Self::Here(workspaces(state.chains, session)),
         })
+    }
+
+    /// Bring the chains back to this machine's memory.
+    fn fetch(&mut self, state: &mut State) -> Result<()> {
+        match self {
+            Self::Here(_) => Ok(()),
+            Self::Device(l) => l.fetch(state),
+        }
     }
 
     /// Threads, and how many of them have a chain of their own.

@@ -276,16 +276,13 @@ impl Plan {
     }
 
     /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
-    fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
+    fn fingerprint(&self, target: &Target, starts: &[f32]) -> String {
         let mut hash = crc32fast::Hasher::new();
         hash.update(
             format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
         );
         target.fingerprint(&mut hash);
-        for chain in 0..starts.count {
-            let w = starts.of(chain, target);
-            w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
-        }
+        starts.iter().for_each(|x| hash.update(&x.to_le_bytes()));
         format!("{:08x}", hash.finalize())
     }
 
@@ -294,7 +291,7 @@ impl Plan {
         target: &Target,
         sampler: &Configured,
         columns: Vec<Column>,
-        starts: &Starts,
+        starts: &[f32],
         session: &Session,
     ) -> Result<RunInfo> {
         for t in &self.temperatures {

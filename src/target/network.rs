@@ -18,6 +18,8 @@ pub struct Network {
     model: Arc<dyn Model>,
     dataset: Arc<Dataset>,
     loss: Loss,
+    /// Floats that are kept of a row.
+    numbers: usize,
 }
 
 /// What an accelerator needs of a network of dense layers.
@@ -74,7 +76,10 @@ impl Network {
             "loss \"cross_entropy\" needs classes, but '{}' has real targets; use \"squared_error\"",
             dataset.name
         );
+        let w = model.widths();
+        let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
         Ok(Self {
+            numbers: model.inputs() + layers.sum::<usize>(),
             model,
             dataset,
             loss,
@@ -128,19 +133,15 @@ impl Network {
             self.shard(&job, 0..count, &mut work.shards[0], grad, &work.team)?;
             return Ok(work.shards[0].sums);
         }
-        let alone = Team::default();
         if work.team.size() == 1 {
             let shard = &mut work.shards(1)[0];
             for (k, range) in ranges.into_iter().enumerate() {
-                let mut own = std::mem::take(&mut shard.grad);
-                own.resize(grad.len(), 0.0);
-                self.shard(&job, range, shard, &mut own, &alone)?;
+                self.shard_apart(&job, range, shard, grad.len())?;
                 total += shard.sums;
                 match k {
-                    0 => grad.copy_from_slice(&own),
-                    _ => add(grad, &own),
+                    0 => grad.copy_from_slice(&shard.grad),
+                    _ => add(grad, &shard.grad),
                 }
-                shard.grad = own;
             }
             return Ok(total);
         }
@@ -148,10 +149,7 @@ impl Network {
         let used = &mut work.shards[..ranges.len()];
         let mut tasks: Vec<_> = used.iter_mut().zip(ranges).map(|t| (t, Ok(()))).collect();
         work.team.for_each(&mut tasks, |((shard, range), result)| {
-            let mut own = std::mem::take(&mut shard.grad);
-            own.resize(grad.len(), 0.0);
-            *result = self.shard(&job, range.clone(), shard, &mut own, &alone);
-            shard.grad = own;
+            *result = self.shard_apart(&job, range.clone(), shard, grad.len());
         });
         tasks.into_iter().try_for_each(|(_, result)| result)?;
         used.iter().for_each(|s| total += s.sums);
@@ -164,6 +162,21 @@ impl Network {
         Ok(total)
     }
 
+    /// One shard on one thread; its gradient, of `length` numbers, goes into its own buffer.
+    fn shard_apart(
+        &self,
+        job: &Job,
+        range: Range<usize>,
+        shard: &mut Shard,
+        length: usize,
+    ) -> Result<()> {
+        let mut own = std::mem::take(&mut shard.grad);
+        own.resize(length, 0.0);
+        let result = self.shard(job, range, shard, &mut own, &Team::default());
+        shard.grad = own;
+        result
+    }
+
     /// One shard: tile by tile, each in blocks on the threads of the team; the gradient goes into `grad`.
     fn shard(
         &self,
@@ -174,7 +187,7 @@ impl Network {
         team: &Team,
     ) -> Result<()> {
         shard.sums = Sums::default();
-        for (k, range) in tiles(range, self.numbers_per_row(), job.apart).enumerate() {
+        for (k, range) in tiles(range, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
             let mut targets = tile_targets(job.split, job.rows, range, labels, values);
@@ -226,18 +239,11 @@ impl Network {
         Ok(sums)
     }
 
-    /// Floats that are kept of a row.
-    fn numbers_per_row(&self) -> usize {
-        let w = self.model.widths();
-        let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
-        self.model.inputs() + layers.sum::<usize>()
-    }
-
     /// Outputs of the model for the given rows of inputs, `[rows, outputs]`.
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
         let mut tile = Tile::default();
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for range in tiles(0..split.rows, self.numbers_per_row(), true) {
+        for range in tiles(0..split.rows, self.numbers, true) {
             let n = range.len();
             for block in &mut tile.blocks(&*self.model, n, 1, false) {
                 let first = range.start + block.first;

@@ -46,13 +46,6 @@ impl Workspace {
         &mut self.shards[..count]
     }
 
-    /// Take the gradient buffer out, `n` long; give it back with `work.grad = …`.
-    pub fn take_grad(&mut self, n: usize) -> Vec<f32> {
-        let mut grad = std::mem::take(&mut self.grad);
-        grad.resize(n, 0.0);
-        grad
-    }
-
     /// A workspace for one chain at a time, whose work is shared by `threads` threads.
     pub fn new(threads: usize) -> Self {
         Self {

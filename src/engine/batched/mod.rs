@@ -192,9 +192,10 @@ impl<'d> Batched<'d> {
             .launch(reduction.name, PARTS, self.chains, &args)
     }
 
-    /// Add up what `partials` holds, into `out` (one number per chain, `stride` apart).
+    /// Add up partial results `[chains, parts]`, into `out` (one number per chain, `stride` apart).
     fn finish(
         &self,
+        partials: Pointer,
         parts: usize,
         out: Pointer,
         stride: usize,
@@ -202,7 +203,7 @@ impl<'d> Batched<'d> {
         add: bool,
     ) -> Result<()> {
         let args = [
-            Arg::Pointer(self.partials.at),
+            Arg::Pointer(partials),
             Arg::Int(self.chains as i32),
             Arg::Int(parts as i32),
             Arg::Pointer(out),
@@ -268,6 +269,7 @@ impl<'d> Batched<'d> {
             self.write(Vector::Gradient, &g)?;
         }
         losses.extend(errors);
+        self.rows = drawn.map_or(self.target.examples(), |(_, batch)| batch);
         self.device.upload(bytes(&losses), self.sums.at)
     }
 
@@ -276,13 +278,10 @@ impl<'d> Batched<'d> {
         let Some(mut network) = self.network.take() else {
             return self.on_host(None, gradient);
         };
-        let result = network.pass(self, which, gradient);
-        self.rows = match which {
-            Which::All(split) => network.splits[split].1.rows,
-            Which::Drawn(rows) => rows,
-        };
+        let rows = network.pass(self, which, gradient);
         self.network = Some(network);
-        result
+        self.rows = rows?;
+        Ok(())
     }
 
     /// From the summed loss gradient to ∇U.
@@ -305,17 +304,12 @@ impl<'d> Batched<'d> {
 }
 
 impl Engine for Batched<'_> {
-    fn chains(&self) -> usize {
-        self.chains
-    }
-
     fn target(&self) -> &Target {
         self.target
     }
 
     fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()> {
         if self.network.is_none() {
-            self.rows = batch;
             self.on_host(Some((streams, batch)), true)?;
         } else {
             self.device.upload(bytes(streams), self.streams.at)?;
@@ -335,7 +329,6 @@ impl Engine for Batched<'_> {
     }
 
     fn gradient(&mut self) -> Result<()> {
-        self.rows = self.target.examples();
         self.pass(Which::All(0), true)?;
         self.finish_gradient()
     }
@@ -433,26 +426,13 @@ impl Engine for Batched<'_> {
     ) -> Result<()> {
         let all = 0..self.dim;
         self.reduce(sum, vectors, &all)?;
-        self.finish(
-            PARTS,
-            self.info.at.offset(8 * slot),
-            self.slots,
-            factor,
-            true,
-        )
+        let out = self.info.at.offset(8 * slot);
+        self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
     }
 
     fn report_loss(&mut self, slot: usize) -> Result<()> {
-        let args = [
-            Arg::Pointer(self.sums.at),
-            Arg::Int(self.chains as i32),
-            Arg::Int(1),
-            Arg::Pointer(self.info.at.offset(8 * slot)),
-            Arg::Long(self.slots as u64),
-            Arg::Long((1.0 / self.rows as f64).to_bits()),
-            Arg::Int(1),
-        ];
-        self.device.launch("finish_sums", self.chains, 1, &args)
+        let (out, mean) = (self.info.at.offset(8 * slot), 1.0 / self.rows as f64);
+        self.finish(self.sums.at, 1, out, self.slots, mean, true)
     }
 
     fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {

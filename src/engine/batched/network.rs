@@ -5,8 +5,9 @@ use super::{Batched, PARTS};
 use crate::dataset::{Inputs, Split, Targets};
 use crate::error::Result;
 use crate::kernels::device::{Arg, Device, Factor, Pointer, Product};
+use crate::model::Dense;
 use crate::model::loss::Loss;
-use crate::target::network::Dense;
+use crate::target::network;
 use std::ops::Range;
 
 /// A split on the device.
@@ -41,7 +42,7 @@ impl<'d> Data<'d> {
 
 /// A network of dense layers on the device, with its data.
 pub(super) struct Network<'d> {
-    net: Dense,
+    net: network::Dense,
     /// Training split first.
     pub splits: Vec<(&'static str, Data<'d>)>,
     classes: bool,
@@ -67,7 +68,7 @@ pub(super) enum Which {
 
 impl<'d> Network<'d> {
     /// Put layers and data on a device, for so many chains.
-    pub fn new(device: &'d dyn Device, net: Dense, chains: usize) -> Result<Self> {
+    pub fn new(device: &'d dyn Device, net: network::Dense, chains: usize) -> Result<Self> {
         let mut splits = Vec::new();
         for (name, split) in net.dataset.splits() {
             splits.push((name, Data::new(device, split)?));
@@ -98,8 +99,8 @@ impl<'d> Network<'d> {
         })
     }
 
-    /// Sums of the losses over rows, and with `gradient` the summed gradients, of all chains.
-    pub fn pass(&mut self, all: &Batched, which: Which, gradient: bool) -> Result<()> {
+    /// Sums of the losses over rows, and with `gradient` the summed gradients, of all chains; returns the number of rows.
+    pub fn pass(&mut self, all: &Batched, which: Which, gradient: bool) -> Result<usize> {
         let rows = match which {
             Which::All(split) => self.splits[split].1.rows,
             Which::Drawn(rows) => rows,
@@ -122,7 +123,7 @@ impl<'d> Network<'d> {
             let range = k * rows / tiles..(k + 1) * rows / tiles;
             self.tile(all, which, range, k > 0, gradient)?;
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// One tile of rows: forward, loss, and with `gradient` backward.
@@ -139,6 +140,9 @@ impl<'d> Network<'d> {
         let stride = Arg::Long(all.dim as u64);
         self.fetch(all, which, range)?;
         let layers = self.net.layers.clone();
+        let weights = |vector: &Buffer, layer: &Dense| {
+            Factor::new(vector.at.offset(4 * layer.weight.start), all.dim)
+        };
         for (l, layer) in layers.iter().enumerate() {
             let n = layer.fan_out;
             let out = self.activations[l].grow(4 * chains * rows * n)?;
@@ -151,25 +155,9 @@ impl<'d> Network<'d> {
                 m: rows,
                 n,
                 k: layer.fan_in,
-                a: Factor {
-                    data: if l == 0 {
-                        self.inputs.at
-                    } else {
-                        self.activations[l - 1].at
-                    },
-                    stride: rows * layer.fan_in,
-                    transposed: false,
-                },
-                b: Factor {
-                    data: all.params.at.offset(4 * layer.weight.start),
-                    stride: all.dim,
-                    transposed: true,
-                },
-                out: Factor {
-                    data: out,
-                    stride: rows * n,
-                    transposed: false,
-                },
+                a: self.below(l, rows * layer.fan_in),
+                b: weights(&all.params, layer).transposed(),
+                out: Factor::new(out, rows * n),
                 batch: chains,
                 add: false,
             })?;
@@ -208,30 +196,14 @@ impl<'d> Network<'d> {
                 Arg::Int(layer.activation as i32),
             ];
             device.launch("times_derivative", rows * n, chains, &args)?;
-            let delta_rows = |transposed| Factor {
-                data: delta,
-                stride: rows * n,
-                transposed,
-            };
+            let deltas = Factor::new(delta, rows * n);
             device.multiply(&Product {
                 m: n,
                 n: layer.fan_in,
                 k: rows,
-                a: delta_rows(true),
-                b: Factor {
-                    data: if l == 0 {
-                        self.inputs.at
-                    } else {
-                        self.activations[l - 1].at
-                    },
-                    stride: rows * layer.fan_in,
-                    transposed: false,
-                },
-                out: Factor {
-                    data: all.gradient.at.offset(4 * layer.weight.start),
-                    stride: all.dim,
-                    transposed: false,
-                },
+                a: deltas.transposed(),
+                b: self.below(l, rows * layer.fan_in),
+                out: weights(&all.gradient, layer),
                 batch: chains,
                 add: true,
             })?;
@@ -253,23 +225,24 @@ impl<'d> Network<'d> {
                     m: rows,
                     n: layer.fan_in,
                     k: n,
-                    a: delta_rows(false),
-                    b: Factor {
-                        data: all.params.at.offset(4 * layer.weight.start),
-                        stride: all.dim,
-                        transposed: false,
-                    },
-                    out: Factor {
-                        data: next,
-                        stride: rows * layer.fan_in,
-                        transposed: false,
-                    },
+                    a: deltas,
+                    b: weights(&all.params, layer),
+                    out: Factor::new(next, rows * layer.fan_in),
                     batch: chains,
                     add: false,
                 })?;
             }
         }
         Ok(())
+    }
+
+    /// What layer `l` reads of a tile.
+    fn below(&self, l: usize, stride: usize) -> Factor {
+        let buffer = match l {
+            0 => &self.inputs,
+            _ => &self.activations[l - 1],
+        };
+        Factor::new(buffer.at, stride)
     }
 
     /// Inputs and targets of a tile.
@@ -357,13 +330,15 @@ impl<'d> Network<'d> {
             chains,
             &[Arg::Pointer(losses), c, r, p, partials],
         )?;
-        all.finish(parts, all.sums.at, 1, 1.0, add)?;
+        let out = all.sums.at;
+        all.finish(all.partials.at, parts, out, 1, 1.0, add)?;
         device.launch(
             "partial_counts",
             parts,
             chains,
             &[Arg::Pointer(errors), c, r, p, partials],
         )?;
-        all.finish(parts, all.sums.at.offset(8 * chains), 1, 1.0, add)
+        let out = out.offset(8 * chains);
+        all.finish(all.partials.at, parts, out, 1, 1.0, add)
     }
 }

@@ -48,6 +48,25 @@ pub struct Factor {
     pub transposed: bool,
 }
 
+impl Factor {
+    /// Matrices as they are stored.
+    pub fn new(data: Pointer, stride: usize) -> Self {
+        Self {
+            data,
+            stride,
+            transposed: false,
+        }
+    }
+
+    /// Their transposes.
+    pub fn transposed(self) -> Self {
+        Self {
+            transposed: !self.transposed,
+            ..self
+        }
+    }
+}
+
 /// `out = a·b` (or `out += a·b`) for every matrix of a batch: `[m, k]·[k, n]`, all row-major and without gaps.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
