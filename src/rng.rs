@@ -42,6 +42,10 @@ pub enum Purpose {
     Proposal = 11,
     /// Swaps of replicas.
     Swap = 12,
+    /// Minibatches that tell how noisy the gradient is.
+    Probe = 13,
+    /// Directions and choices of a trajectory that grows by doubling.
+    Tree = 14,
 }
 
 /// A stream of random numbers: everything but the element.
@@ -117,6 +121,17 @@ impl Stream {
         }
     }
 
+    /// Fill `out` with different indices drawn uniformly from 0..n (without replacement); `out` has at most n.
+    ///
+    /// Index j is where a random permutation of 0..n sends j: eight Feistel rounds on just enough bits, walked until the result is
+    /// below n. No index depends on another, so that a GPU draws them side by side (`draw_subset` in `network.cu`).
+    pub fn subset(&self, n: usize, out: &mut [u32]) {
+        let permutation = Permutation::new(self, n as u32);
+        for (j, o) in (0..).zip(out) {
+            *o = permutation.of(j);
+        }
+    }
+
     /// This stream as a `rand` generator, for shuffles and distributions where speed does not matter.
     pub fn rng(self) -> StreamRng {
         StreamRng {
@@ -126,6 +141,51 @@ impl Stream {
             buffer: [0; 4],
         }
     }
+}
+
+/// A random permutation of 0..n, one element at a time.
+struct Permutation {
+    keys: [u32; 8],
+    n: u32,
+    /// Bits of the lower part of a number, and of the upper.
+    bits: [u32; 2],
+}
+
+impl Permutation {
+    fn new(stream: &Stream, n: u32) -> Self {
+        let (a, b) = (stream.block(0), stream.block(1));
+        let bits = (32 - n.saturating_sub(1).leading_zeros()).max(2);
+        Self {
+            keys: [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]],
+            n,
+            bits: [bits / 2, bits - bits / 2],
+        }
+    }
+
+    fn of(&self, j: u32) -> u32 {
+        let mut x = j;
+        loop {
+            for (round, key) in self.keys.iter().enumerate() {
+                // The parts change places every round, and with them their widths.
+                let (low, high) = (self.bits[round % 2], self.bits[1 - round % 2]);
+                let (right, left) = (x & ((1 << low) - 1), x >> low);
+                let mixed = left ^ (scramble(right ^ key) & ((1 << high) - 1));
+                x = right << high | mixed;
+            }
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
+/// A good hash of a word (the finaliser of MurmurHash3, public domain).
+fn scramble(mut x: u32) -> u32 {
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x85eb_ca6b);
+    x ^= x >> 13;
+    x = x.wrapping_mul(0xc2b2_ae35);
+    x ^ x >> 16
 }
 
 /// A [`Stream`] read from its first block onwards, as `rand` generators are.
@@ -183,6 +243,30 @@ pub fn philox4x32_10(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subset_has_no_index_twice_and_every_index_and_pair_equally_often() {
+        for n in [1, 2, 3, 7, 64, 65, 1000] {
+            let mut all = vec![0; n];
+            Stream::new(5, Purpose::Minibatch, 0, n as u64).subset(n, &mut all);
+            all.sort_unstable();
+            assert!(all.iter().enumerate().all(|(i, x)| i == *x as usize), "{n}");
+        }
+        // Null: uniform pairs of different indices; chi-squared with 10·9 - 1 degrees of freedom, within four standard deviations.
+        let (n, draws) = (10, 90_000);
+        let mut counts = vec![0.0; n * n];
+        for step in 0..draws {
+            let mut pair = [0; 2];
+            Stream::new(6, Purpose::Minibatch, 0, step).subset(n, &mut pair);
+            counts[pair[0] as usize * n + pair[1] as usize] += 1.0;
+        }
+        let expected = draws as f64 / (n * (n - 1)) as f64;
+        let chi2: f64 = (0..n * n)
+            .filter(|i| i / n != i % n)
+            .map(|i| (counts[i] - expected).powi(2) / expected)
+            .sum();
+        assert!((chi2 - 89.0).abs() < 4.0 * (2.0 * 89.0f64).sqrt(), "{chi2}");
+    }
 
     /// Known-answer vectors of the Random123 distribution (`kat_vectors`, philox4x32 10).
     #[test]

@@ -14,6 +14,15 @@ pub enum Trigger {
         /// Points per decade.
         per_decade: u32,
     },
+    /// At every multiple of `every` that lies in the last part of a cycle.
+    Cyclical {
+        /// Steps per cycle.
+        cycle: u64,
+        /// Steps of a cycle before the part that counts.
+        skip: u64,
+        /// See above.
+        every: u64,
+    },
 }
 
 impl Trigger {
@@ -30,6 +39,10 @@ impl Trigger {
                     && [k - 1.0, k, k + 1.0]
                         .iter()
                         .any(|k| *k >= 0.0 && 10f64.powf(k / p).round() == step as f64)
+            }
+            // After step t, t - 1 steps of earlier numbers are done: step t was the (t-1)-th of its cycle.
+            Trigger::Cyclical { cycle, skip, every } => {
+                step > 0 && step.is_multiple_of((*every).max(1)) && (step - 1) % cycle >= *skip
             }
         }
     }
@@ -48,6 +61,11 @@ impl Trigger {
                 points.dedup();
                 points.len()
             }
+            Trigger::Cyclical { every, .. } => {
+                let every = (*every).max(1);
+                let multiples = (1..=steps / every).map(|k| k * every);
+                multiples.filter(|s| self.fires(*s)).count()
+            }
         }
     }
 }
@@ -58,6 +76,9 @@ impl fmt::Display for Trigger {
             Trigger::Every(n) => write!(f, "every {n} steps"),
             Trigger::At(steps) => write!(f, "at {} given steps", steps.len()),
             Trigger::Logarithmic { per_decade } => write!(f, "{per_decade} times per decade"),
+            Trigger::Cyclical { cycle, skip, every } => {
+                write!(f, "every {every} steps, after the first {skip} of every {cycle}")
+            }
         }
     }
 }
@@ -72,6 +93,11 @@ mod tests {
             Trigger::Every(7),
             Trigger::At(vec![1, 5, 90, 4000]),
             Trigger::Logarithmic { per_decade: 7 },
+            Trigger::Cyclical {
+                cycle: 50,
+                skip: 40,
+                every: 3,
+            },
         ];
         for t in triggers {
             for n in [1u64, 10, 99, 1000] {

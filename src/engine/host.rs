@@ -1,6 +1,6 @@
 //! One chain in this machine's memory; the threads of its workspace share the work.
 
-use super::{Chains, Engine, Member, Vector};
+use super::{Chains, Draw, Engine, Member, Vector};
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::rng::Stream;
@@ -17,14 +17,16 @@ pub struct Host<'a, 'v> {
     vectors: &'a mut [&'v mut [f32]],
     work: &'a mut Workspace,
     info: &'a mut [f64],
-    loss: f64,
-    energy: f64,
+    pub(super) loss: f64,
+    pub(super) energy: f64,
 }
 
 /// One chain's row of the batched state `[chains, N]` in this machine's memory.
 pub struct Chain<'a> {
     /// Its number in the run; the key of its random streams.
     pub index: usize,
+    /// Number of its temperature.
+    pub group: usize,
     /// Steps done so far.
     pub step: u64,
     /// Seed of the run.
@@ -52,6 +54,7 @@ impl Chain<'_> {
     ) -> Result<Option<String>> {
         let mut members = [Member {
             index: self.index,
+            group: self.group,
             temperature: self.temperature,
             failure: None,
         }];
@@ -94,9 +97,7 @@ impl<'a, 'v> Host<'a, 'v> {
     fn prepare(&mut self, vectors: &[Vector]) {
         for v in vectors {
             if let Vector::Scratch(k) = *v {
-                let extra = &mut self.work.extra;
-                extra.resize_with(extra.len().max(k + 1), Vec::new);
-                extra[k].resize(self.w.len(), 0.0);
+                self.work.scratch(k, self.w.len());
             }
         }
     }
@@ -163,11 +164,14 @@ impl Engine for Host<'_, '_> {
         self.target
     }
 
-    fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()> {
+    fn vectors(&self) -> usize {
+        self.vectors.len()
+    }
+
+    fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
         let mut indices = std::mem::take(&mut self.work.indices);
         let mut grad = std::mem::take(&mut self.work.grad);
-        indices.resize(batch, 0);
-        streams[0].indices(self.target.examples(), &mut indices);
+        draw.indices(&streams[0], self.target.examples(), &mut indices);
         let loss = self
             .target
             .minibatch_gradient(self.w, &indices, &mut grad, self.work);
@@ -183,12 +187,58 @@ impl Engine for Host<'_, '_> {
             .target
             .energies_and_gradient(self.w, &mut grad, self.work);
         self.work.grad = grad;
-        self.energy = energies?.total;
+        let energies = energies?;
+        (self.energy, self.loss) = (energies.total, energies.loss);
         Ok(())
     }
 
     fn energies(&mut self) -> Result<Vec<f64>> {
         Ok(vec![self.energy])
+    }
+
+    fn evaluate(&mut self) -> Result<()> {
+        let energies = self.target.energies(self.w, self.work)?;
+        (self.energy, self.loss) = (energies.total, energies.loss);
+        Ok(())
+    }
+
+    fn prior_gradient(&mut self, into: Vector) -> Result<()> {
+        self.prepare(&[into]);
+        let mut taken = self.take(into);
+        self.target.prior().gradient(self.w, taken.get());
+        self.put(into, taken);
+        Ok(())
+    }
+
+    fn difference(&mut self, _: Vector, _: Vector, _: &[[Option<usize>; 2]]) -> Result<()> {
+        anyhow::bail!("this sampler couples chains, which must step together")
+    }
+
+    fn rotate(&mut self, from: Vector, into: Vector) -> Result<()> {
+        self.prepare(&[from, into]);
+        let mut taken = self.take(into);
+        let (out, x) = (taken.get(), self.read(from));
+        let n = x.len();
+        match x {
+            [_] => out[0] = 0.0,
+            [a, b] => out.copy_from_slice(&[*b, -a]),
+            _ => {
+                for (o, around) in out[1..].iter_mut().zip(x.windows(3)) {
+                    *o = around[2] - around[0];
+                }
+                (out[0], out[n - 1]) = (x[1] - x[n - 1], x[0] - x[n - 2]);
+            }
+        }
+        self.put(into, taken);
+        Ok(())
+    }
+
+    fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        self.prepare(&[into]);
+        let mut taken = self.take(into);
+        taken.get().copy_from_slice(data);
+        self.put(into, taken);
+        Ok(())
     }
 
     fn map(

@@ -1,15 +1,17 @@
 //! Engines: where the vectors of chains live and how they are worked on.
 //!
 //! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. [`host`] has one chain in this machine's
-//! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
-//! [`Chains`], and are written once.
+//! memory, [`group`] chains that step together there, [`batched`] all chains of a run on an accelerator, which go through every
+//! launch together. Samplers see any of them through [`Chains`], and are written once.
 
 pub mod batched;
+pub mod group;
 pub mod host;
 
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::kernels::update::DOT;
+use crate::model::loss::Sums;
 use crate::rng::{Purpose, Stream};
 use crate::target::Target;
 use std::ops::Range;
@@ -27,19 +29,71 @@ pub enum Vector {
     Scratch(usize),
 }
 
+/// How a minibatch is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draw {
+    /// m, its number of examples.
+    pub batch: usize,
+    /// Whether an example can be in it twice.
+    pub replacement: bool,
+}
+
+impl Draw {
+    /// m examples, each drawn independently of the others.
+    pub const fn independent(batch: usize) -> Self {
+        Self {
+            batch,
+            replacement: true,
+        }
+    }
+
+    /// The examples drawn from n by a stream.
+    pub fn indices(self, stream: &Stream, n: usize, out: &mut Vec<u32>) {
+        out.resize(self.batch, 0);
+        match self.replacement {
+            true => stream.indices(n, out),
+            false => stream.subset(n, out),
+        }
+    }
+}
+
 /// Holds the vectors of its chains and works on all of them at once. Lists of numbers have one entry (or one row) per chain.
 pub trait Engine {
     /// What is sampled.
     fn target(&self) -> &Target;
 
-    /// ∇U on fresh minibatches of `batch` examples, into [`Vector::Gradient`].
-    fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()>;
+    /// Number of state vectors.
+    fn vectors(&self) -> usize;
+
+    /// ∇U on minibatches drawn by the streams, into [`Vector::Gradient`].
+    fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()>;
 
     /// ∇U over all examples, into [`Vector::Gradient`].
     fn gradient(&mut self) -> Result<()>;
 
-    /// U where the last full gradient was taken.
+    /// U where the last full gradient was taken, or the last [`Engine::evaluate`].
     fn energies(&mut self) -> Result<Vec<f64>>;
+
+    /// Compute U over all examples, without its gradient.
+    fn evaluate(&mut self) -> Result<()>;
+
+    /// ∇R, the prior's part of the gradient, into a vector.
+    fn prior_gradient(&mut self, into: Vector) -> Result<()>;
+
+    /// `into` of every chain becomes `from` of the first chain named for it minus that of the second; a chain that is not named counts 0.
+    /// Fails where chains do not step together.
+    fn difference(
+        &mut self,
+        from: Vector,
+        into: Vector,
+        of: &[[Option<usize>; 2]],
+    ) -> Result<()>;
+
+    /// `into_i` becomes `from_{i+1} - from_{i-1}`, cyclic; of two, `from_1` and `-from_0`; of one, 0.
+    fn rotate(&mut self, from: Vector, into: Vector) -> Result<()>;
+
+    /// Give every chain the same vector.
+    fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()>;
 
     /// Run a kernel over the elements in `range`: vectors in the order written, read; scalars `[chains, k]`; a stream per chain if the
     /// kernel makes noise. Within a range the noise is that of elements counted from its start.
@@ -82,11 +136,28 @@ pub trait Engine {
     fn report(&mut self, slot: usize, values: &[f64]) -> Result<()>;
 }
 
+/// An engine that keeps its chains from step to step.
+pub trait Resident: Engine {
+    /// Write a vector of all chains, `[chains, N]`.
+    fn write(&mut self, v: Vector, data: &[f32]) -> Result<()>;
+
+    /// Read a vector of all chains, `[chains, N]`.
+    fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()>;
+
+    /// What was reported since the last call, summed over steps: `[chains, slots]`.
+    fn take_info(&mut self) -> Result<Vec<f64>>;
+
+    /// Sums of losses and errors over a split and its number of rows, per chain; none if the engine does not compute them itself.
+    fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>>;
+}
+
 /// One chain of a group that steps together.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// Its number in the run; the key of its random streams.
     pub index: usize,
+    /// Number of its temperature; chains of one group are replicas of each other.
+    pub group: usize,
     /// Temperature at this step.
     pub temperature: f64,
     /// Why it cannot go on, once it cannot.
@@ -156,10 +227,10 @@ impl Chains<'_> {
         self.members.iter().map(f).collect()
     }
 
-    /// ∇U on fresh minibatches of `batch` examples, into [`Vector::Gradient`].
-    pub fn minibatch_gradient(&mut self, purpose: Purpose, sub: u16, batch: usize) -> Result<()> {
+    /// ∇U on fresh minibatches, into [`Vector::Gradient`].
+    pub fn minibatch_gradient(&mut self, purpose: Purpose, sub: u16, draw: Draw) -> Result<()> {
         let streams = self.streams(purpose, sub);
-        self.engine.minibatch_gradient(&streams, batch)
+        self.engine.minibatch_gradient(&streams, draw)
     }
 
     /// Run a kernel over all elements; `scalars` gives the kernel's scalars for a chain.

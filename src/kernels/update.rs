@@ -18,6 +18,13 @@ kernel! {
 }
 
 kernel! {
+    /// Fresh momenta `p ~ N(0, sigma²)`.
+    pub SCALED_NOISE = scaled_noise(p; ; eta; sigma) {
+        p = sigma * eta;
+    }
+}
+
+kernel! {
     /// First part of a velocity-Verlet step: `p ← p - kick·g`, then `w ← w + dt·p/M`.
     pub KICK_AND_DRIFT = kick_and_drift(w, p; g, mass; ; kick, dt) {
         p -= kick * g;

@@ -5,6 +5,7 @@ use crate::engine::host::Chain;
 use crate::error::Result;
 use crate::kernels::update::TOTAL;
 use crate::options::{Entry, Kind, Range, option, optional};
+use crate::sampler::gradient::Estimator;
 use crate::sampler::gradient_noise::{self, ESTIMATE, Precision};
 use crate::target::Target;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ impl Observable for GradientVariance {
         };
         copy.lend(view.target, view.work, &mut [], |chains| {
             // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
-            gradient_noise::estimate(chains, batch, precision, 1 << 15, &[true], ESTIMATE)?;
+            let gradient = Estimator::minibatch(batch);
+            gradient_noise::estimate(chains, &gradient, precision, 1 << 15, &[true], ESTIMATE)?;
             for (out, t) in out.iter_mut().zip(tensors) {
                 let size = t.range.len() as f64;
                 *out = chains.engine.sum(&TOTAL, &[ESTIMATE], t.range.clone())?[0] / size;

@@ -17,9 +17,9 @@ pub struct View<'a, 'c> {
     /// The chain, with parameters and the sampler's state.
     pub chain: &'a Chain<'c>,
     /// Names of the sampler's vectors.
-    pub vector_names: &'static [&'static str],
+    pub vector_names: &'a [&'static str],
     /// What the sampler reported, averaged since the last record: names and values.
-    pub info: (&'static [&'static str], &'a [f64]),
+    pub info: (&'a [&'static str], &'a [f64]),
     /// The sampler's minibatch size.
     pub batch: Option<usize>,
     /// Parameters at the start of the run.

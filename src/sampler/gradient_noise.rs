@@ -1,5 +1,6 @@
 //! The variance of the minibatch gradient, per component.
 
+use super::gradient::Estimator;
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Scratch};
 use crate::error::Result;
@@ -39,7 +40,7 @@ kernel! {
 /// `first_sub` keeps the random streams of different callers within one step apart. The gradient is overwritten.
 pub fn estimate(
     chains: &mut Chains,
-    batch: usize,
+    gradient: &Estimator,
     precision: Precision,
     first_sub: u16,
     due: &[bool],
@@ -53,7 +54,7 @@ pub fn estimate(
     let mut count = 0;
     loop {
         for _ in 0..precision.block.max(2) {
-            chains.minibatch_gradient(Purpose::Variance, first_sub + count as u16, batch)?;
+            gradient.estimate(chains, Purpose::Variance, first_sub + count as u16)?;
             count += 1;
             chains.map(&WELFORD, &[MEAN, M2, Gradient], |_, _| [1.0 / count as f32])?;
         }

@@ -3,15 +3,27 @@
 //! To add one: write its file with an [`Entry`] whose documentation starts with the law it samples, and add the entry to
 //! [`REGISTRY`]. The script constructor, option checks, reference, completion and the contract suite pick it up.
 
+pub mod adaptation;
+pub mod cyclical_sgld;
+pub mod gradient;
 pub mod gradient_noise;
 pub mod hmc;
+pub mod langevin;
+pub mod mala;
+pub mod metropolis;
+pub mod nuts;
+pub mod ohzeki_ichiki;
+pub mod preconditioned_sgld;
 pub mod pseudo_langevin;
+pub mod sghmc;
 pub mod sgld;
+pub mod sgnht;
 
 use crate::engine::Chains;
 use crate::error::Result;
-use crate::options::{Entry, Kind, Range, Spec, option};
+use crate::options::{Entry, Options};
 use crate::target::Target;
+use gradient::Estimator;
 use std::sync::Arc;
 
 /// A Markov chain on the parameters. State is what the next step needs, Info is everything else.
@@ -33,21 +45,19 @@ pub trait Sampler: Send + Sync {
     /// (1/N) Σ p_i²/M_i; both estimate T.
     fn info(&self) -> &'static [&'static str];
 
-    /// m, the minibatch size; none for full-batch samplers.
-    fn batch(&self) -> Option<usize> {
+    /// How it estimates ∇U, if it need not be exact.
+    fn gradient(&self) -> Option<&Estimator> {
         None
     }
 
+    /// Whether the chains of a temperature act on each other, and so must step together.
+    fn couples(&self) -> bool {
+        false
+    }
+
     /// Fail if the sampler cannot work on this target; the message says why.
-    fn check(&self, target: &Target) -> Result<()> {
-        match self.batch() {
-            Some(m) if m > target.examples() => anyhow::bail!(
-                "sampler::{}: option 'batch' is {m}, but the target has only n = {} examples",
-                self.name(),
-                target.examples()
-            ),
-            _ => Ok(()),
-        }
+    fn check(&self, _target: &Target) -> Result<()> {
+        Ok(())
     }
 
     /// Prepare the state of chains whose parameters are set.
@@ -59,32 +69,102 @@ pub trait Sampler: Send + Sync {
     fn step(&self, chains: &mut Chains) -> Result<()>;
 }
 
-/// A sampler and how it was asked for.
+/// A sampler, how it was asked for, and what is done around it: its gradient is prepared, and the noise of its gradient measured.
 pub struct Configured {
-    /// The sampler.
-    pub sampler: Box<dyn Sampler>,
+    sampler: Box<dyn Sampler>,
     /// Its options, for summaries and run.json.
     pub options: Vec<(String, String)>,
+    gradient: Estimator,
+    /// Names of all state vectors of length N.
+    pub vectors: Vec<&'static str>,
+    /// Names of all state scalars.
+    pub scalars: Vec<&'static str>,
+    /// Names of all that a step reports.
+    pub info: Vec<&'static str>,
 }
 
-/// The option `batch`, the same for every stochastic sampler.
-pub const BATCH: Spec = option(
-    "batch",
-    Kind::Int(Range::AtLeast(1.0)),
-    "100",
-    "m, examples per minibatch, drawn independently at every step (with replacement).",
-);
+/// Steps between two measurements of the gradient's noise: two minibatches more in so many.
+const PROBE: u64 = 200;
+
+/// What the noise of the gradient is called, averaged over the components: state and report.
+pub const NOISE: &str = "gradient_variance_mean";
+
+impl Configured {
+    /// A sampler and its options.
+    pub fn new(sampler: impl Sampler + 'static, o: &Options) -> Arc<Self> {
+        let gradient = sampler.gradient().cloned().unwrap_or(Estimator::FULL);
+        let noise = gradient.batch().map(|_| NOISE);
+        let mut options = o.describe();
+        if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == "gradient") {
+            *text = gradient.to_string();
+        }
+        let with = |own: &[&'static str], more: &[&'static str]| [own, more].concat();
+        Arc::new(Self {
+            vectors: with(sampler.vectors(), gradient.vectors()),
+            scalars: with(sampler.scalars(), noise.as_slice()),
+            info: with(sampler.info(), noise.as_slice()),
+            options,
+            gradient,
+            sampler: Box::new(sampler),
+        })
+    }
+
+    /// Name, as in scripts.
+    pub fn name(&self) -> &'static str {
+        self.sampler.name()
+    }
+
+    /// m, the minibatch size; none if the gradient is over all examples.
+    pub fn batch(&self) -> Option<usize> {
+        self.gradient.batch()
+    }
+
+    /// See [`Sampler::couples`].
+    pub fn couples(&self) -> bool {
+        self.sampler.couples()
+    }
+
+    /// Fail if the sampler cannot work on this target; the message says why.
+    pub fn check(&self, target: &Target) -> Result<()> {
+        self.gradient.check(target, self.name())?;
+        self.sampler.check(target)
+    }
+
+    /// Prepare the state of chains whose parameters are set.
+    pub fn init(&self, chains: &mut Chains) -> Result<()> {
+        self.gradient.init(chains)?;
+        self.sampler.init(chains)
+    }
+
+    /// Move the chains by one step and report everything in [`Configured::info`].
+    pub fn step(&self, chains: &mut Chains) -> Result<()> {
+        self.sampler.step(chains)?;
+        if self.gradient.batch().is_none() {
+            return Ok(());
+        }
+        let (slot, scalar) = (self.info.len() - 1, self.scalars.len() - 1);
+        if chains.step.is_multiple_of(PROBE) {
+            for (c, v) in self.gradient.variance(chains)?.into_iter().enumerate() {
+                chains.scalars(c)[scalar] = v;
+            }
+        }
+        chains.report_scalar(slot, scalar)
+    }
+}
 
 /// Every sampler a script can build.
-pub const REGISTRY: &[Entry<Arc<Configured>>] = &[sgld::ENTRY, hmc::ENTRY, pseudo_langevin::ENTRY];
-
-/// What a registry entry builds.
-pub(crate) fn configured(
-    sampler: impl Sampler + 'static,
-    o: &crate::options::Options,
-) -> Arc<Configured> {
-    Arc::new(Configured {
-        sampler: Box::new(sampler),
-        options: o.describe(),
-    })
-}
+pub const REGISTRY: &[Entry<Arc<Configured>>] = &[
+    sgld::ENTRY,
+    preconditioned_sgld::RMSPROP,
+    preconditioned_sgld::ADAM,
+    cyclical_sgld::ENTRY,
+    ohzeki_ichiki::ENTRY,
+    sghmc::ENTRY,
+    sgnht::ENTRY,
+    langevin::ENTRY,
+    pseudo_langevin::ENTRY,
+    hmc::ENTRY,
+    nuts::ENTRY,
+    mala::ENTRY,
+    metropolis::ENTRY,
+];

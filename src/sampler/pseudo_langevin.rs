@@ -1,7 +1,8 @@
 //! Pseudo-Langevin: underdamped Langevin dynamics that takes the minibatch noise for part of its heat bath (Zambon 2026).
 
 use super::gradient_noise::{self, ESTIMATE, Precision};
-use super::{BATCH, Configured, Sampler, configured};
+use super::gradient::{self, Estimator};
+use super::{Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
@@ -9,6 +10,7 @@ use crate::kernels::map::{kernel, reduction};
 use crate::kernels::update::{DOT, DRAW_MOMENTUM, FILL, TOTAL, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
+use crate::target::Target;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) for small temperature ratio 𝒯 and friction (Zambon 2026, eq. 23).
@@ -16,7 +18,7 @@ use std::sync::Arc;
 /// One step takes the gradient at w on a fresh minibatch, then
 /// `Π ← c1²Π - ½(1+c1²)δt g + σR`, `w ← w + M⁻¹Π δt`, δt = 1 unless asked otherwise.
 struct PseudoLangevin {
-    batch: usize,
+    gradient: Estimator,
     /// c1², what a step leaves of the momentum.
     keep: f64,
     dt: f64,
@@ -46,7 +48,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           root mean square per step (M ≥ 400 δt²·T/⟨w²⟩).",
     arguments: &[],
     options: &[
-        BATCH,
+        gradient::BATCH,
+        gradient::GRADIENT,
         option(
             "ratio",
             Kind::Float(Range::Between(1e-6, 0.5)),
@@ -115,7 +118,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         ),
     ],
     example: "sampler::pseudo_langevin(#{ batch: 50, ratio: 0.03 })",
-    build: |o| Ok(configured(PseudoLangevin::from_options(o)?, o)),
+    build: |o| Ok(Configured::new(PseudoLangevin::from_options(o)?, o)),
 };
 
 // Scalars of the state.
@@ -208,7 +211,7 @@ impl PseudoLangevin {
         );
         let most = o.size("variance_batches")?;
         Ok(Self {
-            batch: o.size("batch")?,
+            gradient: Estimator::from_options(o)?,
             keep,
             dt: o.float("dt")?,
             ratio,
@@ -303,8 +306,8 @@ impl PseudoLangevin {
             true => VARIANCE,
             false => ESTIMATE,
         };
-        let (batch, precision) = (self.batch, self.precision);
-        let batches = gradient_noise::estimate(chains, batch, precision, 0, which, into)?;
+        let (gradient, precision) = (&self.gradient, self.precision);
+        let batches = gradient_noise::estimate(chains, gradient, precision, 0, which, into)?;
         chains.engine.copy(into, VARIANCE, which)?;
         for c in (0..chains.len()).filter(|c| which[*c]) {
             chains.scalars(c)[BATCHES] += batches as f64;
@@ -450,8 +453,16 @@ impl Sampler for PseudoLangevin {
         ]
     }
 
-    fn batch(&self) -> Option<usize> {
-        Some(self.batch)
+    fn gradient(&self) -> Option<&Estimator> {
+        Some(&self.gradient)
+    }
+
+    fn check(&self, _: &Target) -> Result<()> {
+        anyhow::ensure!(
+            self.gradient.batch().is_some(),
+            "sampler::pseudo_langevin needs the noise of a minibatch; with gradient::full() use sampler::langevin"
+        );
+        Ok(())
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
@@ -468,7 +479,7 @@ impl Sampler for PseudoLangevin {
             s[NEXT] = step + s[INTERVAL];
         }
         // Sub-streams keep this apart from the first step.
-        chains.minibatch_gradient(Purpose::Minibatch, 2, self.batch)?;
+        self.gradient.estimate(chains, Purpose::Minibatch, 2)?;
         chains.map_with_noise(
             &DRAW_MOMENTUM,
             &[MOMENTUM, MASS],
@@ -498,7 +509,7 @@ impl Sampler for PseudoLangevin {
         if due.iter().any(|d| *d) {
             self.refresh(chains, &due)?;
         }
-        chains.minibatch_gradient(Purpose::Minibatch, 0, self.batch)?;
+        self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
         chains.report_virial(0, Gradient)?;
         let vectors = [Params, MOMENTUM, Gradient, MASS, VARIANCE];
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {

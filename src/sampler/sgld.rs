@@ -1,6 +1,7 @@
 //! Stochastic-gradient Langevin dynamics.
 
-use super::{BATCH, Configured, Sampler, configured};
+use super::gradient::{self, Estimator};
+use super::{Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// Samples exp(-U/T) as ε → 0 (Welling & Teh 2011): `w ← w - (ε/2) g + sqrt(εT) η`.
 struct Sgld {
     step: Schedule,
-    batch: usize,
+    gradient: Estimator,
 }
 
 /// `sampler::sgld`.
@@ -31,17 +32,16 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "1e-4",
             "Step size ε, in parameter² per energy.",
         ),
-        BATCH,
+        gradient::BATCH,
+        gradient::GRADIENT,
     ],
     example: "sampler::sgld(#{ step: 1e-5, batch: 50 })",
     build: |o| {
-        Ok(configured(
-            Sgld {
-                step: o.schedule("step")?,
-                batch: o.size("batch")?,
-            },
-            o,
-        ))
+        let sgld = Sgld {
+            step: o.schedule("step")?,
+            gradient: Estimator::from_options(o)?,
+        };
+        Ok(Configured::new(sgld, o))
     },
 };
 
@@ -54,13 +54,13 @@ impl Sampler for Sgld {
         &["virial", "minibatch_loss", "step_size"]
     }
 
-    fn batch(&self) -> Option<usize> {
-        Some(self.batch)
+    fn gradient(&self) -> Option<&Estimator> {
+        Some(&self.gradient)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
-        chains.minibatch_gradient(Purpose::Minibatch, 0, self.batch)?;
+        self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
         chains.report_virial(0, Gradient)?;
         chains.engine.report_loss(1)?;
         chains.report(2, |_| epsilon)?;

@@ -18,6 +18,7 @@ pub(super) fn bind(b: &mut Binder) {
     registry(b, "prior", "Prior", prior::REGISTRY);
     registry(b, "potential", "Potential", analytic::REGISTRY);
     registry(b, "optimizer", "Optimizer", optimizer::REGISTRY);
+    registry(b, "gradient", "Gradient", sampler::gradient::REGISTRY);
     registry(b, "sampler", "Sampler", sampler::REGISTRY);
     registry(b, "observable", "Observable", observable::REGISTRY);
 }

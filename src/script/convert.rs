@@ -8,6 +8,7 @@ use crate::schedule::Schedule;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
+use crate::sampler::gradient::Estimator;
 use crate::target::prior::{Parameters, Prior};
 use crate::trigger::Trigger;
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
@@ -46,6 +47,9 @@ fn object(x: &Dynamic) -> Option<Value> {
     let value = |a: Arc<dyn Any + Send + Sync>, name| Some(Value::Object(a, name));
     if let Some(p) = handle::<Arc<Prior>>(x) {
         return value(p, "Prior");
+    }
+    if let Some(e) = handle::<Arc<Estimator>>(x) {
+        return value(e, "Gradient");
     }
     if let Some(s) = handle::<Arc<Schedule>>(x) {
         return value(s, "Schedule");

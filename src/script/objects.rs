@@ -8,6 +8,7 @@ use crate::dataset::Dataset;
 use crate::model::Model;
 use crate::observable::Handle;
 use crate::sampler::Configured;
+use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::optimizer::Optimizer;
 use crate::target::prior::{Parameters, Prior};
@@ -25,8 +26,9 @@ pub(super) fn bind(b: &mut Binder) {
     b.object::<Arc<Prior>>("Prior", |p| format!("{p:?}"));
     b.object::<Arc<Configured>>("Sampler", |s| {
         let options: Vec<_> = s.options.iter().map(|(k, v)| format!("{k}: {v}")).collect();
-        format!("{} #{{ {} }}", s.sampler.name(), options.join(", "))
+        format!("{} #{{ {} }}", s.name(), options.join(", "))
     });
+    b.object::<Arc<Estimator>>("Gradient", |e| e.to_string());
     b.object::<Arc<Optimizer>>("Optimizer", |o| o.text.clone());
     b.object::<Handle>("Observable", |o: &Handle| o.name());
     b.object::<Arc<Schedule>>("Schedule", |s| s.to_string());
@@ -230,6 +232,21 @@ fn schedules(b: &mut Binder) {
         },
     )
     .with(&[], "trigger::at([1, 10, 100])");
+    b.function(
+        "trigger::cyclical(cycle, exploration, steps) -> Trigger",
+        "At every multiple of `steps` that lies after the first part `exploration` (from 0 to below 1) of a cycle: where sampler::cyclical_sgld samples.",
+        |cycle: i64, exploration: Dynamic, steps: i64| -> Bound<Arc<Trigger>> {
+            let cycle = count(cycle, "trigger::cyclical: cycle")?;
+            let part = number(&exploration, "trigger::cyclical: exploration")?;
+            if !(0.0..1.0).contains(&part) {
+                return Err(raise(anyhow!("trigger::cyclical: exploration is {part}, but must be from 0 to below 1")));
+            }
+            let skip = (part * cycle as f64).ceil() as u64;
+            let every = count(steps, "trigger::cyclical: steps")?;
+            Ok(Arc::new(Trigger::Cyclical { cycle, skip, every }))
+        },
+    )
+    .with(&[], "trigger::cyclical(1000, 0.8, 10)");
     b.function(
         "trigger::logarithmic(per_decade) -> Trigger",
         "So many times per factor of ten in the step number, for relaxation curves.",

@@ -93,10 +93,10 @@ pub fn benchmark(
         seed: session.seed,
         full_steps: None,
     };
-    sampler.sampler.check(target)?;
+    sampler.check(target)?;
     plan.check_size(target, sampler, session, 0)?;
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, &*sampler.sampler);
+    let mut state = State::new(&starts, target, sampler);
     let shared = Shared {
         plan: &plan,
         target,
@@ -109,7 +109,7 @@ pub fn benchmark(
     let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
     place.advance(&shared, &mut state, None)?;
     // What a sampler does now and then, like measuring its noise again, is not part of a step.
-    let scalars = sampler.sampler.scalars();
+    let scalars = &sampler.scalars;
     for (i, s) in state.scalars.iter_mut().enumerate() {
         if ["next_refresh", "last_refresh"].contains(&scalars[i % scalars.len()]) {
             *s = f64::INFINITY;
@@ -146,15 +146,15 @@ pub fn benchmark(
     let peak_bytes = memory::peak();
     let rows_per_step = rows as f64 / steps;
     let products = target.potential().products();
-    let batch = sampler.sampler.batch().unwrap_or(target.examples());
+    let batch = sampler.batch().unwrap_or(target.examples());
     let floor_seconds = (!products.is_empty() && device.is_none()).then(|| {
         floor::seconds(&products, batch, threads) * chains as f64 * rows_per_step / batch as f64
     });
     let (per_row, data) = target.potential().sizes();
-    let vectors = chains * (1 + sampler.sampler.vectors().len()) + workers;
+    let vectors = chains * (1 + sampler.vectors.len()) + workers;
     let steps_per_second = steps / elapsed;
     Ok(Benchmark {
-        sampler: sampler.sampler.name().into(),
+        sampler: sampler.name().into(),
         parameters: target.dim(),
         chains,
         threads,

@@ -1,42 +1,47 @@
-//! Runs on an accelerator: all chains step together, and come back to this machine's memory when something is recorded or saved.
+//! Runs whose chains step together: on an accelerator, or because their sampler couples them. They come back to the state when
+//! something is recorded or saved.
 
 use super::Shared;
 use super::session;
 use super::state::State;
 use crate::engine::batched::Batched;
-use crate::engine::{Chains, Member, Vector};
+use crate::engine::group::Group;
+use crate::engine::{Chains, Member, Resident, Vector};
 use crate::error::{Interrupted, Result};
 use crate::kernels::device::Device;
 use crate::observable::Known;
 use crate::target::Workspace;
 use std::time::Instant;
 
-/// All chains of a run on a device.
+/// All chains of a run.
 pub(super) struct Lockstep<'a> {
     shared: &'a Shared<'a>,
-    engine: Batched<'a>,
+    engine: Box<dyn Resident + 'a>,
     members: Vec<Member>,
     work: Workspace,
 }
 
 impl<'a> Lockstep<'a> {
-    /// Put the state on a device.
+    /// Put the state on a device; without one, in this machine's memory.
     pub fn new(
         shared: &'a Shared<'a>,
-        device: &'a dyn Device,
+        device: Option<&'a dyn Device>,
         state: &State,
         threads: usize,
     ) -> Result<Self> {
-        let sampler = &*shared.sampler.sampler;
-        let vectors = sampler.vectors().len();
-        let slots = sampler.info().len();
-        let mut engine = Batched::new(device, shared.target, state.chains, vectors, slots)?;
+        let (vectors, slots) = (shared.sampler.vectors.len(), shared.sampler.info.len());
+        let (target, chains) = (shared.target, state.chains);
+        let mut engine: Box<dyn Resident> = match device {
+            Some(d) => Box::new(Batched::new(d, target, chains, vectors, slots)?),
+            None => Box::new(Group::new(target, chains, vectors, slots, threads)),
+        };
         engine.write(Vector::Params, &state.params)?;
         for (k, v) in state.vectors.iter().enumerate() {
             engine.write(Vector::State(k), v)?;
         }
         let member = |index| Member {
             index,
+            group: index / shared.plan.chains,
             temperature: f64::NAN,
             failure: None,
         };
@@ -64,7 +69,7 @@ impl<'a> Lockstep<'a> {
             m.temperature = self.shared.temperature(m.index, step);
         }
         f(&mut Chains {
-            engine: &mut self.engine,
+            engine: &mut *self.engine,
             members: &mut self.members,
             scalars: &mut state.scalars,
             step,
@@ -85,13 +90,13 @@ impl<'a> Lockstep<'a> {
             let what = format!("'{}' before its first step", self.shared.plan.name);
             return Err(Interrupted { what }.into());
         }
-        let sampler = &*self.shared.sampler.sampler;
+        let sampler = self.shared.sampler;
         self.with_chains(state, 0, |chains| sampler.init(chains))
     }
 
-    /// Let all chains run until `deadline`. They stay on the device; see [`Lockstep::fetch`].
+    /// Let all chains run until `deadline`. They stay in the engine; see [`Lockstep::fetch`].
     pub fn advance(&mut self, state: &mut State, deadline: Instant) -> Result<()> {
-        let (sampler, plan) = (&*self.shared.sampler.sampler, self.shared.plan);
+        let (sampler, plan) = (self.shared.sampler, self.shared.plan);
         while let Some(step) = Self::steps(state).filter(|s| *s < plan.steps) {
             self.with_chains(state, step, |chains| sampler.step(chains))?;
             let done = step + 1;
@@ -124,7 +129,7 @@ impl<'a> Lockstep<'a> {
         for (sum, new) in state.info_sums.iter_mut().zip(self.engine.take_info()?) {
             *sum += new;
         }
-        let info = self.shared.sampler.sampler.info();
+        let info = &self.shared.sampler.info;
         if let Some(v) = info.iter().position(|n| *n == "virial") {
             for c in 0..state.chains {
                 if !state.info_sums[c * info.len() + v].is_finite() && state.failures[c].is_none() {
@@ -135,7 +140,7 @@ impl<'a> Lockstep<'a> {
         Ok(())
     }
 
-    /// Make a record of every chain, with the losses that it needs computed on the device.
+    /// Make a record of every chain, with the losses that it needs computed by the engine, where it can.
     fn record(&mut self, state: &mut State) -> Result<()> {
         self.fetch(state)?;
         let mut known = vec![Known::default(); state.chains];
@@ -157,8 +162,7 @@ impl<'a> Lockstep<'a> {
                 known[c].note(self.shared.target, split, w, sums, rows);
             }
         }
-        let plan = self.shared.plan;
-        for mut slot in state.slots(plan.seed, plan.burn_in) {
+        for mut slot in state.slots(self.shared.plan) {
             if slot.failure.is_none() {
                 slot.chain.temperature = self.shared.temperature(slot.chain.index, slot.chain.step);
                 let known = std::mem::take(&mut known[slot.chain.index]);

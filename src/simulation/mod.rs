@@ -55,7 +55,7 @@ pub fn run(
     sampler: &Configured,
     session: &Session,
 ) -> Result<Arc<Run>> {
-    sampler.sampler.check(target)?;
+    sampler.check(target)?;
     let chains = plan.temperatures.len() * plan.chains;
     anyhow::ensure!(
         chains < MAX_CHAINS,
@@ -67,7 +67,7 @@ pub fn run(
     plan.check_size(target, sampler, session, width)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, &*sampler.sampler);
+    let mut state = State::new(&starts, target, sampler);
     let info = plan.info(target, sampler, columns, &state.params, session)?;
     let limit = |w: &[f32]| plan.region * plan.region * dot(w, w).max(w.len() as f64);
     let limits = state.params.chunks_exact(state.dim).map(limit).collect();
@@ -100,7 +100,7 @@ pub fn run(
             seconds,
             done,
         };
-        save_checkpoint(&folder, &meta, &state.tensors(&*sampler.sampler))
+        save_checkpoint(&folder, &meta, &state.tensors(sampler))
     };
     if fresh {
         place.advance(&shared, &mut state, None)?;
@@ -147,10 +147,10 @@ pub fn run(
 
 /// Where the chains step.
 enum Place<'a> {
-    /// On this machine's threads.
+    /// Each for itself, on this machine's threads.
     Here(Vec<Workspace>),
-    /// On an accelerator.
-    Device(Box<Lockstep<'a>>),
+    /// All together, on an accelerator or here.
+    Together(Box<Lockstep<'a>>),
 }
 
 impl<'a> Place<'a> {
@@ -161,17 +161,18 @@ impl<'a> Place<'a> {
         state: &State,
         session: &Session,
     ) -> Result<Self> {
-        Ok(match device {
-            Some(d) => Self::Device(Box::new(Lockstep::new(shared, d, state, session.threads)?)),
-            None => Self::Here(workspaces(state.chains, session)),
-        })
+        if device.is_some() || shared.sampler.couples() {
+            let lockstep = Lockstep::new(shared, device, state, session.threads)?;
+            return Ok(Self::Together(Box::new(lockstep)));
+        }
+        Ok(Self::Here(workspaces(state.chains, session)))
     }
 
     /// Bring the chains back to this machine's memory.
     fn fetch(&mut self, state: &mut State) -> Result<()> {
         match self {
             Self::Here(_) => Ok(()),
-            Self::Device(l) => l.fetch(state),
+            Self::Together(l) => l.fetch(state),
         }
     }
 
@@ -179,7 +180,7 @@ impl<'a> Place<'a> {
     fn threads(&self) -> (usize, usize) {
         match self {
             Self::Here(work) => (work.iter().map(|w| w.team.size()).sum(), work.len()),
-            Self::Device(_) => (0, 0),
+            Self::Together(_) => (0, 0),
         }
     }
 
@@ -187,7 +188,7 @@ impl<'a> Place<'a> {
     fn rows(&self) -> u64 {
         match self {
             Self::Here(work) => work.iter().map(|w| w.rows).sum(),
-            Self::Device(_) => 0,
+            Self::Together(_) => 0,
         }
     }
 
@@ -200,8 +201,8 @@ impl<'a> Place<'a> {
     ) -> Result<()> {
         match (self, deadline) {
             (Self::Here(work), _) => advance(shared, state, work, deadline),
-            (Self::Device(l), None) => l.prepare(state),
-            (Self::Device(l), Some(until)) => l.advance(state, until),
+            (Self::Together(l), None) => l.prepare(state),
+            (Self::Together(l), Some(until)) => l.advance(state, until),
         }
     }
 }
@@ -236,7 +237,7 @@ fn advance(
     work: &mut [Workspace],
     deadline: Option<Instant>,
 ) -> Result<()> {
-    let slots = state.slots(shared.plan.seed, shared.plan.burn_in);
+    let slots = state.slots(shared.plan);
     let waiting = Mutex::new(slots);
     let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let take = || {
@@ -305,7 +306,7 @@ impl Shared<'_> {
             return Err(Interrupted { what }.into());
         }
         let mut info = vec![0.0; slot.info_sums.len()];
-        let init = |chains: &mut Chains| self.sampler.sampler.init(chains);
+        let init = |chains: &mut Chains| self.sampler.init(chains);
         if let Some(reason) = slot.chain.lend(self.target, work, &mut info, init)? {
             slot.fail(reason);
         }
@@ -314,9 +315,9 @@ impl Shared<'_> {
 
     /// Step one chain until `until`, at least once.
     fn turn(&self, slot: &mut Slot, work: &mut Workspace, until: Instant) -> Result<()> {
-        let sampler = &*self.sampler.sampler;
+        let sampler = self.sampler;
         let mut info = vec![0.0; slot.info_sums.len()];
-        let virial = sampler.info().iter().position(|n| *n == "virial");
+        let virial = sampler.info.iter().position(|n| *n == "virial");
         loop {
             slot.chain.temperature = self.temperature(slot.chain.index, slot.chain.step);
             let step = |chains: &mut Chains| sampler.step(chains);
@@ -367,11 +368,11 @@ impl Shared<'_> {
         slot.info_sums.fill(0.0);
         *slot.info_count = 0;
         let mut row = vec![f64::NAN; self.width];
-        let sampler = &*self.sampler.sampler;
+        let sampler = self.sampler;
         let mut view = View {
             chain: &slot.chain,
-            vector_names: sampler.vectors(),
-            info: (sampler.info(), &info),
+            vector_names: &sampler.vectors,
+            info: (&sampler.info, &info),
             batch: sampler.batch(),
             start: &|| self.starts.of(slot.chain.index, self.target),
             target: self.target,

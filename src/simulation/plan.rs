@@ -145,7 +145,7 @@ impl Plan {
                 Trigger::At(at) => at.iter_mut().for_each(|s| {
                     *s = (*s as f64 * cut as f64 / o.int("steps").unwrap_or(1) as f64).ceil() as u64
                 }),
-                Trigger::Logarithmic { .. } => {}
+                Trigger::Logarithmic { .. } | Trigger::Cyclical { .. } => {}
             }
         }
         let mut observables: Vec<Handle> = o.objects::<Box<dyn Observable>>("observe");
@@ -209,7 +209,7 @@ impl Plan {
                 components: o.components(target),
             });
         }
-        let stats = sampler.sampler.info().iter();
+        let stats = sampler.info.iter();
         columns.extend(stats.map(|n| Column {
             name: n.to_string(),
             group: Group::SampleStats,
@@ -245,7 +245,7 @@ impl Plan {
             (self.temperatures.len() * self.chains) as u128,
             target.dim() as u128,
         );
-        let vectors = 1 + sampler.sampler.vectors().len() as u128;
+        let vectors = 1 + sampler.vectors.len() as u128;
         let draws = self.every.count(self.steps) as u128;
         // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
         let threads = session.threads as u128 * 6 * n;
@@ -316,7 +316,7 @@ impl Plan {
             name: self.name.clone(),
             kind: self.kind.into(),
             target: target.describe(),
-            sampler: sampler.sampler.name().into(),
+            sampler: sampler.name().into(),
             options: sampler.options.clone(),
             temperatures: self.temperatures.iter().map(|t| t.at(self.steps)).collect(),
             schedules: self
@@ -333,7 +333,7 @@ impl Plan {
             draws: all - warm_draws,
             columns,
             n: target.examples(),
-            m: sampler.sampler.batch(),
+            m: sampler.batch(),
             scale: target.scale(),
             parameters: target.dim(),
             tensors: target

@@ -34,7 +34,7 @@ pub(super) fn resume(
         folder.display(),
         difference(&meta.info, info)
     );
-    state.restore(saved.tensors, &*sampler.sampler)?;
+    state.restore(saved.tensors, sampler)?;
     state.failures.clone_from(&meta.failures);
     Ok(Some(meta))
 }

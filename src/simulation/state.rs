@@ -1,10 +1,10 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
-use super::plan::Starts;
+use super::plan::{Plan, Starts};
 use super::run::Failure;
 use crate::engine::host::Chain;
 use crate::error::Result;
-use crate::sampler::Sampler;
+use crate::sampler::Configured;
 use crate::store::checkpoint::{DataRef, Tensor, TensorData, TensorRef};
 use crate::target::Target;
 
@@ -60,7 +60,7 @@ impl Slot<'_> {
 
 impl State {
     /// Chains at these points, everything else zero.
-    pub fn new(starts: &Starts, target: &Target, sampler: &dyn Sampler) -> Self {
+    pub fn new(starts: &Starts, target: &Target, sampler: &Configured) -> Self {
         let (chains, dim) = (starts.count, target.dim());
         let mut params = Vec::with_capacity(chains * dim);
         (0..chains).for_each(|c| params.extend_from_slice(&starts.of(c, target)));
@@ -69,13 +69,13 @@ impl State {
             dim,
             params,
             vectors: sampler
-                .vectors()
+                .vectors
                 .iter()
                 .map(|_| vec![0.0; chains * dim])
                 .collect(),
-            scalars: vec![0.0; chains * sampler.scalars().len()],
+            scalars: vec![0.0; chains * sampler.scalars.len()],
             steps: vec![0; chains],
-            info_sums: vec![0.0; chains * sampler.info().len()],
+            info_sums: vec![0.0; chains * sampler.info.len()],
             info_counts: vec![0; chains],
             records: vec![Vec::new(); chains],
             failures: vec![None; chains],
@@ -91,7 +91,7 @@ impl State {
     }
 
     /// Lend every chain's part.
-    pub fn slots(&mut self, seed: u64, burn_in: u64) -> Vec<Slot<'_>> {
+    pub fn slots(&mut self, plan: &Plan) -> Vec<Slot<'_>> {
         let (c, n) = (self.chains, self.dim);
         let per = |len: usize| len / c.max(1);
         let (scalars, info) = (per(self.scalars.len()), per(self.info_sums.len()));
@@ -130,10 +130,11 @@ impl State {
             let vectors = vectors.iter_mut().filter_map(|v| v.next()).collect();
             let chain = Chain {
                 index,
+                group: index / plan.chains,
                 step: *steps,
-                seed,
+                seed: plan.seed,
                 temperature: f64::NAN,
-                burn_in,
+                burn_in: plan.burn_in,
                 w,
                 vectors,
                 scalars,
@@ -151,7 +152,7 @@ impl State {
     }
 
     /// Everything, as tensors of a checkpoint; nothing is copied, the state may fill most of the memory.
-    pub fn tensors(&self, sampler: &dyn Sampler) -> Vec<(String, TensorRef<'_>)> {
+    pub fn tensors(&self, sampler: &Configured) -> Vec<(String, TensorRef<'_>)> {
         let c = self.chains;
         let per = |len: usize| len / c.max(1);
         let rows = |name: &str, width: usize, data| {
@@ -159,7 +160,7 @@ impl State {
             (name.to_string(), TensorRef { shape, data })
         };
         let mut out = vec![rows("params", self.dim, DataRef::F32(&self.params))];
-        for (name, v) in sampler.vectors().iter().zip(&self.vectors) {
+        for (name, v) in sampler.vectors.iter().zip(&self.vectors) {
             out.push(rows(&format!("vector.{name}"), self.dim, DataRef::F32(v)));
         }
         for (name, v) in [("scalars", &self.scalars), ("info_sums", &self.info_sums)] {
@@ -176,7 +177,7 @@ impl State {
     }
 
     /// Put back what [`State::tensors`] gave; an error names what does not fit.
-    pub fn restore(&mut self, tensors: Vec<(String, Tensor)>, sampler: &dyn Sampler) -> Result<()> {
+    pub fn restore(&mut self, tensors: Vec<(String, Tensor)>, sampler: &Configured) -> Result<()> {
         let mut found: std::collections::HashMap<String, TensorData> =
             tensors.into_iter().map(|(n, t)| (n, t.data)).collect();
         let mut take = |name: &str| {
@@ -202,7 +203,7 @@ impl State {
             _ => Err(wrong(name)),
         };
         floats("params", &mut self.params)?;
-        for (name, v) in sampler.vectors().iter().zip(&mut self.vectors) {
+        for (name, v) in sampler.vectors.iter().zip(&mut self.vectors) {
             floats(&format!("vector.{name}"), v)?;
         }
         let mut doubles = |name: &str| match take(name)? {

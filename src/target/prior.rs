@@ -228,6 +228,14 @@ impl PriorEnergy {
         (self.precision, &self.centre)
     }
 
+    /// ∇R at w.
+    pub fn gradient(&self, w: &[f32], out: &mut [f32]) {
+        // scale_and_pull adds to what is there, scaled by 0.
+        out.fill(0.0);
+        let precision = self.precision as f32;
+        crate::kernels::update::scale_and_pull(out, 0.0, w, precision, &self.centre);
+    }
+
     /// Hard walls: half the width of the box per range of parameters.
     pub fn walls(&self) -> &[(std::ops::Range<usize>, f32)] {
         &self.walls

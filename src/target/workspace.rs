@@ -38,6 +38,14 @@ pub struct Shard {
 }
 
 impl Workspace {
+    /// The k-th vector that samplers need within a step.
+    pub fn scratch(&mut self, k: usize, len: usize) -> &mut Vec<f32> {
+        let count = self.extra.len().max(k + 1);
+        self.extra.resize_with(count, Vec::new);
+        self.extra[k].resize(len, 0.0);
+        &mut self.extra[k]
+    }
+
     /// At least so many shards.
     pub fn shards(&mut self, count: usize) -> &mut [Shard] {
         if self.shards.len() < count {

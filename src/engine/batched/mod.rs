@@ -1,12 +1,12 @@
 //! All chains of a run on an accelerator: every launch and every product is batched over the chains.
 //!
 //! Nothing is read back within a step, but for the numbers that a sampler asks for ([`Engine::sum`], [`Engine::energies`]). What a
-//! sampler reports is added up on the device until [`Batched::take_info`].
+//! sampler reports is added up on the device until [`Resident::take_info`].
 
 mod memory;
 mod network;
 
-use super::{Engine, Vector};
+use super::{Draw, Engine, Resident, Vector};
 use crate::error::Result;
 use crate::kernels::device::{Arg, Device, Pointer};
 use crate::kernels::map::{Kernel, Reduction};
@@ -15,7 +15,7 @@ use crate::rng::Stream;
 use crate::target::{Rows, Target, Workspace};
 use memory::{Buffer, bytes, bytes_mut};
 use network::{Network, Which};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 /// Kernels that do not come from samplers.
@@ -39,7 +39,7 @@ pub struct Batched<'d> {
     params: Buffer<'d>,
     gradient: Buffer<'d>,
     state: Vec<Buffer<'d>>,
-    scratch: Vec<Buffer<'d>>,
+    scratch: BTreeMap<usize, Buffer<'d>>,
     network: Option<Network<'d>>,
     centre: Option<Buffer<'d>>,
     compiled: HashSet<&'static str>,
@@ -83,7 +83,7 @@ impl<'d> Batched<'d> {
             params: vector()?,
             gradient: vector()?,
             state: (0..vectors).map(|_| vector()).collect::<Result<_>>()?,
-            scratch: Vec::new(),
+            scratch: BTreeMap::new(),
             network: None,
             centre: match centre {
                 [] => None,
@@ -108,50 +108,17 @@ impl<'d> Batched<'d> {
         Ok(out)
     }
 
-    /// Write a vector of all chains, `[chains, N]`.
-    pub fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
-        let at = self.at(v)?;
-        self.device.upload(bytes(data), at)
-    }
-
-    /// Read a vector of all chains, `[chains, N]`.
-    pub fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
-        let at = self.at(v)?;
-        self.device.download(at, bytes_mut(data))
-    }
-
-    /// What was reported since the last call, summed over steps: `[chains, slots]`.
-    pub fn take_info(&mut self) -> Result<Vec<f64>> {
-        let mut sums = vec![0f64; self.chains * self.slots];
-        self.device.download(self.info.at, bytes_mut(&mut sums))?;
-        let zeros = vec![0f64; sums.len()];
-        self.device.upload(bytes(&zeros), self.info.at)?;
-        for (s, h) in sums.iter_mut().zip(&mut self.info_here) {
-            *s += std::mem::take(h);
-        }
-        Ok(sums)
-    }
-
-    /// Sums of losses and errors over a split and its number of rows, per chain; none if the target is not computed on the device.
-    pub fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {
-        let network = self.network.as_ref();
-        let found = network.and_then(|n| n.splits.iter().position(|(name, _)| *name == split));
-        let Some(k) = found else { return Ok(None) };
-        self.pass(Which::All(k), false)?;
-        Ok(Some((self.download_sums()?, self.rows)))
-    }
-
     fn at(&mut self, v: Vector) -> Result<Pointer> {
         Ok(match v {
             Vector::Params => self.params.at,
             Vector::Gradient => self.gradient.at,
             Vector::State(k) => self.state[k].at,
             Vector::Scratch(k) => {
-                while self.scratch.len() <= k {
-                    let bytes = 4 * self.chains * self.dim;
-                    self.scratch.push(Buffer::new(self.device, bytes)?);
+                if let Some(buffer) = self.scratch.get(&k) {
+                    return Ok(buffer.at);
                 }
-                self.scratch[k].at
+                let buffer = Buffer::new(self.device, 4 * self.chains * self.dim)?;
+                self.scratch.entry(k).or_insert(buffer).at
             }
         })
     }
@@ -245,7 +212,7 @@ impl<'d> Batched<'d> {
     }
 
     /// Losses (and gradients) of a target that has no network here: on the host, chain by chain.
-    fn on_host(&mut self, drawn: Option<(&[Stream], usize)>, gradient: bool) -> Result<()> {
+    fn on_host(&mut self, drawn: Option<(&[Stream], Draw)>, gradient: bool) -> Result<()> {
         let mut w = vec![0f32; self.chains * self.dim];
         let mut g = vec![0f32; w.len()];
         self.read(Vector::Params, &mut w)?;
@@ -254,9 +221,8 @@ impl<'d> Batched<'d> {
             let mut indices = Vec::new();
             let rows = match drawn {
                 None => Rows::All,
-                Some((streams, batch)) => {
-                    indices.resize(batch, 0);
-                    streams[c].indices(self.target.examples(), &mut indices);
+                Some((streams, draw)) => {
+                    draw.indices(&streams[c], self.target.examples(), &mut indices);
                     Rows::Indices(&indices)
                 }
             };
@@ -269,7 +235,7 @@ impl<'d> Batched<'d> {
             self.write(Vector::Gradient, &g)?;
         }
         losses.extend(errors);
-        self.rows = drawn.map_or(self.target.examples(), |(_, batch)| batch);
+        self.rows = drawn.map_or(self.target.examples(), |(_, draw)| draw.batch);
         self.device.upload(bytes(&losses), self.sums.at)
     }
 
@@ -287,9 +253,14 @@ impl<'d> Batched<'d> {
     /// From the summed loss gradient to ∇U.
     fn finish_gradient(&mut self) -> Result<()> {
         let scale = (self.target.scale() / self.rows as f64) as f32;
+        self.pull(self.gradient.at, scale)
+    }
+
+    /// `out ← scale·out + ∇R`; scaled by 0, what was there does not matter.
+    fn pull(&self, out: Pointer, scale: f32) -> Result<()> {
         let precision = self.target.prior().pull().0 as f32;
         let args = [
-            Arg::Pointer(self.gradient.at),
+            Arg::Pointer(out),
             Arg::Pointer(self.params.at),
             Arg::Int(self.chains as i32),
             Arg::Long(self.dim as u64),
@@ -308,9 +279,14 @@ impl Engine for Batched<'_> {
         self.target
     }
 
-    fn minibatch_gradient(&mut self, streams: &[Stream], batch: usize) -> Result<()> {
+    fn vectors(&self) -> usize {
+        self.state.len()
+    }
+
+    fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        let batch = draw.batch;
         if self.network.is_none() {
-            self.on_host(Some((streams, batch)), true)?;
+            self.on_host(Some((streams, draw)), true)?;
         } else {
             self.device.upload(bytes(streams), self.streams.at)?;
             let indices = self.indices.grow(4 * self.chains * batch)?;
@@ -321,8 +297,11 @@ impl Engine for Batched<'_> {
                 Arg::Int(self.chains as i32),
                 Arg::Pointer(indices),
             ];
-            self.device
-                .launch("draw_indices", batch.div_ceil(4), self.chains, &args)?;
+            let (kernel, threads) = match draw.replacement {
+                true => ("draw_indices", batch.div_ceil(4)),
+                false => ("draw_subset", batch),
+            };
+            self.device.launch(kernel, threads, self.chains, &args)?;
             self.pass(Which::Drawn(batch), true)?;
         }
         self.finish_gradient()
@@ -331,6 +310,51 @@ impl Engine for Batched<'_> {
     fn gradient(&mut self) -> Result<()> {
         self.pass(Which::All(0), true)?;
         self.finish_gradient()
+    }
+
+    fn evaluate(&mut self) -> Result<()> {
+        self.pass(Which::All(0), false)
+    }
+
+    fn prior_gradient(&mut self, into: Vector) -> Result<()> {
+        let out = self.at(into)?;
+        self.pull(out, 0.0)
+    }
+
+    fn difference(
+        &mut self,
+        from: Vector,
+        into: Vector,
+        of: &[[Option<usize>; 2]],
+    ) -> Result<()> {
+        let (from, into) = (self.at(from)?, self.at(into)?);
+        let number = |c: &Option<usize>| c.map_or(-1, |c| c as i32);
+        let numbers: Vec<i32> = of.iter().flatten().map(number).collect();
+        let at = self.scalars.grow(4 * numbers.len())?;
+        self.device.upload(bytes(&numbers), at)?;
+        let args = [
+            Arg::Pointer(from),
+            Arg::Pointer(into),
+            Arg::Long(self.dim as u64),
+            Arg::Int(self.chains as i32),
+            Arg::Pointer(at),
+        ];
+        self.device
+            .launch("difference", self.dim, self.chains, &args)
+    }
+
+    fn rotate(&mut self, from: Vector, into: Vector) -> Result<()> {
+        let args = [
+            Arg::Pointer(self.at(from)?),
+            Arg::Pointer(self.at(into)?),
+            Arg::Long(self.dim as u64),
+            Arg::Int(self.chains as i32),
+        ];
+        self.device.launch("rotate", self.dim, self.chains, &args)
+    }
+
+    fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        self.write(into, &data.repeat(self.chains))
     }
 
     fn energies(&mut self) -> Result<Vec<f64>> {
@@ -440,5 +464,36 @@ impl Engine for Batched<'_> {
             self.info_here[c * self.slots + slot] += v;
         }
         Ok(())
+    }
+}
+
+impl Resident for Batched<'_> {
+    fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
+        let at = self.at(v)?;
+        self.device.upload(bytes(data), at)
+    }
+
+    fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
+        let at = self.at(v)?;
+        self.device.download(at, bytes_mut(data))
+    }
+
+    fn take_info(&mut self) -> Result<Vec<f64>> {
+        let mut sums = vec![0f64; self.chains * self.slots];
+        self.device.download(self.info.at, bytes_mut(&mut sums))?;
+        let zeros = vec![0f64; sums.len()];
+        self.device.upload(bytes(&zeros), self.info.at)?;
+        for (s, h) in sums.iter_mut().zip(&mut self.info_here) {
+            *s += std::mem::take(h);
+        }
+        Ok(sums)
+    }
+
+    fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {
+        let network = self.network.as_ref();
+        let found = network.and_then(|n| n.splits.iter().position(|(name, _)| *name == split));
+        let Some(k) = found else { return Ok(None) };
+        self.pass(Which::All(k), false)?;
+        Ok(Some((self.download_sums()?, self.rows)))
     }
 }

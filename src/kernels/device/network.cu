@@ -19,6 +19,43 @@ extern "C" __global__ void draw_indices(unsigned n, int m, const Stream *streams
     }
 }
 
+// A good hash of a word, as rng::scramble.
+__device__ static unsigned scramble(unsigned x) {
+    x ^= x >> 16;
+    x *= 0x85ebca6bu;
+    x ^= x >> 13;
+    x *= 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+
+// Row numbers of a minibatch [C, m] below n, all different, as Stream::subset draws them; one stream per chain. x: m.
+extern "C" __global__ void draw_subset(unsigned n, int m, const Stream *streams, int chains, unsigned *out) {
+    long long j = THREAD;
+    if (j >= m) return;
+    int bits = 2;
+    while (bits < 32 && (n - 1) >> bits) bits++;
+    int width[2] = {bits / 2, bits - bits / 2};
+    for_each_chain(chain, chains) {
+        const Stream *s = streams + chain;
+        unsigned key[2][4];
+        for (int b = 0; b < 2; b++) {
+            key[b][0] = b;
+            for (int k = 0; k < 3; k++) key[b][k + 1] = s->high[k];
+            philox4x32_10(key[b], s->key[0], s->key[1]);
+        }
+        unsigned x = (unsigned)j;
+        do {
+            for (int round = 0; round < 8; round++) {
+                int low = width[round % 2], high = width[1 - round % 2];
+                unsigned right = x & ((1u << low) - 1), left = x >> low;
+                unsigned mixed = left ^ (scramble(right ^ key[round / 4][round % 4]) & ((1u << high) - 1));
+                x = right << high | mixed;
+            }
+        } while (x >= n);
+        out[(long long)chain * m + j] = x;
+    }
+}
+
 // Rows of data [.., dim] with these numbers [C, rows] to out [C, rows, dim]: inputs, or target values. x: rows·dim.
 extern "C" __global__ void gather_f32(const float *data, int dim, const unsigned *numbers, int chains, int rows, float *out) {
     long long i = THREAD, n = (long long)rows * dim;
@@ -226,7 +263,9 @@ extern "C" __global__ void scale_and_pull(
     float c = centre ? centre[i] : 0.0f;
     for_each_chain(chain, chains) {
         long long at = chain * stride + i;
-        gradient[at] = scale * gradient[at] + precision * (params[at] - c);
+        // Scaled by 0, what was there does not matter, not even NaN.
+        float own = scale != 0.0f ? scale * gradient[at] : 0.0f;
+        gradient[at] = own + precision * (params[at] - c);
     }
 }
 
@@ -259,6 +298,27 @@ extern "C" __global__ void copy_where(const float *from, float *to, long long n,
     if (i >= n) return;
     for_each_chain(chain, chains)
         if (which[chain]) to[chain * n + i] = from[chain * n + i];
+}
+
+// to of each chain <- from of one chain minus from of another; of [C, 2] has their numbers, -1 counts 0. Both [C, n]. x: n.
+extern "C" __global__ void difference(const float *from, float *to, long long n, int chains, const int *of) {
+    long long i = THREAD;
+    if (i >= n) return;
+    for_each_chain(chain, chains) {
+        int plus = of[2 * chain], minus = of[2 * chain + 1];
+        to[chain * n + i] = (plus < 0 ? 0.0f : from[plus * n + i]) - (minus < 0 ? 0.0f : from[minus * n + i]);
+    }
+}
+
+// to_i <- from_{i+1} - from_{i-1}, cyclic; as Engine::rotate for one and two elements. Both [C, n]. x: n.
+extern "C" __global__ void rotate(const float *from, float *to, long long n, int chains) {
+    long long i = THREAD;
+    if (i >= n) return;
+    for_each_chain(chain, chains) {
+        const float *x = from + chain * n;
+        float next = x[i + 1 < n ? i + 1 : 0], previous = x[i ? i - 1 : n - 1];
+        to[chain * n + i] = n == 1 ? 0.0f : n == 2 ? (i ? -previous : next) : next - previous;
+    }
 }
 
 // out <- value. x: n; one row.

@@ -1,0 +1,219 @@
+//! Adaptation in burn-in, for samplers that accept or reject: dual averaging of the step size, and diagonal masses from the
+//! variances of the parameters.
+//!
+//! Both are frozen when burn-in ends. A sampler that adapts has [`SCALARS`] first among its scalars and, if its masses adapt,
+//! [`VECTORS`] first among its vectors.
+
+use crate::engine::Chains;
+use crate::engine::Vector::{self, Params};
+use crate::error::Result;
+use crate::kernels::map::kernel;
+use crate::kernels::update::{FILL, WELFORD};
+
+/// Names of the scalars, in this order from the first.
+pub const SCALARS: [&str; 6] = [
+    "dt",
+    "log_mean_dt",
+    "h_bar",
+    "mu",
+    "count",
+    "collected",
+];
+
+/// Names of the vectors, in this order from the first.
+pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
+
+/// The scalar that holds the step size.
+pub const DT: usize = 0;
+const LOG_MEAN: usize = 1;
+const H_BAR: usize = 2;
+const MU: usize = 3;
+const COUNT: usize = 4;
+const COLLECTED: usize = 5;
+
+/// The vector that holds the masses.
+pub const MASS: Vector = Vector::State(0);
+const MEAN: Vector = Vector::State(1);
+const M2: Vector = Vector::State(2);
+
+kernel! {
+    /// Masses T/Var(w), with five pseudo-observations of what the masses were before.
+    SET_MASS = adapt_mass(mass; m2; ; own, before, temperature) {
+        mass = temperature / (own * m2 + before * (temperature / mass));
+    }
+}
+
+/// What is adapted, and to what.
+#[derive(Debug, Clone, Copy)]
+pub struct Adaptation {
+    /// Acceptance that the step size is adapted to.
+    pub acceptance: f64,
+    /// Whether the step size is adapted.
+    pub step: bool,
+    /// Whether masses are adapted, if burn-in has at least [`Adaptation::LEAST`] steps.
+    pub mass: bool,
+}
+
+impl Adaptation {
+    /// Steps of burn-in below which masses stay as they are.
+    pub const LEAST: u64 = 50;
+
+    /// Start with all masses 1.
+    pub fn init_masses(chains: &mut Chains) -> Result<()> {
+        chains.map(&FILL, &[MASS], |_, _| [1.0])
+    }
+
+    /// Start, or start again, with these step sizes.
+    pub fn restart(chains: &mut Chains, dt: &[f64]) {
+        for (c, dt) in dt.iter().enumerate() {
+            let s = chains.scalars(c);
+            s[DT] = *dt;
+            s[LOG_MEAN] = dt.ln();
+            s[MU] = (10.0 * dt).ln();
+            s[H_BAR] = 0.0;
+            s[COUNT] = 0.0;
+        }
+    }
+
+    /// Dual averaging (Hoffman & Gelman 2014, §3.2.1) with their constants.
+    fn average(&self, s: &mut [f64], accept: f64) {
+        s[COUNT] += 1.0;
+        let m = s[COUNT];
+        let eta = 1.0 / (m + 10.0);
+        s[H_BAR] = (1.0 - eta) * s[H_BAR] + eta * (self.acceptance - accept);
+        let log_dt = s[MU] - m.sqrt() / 0.05 * s[H_BAR];
+        let weight = m.powf(-0.75);
+        s[LOG_MEAN] = weight * log_dt + (1.0 - weight) * s[LOG_MEAN];
+        s[DT] = log_dt.exp();
+    }
+
+    /// After a step with these acceptance probabilities; `find` gives usable step sizes, from a first guess, when masses have changed.
+    pub fn after(
+        &self,
+        chains: &mut Chains,
+        accept: &[f64],
+        find: impl FnOnce(&mut Chains, f64) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let (warm, done) = (chains.burn_in, chains.step + 1);
+        if done > warm || !self.step {
+            return Ok(());
+        }
+        for (c, accept) in accept.iter().enumerate() {
+            self.average(chains.scalars(c), *accept);
+        }
+        if self.mass && warm >= Self::LEAST {
+            self.collect(chains, windows(warm), find)?;
+        }
+        if done == warm {
+            for c in 0..chains.len() {
+                let s = chains.scalars(c);
+                s[DT] = s[LOG_MEAN].exp();
+            }
+        }
+        Ok(())
+    }
+
+    fn collect(
+        &self,
+        chains: &mut Chains,
+        (first, ends): (u64, Vec<u64>),
+        find: impl FnOnce(&mut Chains, f64) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let done = chains.step + 1;
+        if done <= first || ends.last().is_none_or(|last| done > *last) {
+            return Ok(());
+        }
+        (0..chains.len()).for_each(|c| chains.scalars(c)[COLLECTED] += 1.0);
+        let counts = chains.scalar(COLLECTED);
+        chains.map(&WELFORD, &[MEAN, M2, Params], |c, _| {
+            [1.0 / counts[c] as f32]
+        })?;
+        if !ends.contains(&done) {
+            return Ok(());
+        }
+        chains.map(&SET_MASS, &[MASS, M2], |c, m| {
+            let n = counts[c];
+            let own = n / (n - 1.0) / (n + 5.0);
+            [own as f32, (5.0 / (n + 5.0)) as f32, m.temperature as f32]
+        })?;
+        for v in [MEAN, M2] {
+            chains.map(&FILL, &[v], |_, _| [0.0])?;
+        }
+        (0..chains.len()).for_each(|c| chains.scalars(c)[COLLECTED] = 0.0);
+        // The new masses make every frequency about 1.
+        let dt = find(chains, 0.1)?;
+        Self::restart(chains, &dt);
+        Ok(())
+    }
+}
+
+/// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to
+/// find the typical set, windows of 25, 50, 100, …, 50 steps for the step size; in proportion where burn-in is short.
+fn windows(warm: u64) -> (u64, Vec<u64>) {
+    let (first, last, mut size) = match warm {
+        150.. => (75, warm - 50, 25),
+        _ => (warm * 15 / 100, warm - warm / 10, warm),
+    };
+    let (mut at, mut ends) = (first, Vec::new());
+    while at < last {
+        // A window that left too little for the next takes it all.
+        at = if at + 3 * size > last { last } else { at + size };
+        ends.push(at);
+        size *= 2;
+    }
+    (first, ends)
+}
+
+/// From each chain's `first`, double or halve until `error` (ΔH/T of one trial step) crosses ln 2, an acceptance of one half.
+///
+/// `error` makes the trial steps of these sizes, numbered from 1, and puts the chains back.
+pub fn find_step(
+    chains: &mut Chains,
+    first: f64,
+    mut error: impl FnMut(&mut Chains, &[f64], u16) -> Result<Vec<f64>>,
+) -> Result<Vec<f64>> {
+    let mut dt = vec![first; chains.len()];
+    let mut direction = vec![0.0; chains.len()];
+    let mut found = vec![false; chains.len()];
+    for trial in 1..60 {
+        let errors = error(chains, &dt, trial)?;
+        for (c, error) in errors.iter().enumerate() {
+            if found[c] {
+                continue;
+            }
+            let wanted = if *error < std::f64::consts::LN_2 {
+                1.0
+            } else {
+                -1.0
+            };
+            if direction[c] == 0.0 {
+                direction[c] = wanted;
+            }
+            found[c] = wanted != direction[c];
+            if !found[c] {
+                dt[c] *= 2f64.powf(wanted);
+            } else if wanted < 0.0 {
+                dt[c] /= 2.0;
+            }
+        }
+        if found.iter().all(|f| *f) {
+            break;
+        }
+    }
+    for c in (0..chains.len()).filter(|c| !found[*c]) {
+        chains.fail(c, "no usable step size was found");
+    }
+    Ok(dt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::windows;
+
+    #[test]
+    fn windows_double_and_end_before_the_last_steps() {
+        assert_eq!(windows(1000), (75, vec![100, 150, 250, 450, 950]));
+        assert_eq!(windows(150), (75, vec![100]));
+        assert_eq!(windows(60), (9, vec![54]));
+    }
+}

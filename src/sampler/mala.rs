@@ -1,0 +1,55 @@
+//! Metropolis-adjusted Langevin: hybrid Monte Carlo of one velocity-Verlet step.
+
+use super::adaptation::Adaptation;
+use super::gradient::Estimator;
+use super::hmc::Hmc;
+use super::Configured;
+use crate::options::{Entry, Kind, Range, option, optional};
+use std::sync::Arc;
+
+/// `sampler::mala`.
+pub const ENTRY: Entry<Arc<Configured>> = Entry {
+    name: "mala",
+    doc: "Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.\n\n\
+          Proposes `w' = w - (ε/2M)∇U(w) + sqrt(εT/M) η` and accepts with probability min(1, p(w')q(w'→w)/p(w)q(w→w')) (Besag 1994; \
+          Roberts & Tweedie 1996). That is hybrid Monte Carlo of one velocity-Verlet step of δt = sqrt(ε), as which it is computed: \
+          ΔH/T is the logarithm of the acceptance ratio. Step size and masses adapt in burn-in as those of sampler::hmc do.",
+    arguments: &[],
+    options: &[
+        optional(
+            "step",
+            Kind::Float(Range::Positive),
+            "found at the start",
+            "Step size ε (the first one, if adapted).",
+        ),
+        option(
+            "acceptance",
+            Kind::Float(Range::Open01),
+            "0.574",
+            "Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998).",
+        ),
+        option("adapt", Kind::Bool, "true", "Adapt the step size during burn-in."),
+        option(
+            "adapt_mass",
+            Kind::Bool,
+            "true",
+            "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
+        ),
+    ],
+    example: "sampler::mala(#{ acceptance: 0.6 })",
+    build: |o| {
+        let mala = Hmc {
+            name: "mala",
+            leapfrog: 1,
+            dt: o.opt_float("step").map(f64::sqrt),
+            jitter: 0.0,
+            gradient: Estimator::FULL,
+            adaptation: Adaptation {
+                acceptance: o.float("acceptance")?,
+                step: o.bool("adapt")?,
+                mass: o.bool("adapt_mass")? && o.bool("adapt")?,
+            },
+        };
+        Ok(Configured::new(mala, o))
+    },
+};

@@ -1,0 +1,188 @@
+//! Ohzeki–Ichiki: SGLD with a flow that leaves the law as it is and mixes faster.
+
+use super::gradient::{self, Estimator};
+use super::preconditioned_sgld::{Form, Preconditioner, SCALE};
+use super::{Configured, Sampler};
+use crate::engine::Chains;
+use crate::engine::Vector::{self, Gradient, Params};
+use crate::error::Result;
+use crate::kernels::map::kernel;
+use crate::options::{Entry, Kind, Range, option};
+use crate::rng::Purpose;
+use crate::schedule::Schedule;
+use std::sync::Arc;
+
+/// Samples exp(-U/T) as ε → 0, out of detailed balance (Ohzeki 2015; Ohzeki & Ichiki 2015).
+struct OhzekiIchiki {
+    step: Schedule,
+    gamma: f64,
+    between: Between,
+    preconditioner: Preconditioner,
+    gradient: Estimator,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Between {
+    Parameters,
+    Replicas,
+}
+
+/// `sampler::ohzeki_ichiki`.
+pub const ENTRY: Entry<Arc<Configured>> = Entry {
+    name: "ohzeki_ichiki",
+    doc: "Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.\n\n\
+          Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go \
+          round. `between: \"parameters\"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: \"replicas\"`: the same \
+          between the chains of a temperature, each with a minibatch of its own (\"data flow\", eq. 26). For two parameters, or two replicas, the cyclic \
+          form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The larger γ, the smaller the step must be.\n\n\
+          With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½.",
+    arguments: &[],
+    options: &[
+        option(
+            "step",
+            Kind::Schedule(Range::Positive),
+            "1e-4",
+            "Step size ε, in parameter² per energy; Ohzeki's dt is ε/2.",
+        ),
+        option("gamma", Kind::Float(Range::Any), "1.0", "γ, strength of the flow; 0 is SGLD."),
+        option(
+            "between",
+            Kind::Choice(&["parameters", "replicas"]),
+            "parameters",
+            "What flows: gradient components between parameters, or gradients between chains of a temperature.",
+        ),
+        option(
+            "form",
+            Kind::Choice(&["sgld", "rmsprop", "adam"]),
+            "sgld",
+            "The SGLD that flows.",
+        ),
+        option(
+            "decay",
+            Kind::Float(Range::Open01),
+            "0.99",
+            "b of the forms \"rmsprop\" and \"adam\".",
+        ),
+        option(
+            "moment_decay",
+            Kind::Float(Range::Open01),
+            "0.9",
+            "b1 of the form \"adam\".",
+        ),
+        option(
+            "stability",
+            Kind::Float(Range::Positive),
+            "0.1",
+            "a of the forms \"rmsprop\" and \"adam\".",
+        ),
+        gradient::BATCH,
+        gradient::GRADIENT,
+    ],
+    example: "sampler::ohzeki_ichiki(#{ step: 1e-5, gamma: 2.0, between: \"replicas\", batch: 50 })",
+    build: |o| {
+        let form = match o.text("form")? {
+            "rmsprop" => Form::Rmsprop,
+            "adam" => Form::Adam,
+            _ => Form::Sgld,
+        };
+        let sampler = OhzekiIchiki {
+            step: o.schedule("step")?,
+            gamma: o.float("gamma")?,
+            between: match o.text("between")? {
+                "replicas" => Between::Replicas,
+                _ => Between::Parameters,
+            },
+            preconditioner: Preconditioner::from_options(o, form)?,
+            gradient: Estimator::from_options(o)?,
+        };
+        Ok(Configured::new(sampler, o))
+    },
+};
+
+/// D^½g, and J D^½g.
+const SCALED: Vector = Vector::Scratch(2);
+const FLOW: Vector = Vector::Scratch(3);
+
+kernel! {
+    /// `h ← scale·g`.
+    PREPARE = ohzeki_prepare(h; g, scale; ; ) {
+        h = scale * g;
+    }
+}
+
+kernel! {
+    /// `w ← w - scale·(half·h + curl·flow) + sigma·scale·η`.
+    STEP = ohzeki_step(w; h, flow, scale; eta; half, curl, sigma) {
+        w = w - scale * (half * h + curl * flow) + sigma * scale * eta;
+    }
+}
+
+/// For each chain the two whose difference flows into it: the next and the previous of its group that have not failed.
+fn ring(chains: &Chains) -> Vec<[Option<usize>; 2]> {
+    let mut out = vec![[None, None]; chains.len()];
+    let going = |c: &usize| chains.members[*c].failure.is_none();
+    let healthy: Vec<usize> = (0..chains.len()).filter(going).collect();
+    for group in healthy.chunk_by(|a, b| chains.members[*a].group == chains.members[*b].group) {
+        let size = group.len();
+        for (i, c) in group.iter().enumerate() {
+            let (next, previous) = (group[(i + 1) % size], group[(i + size - 1) % size]);
+            out[*c] = match (size, i) {
+                (1, _) => [None, None],
+                (2, 0) => [Some(next), None],
+                (2, _) => [None, Some(previous)],
+                _ => [Some(next), Some(previous)],
+            };
+        }
+    }
+    out
+}
+
+impl Sampler for OhzekiIchiki {
+    fn name(&self) -> &'static str {
+        "ohzeki_ichiki"
+    }
+
+    fn vectors(&self) -> &'static [&'static str] {
+        self.preconditioner.vectors()
+    }
+
+    fn info(&self) -> &'static [&'static str] {
+        &["virial", "minibatch_loss", "step_size"]
+    }
+
+    fn gradient(&self) -> Option<&Estimator> {
+        Some(&self.gradient)
+    }
+
+    fn couples(&self) -> bool {
+        self.between == Between::Replicas
+    }
+
+    fn init(&self, chains: &mut Chains) -> Result<()> {
+        self.preconditioner.init(chains)
+    }
+
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        let epsilon = self.step.at(chains.step);
+        self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
+        chains.report_virial(0, Gradient)?;
+        chains.engine.report_loss(1)?;
+        chains.report(2, |_| epsilon)?;
+        self.preconditioner.update(chains)?;
+        chains.map(&PREPARE, &[SCALED, Gradient, SCALE], |_, _| -> [f32; 0] { [] })?;
+        match self.between {
+            Between::Parameters => chains.engine.rotate(SCALED, FLOW)?,
+            Between::Replicas => {
+                let ring = ring(chains);
+                chains.engine.difference(SCALED, FLOW, &ring)?;
+            }
+        }
+        let vectors = [Params, SCALED, FLOW, SCALE];
+        chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
+            let half = epsilon / 2.0;
+            let sigma = (epsilon * m.temperature).sqrt();
+            [half, half * self.gamma, sigma].map(|x| x as f32)
+        })?;
+        chains.engine.reflect(None)
+    }
+}
