@@ -1,17 +1,32 @@
 //! Analytic targets: energies with known answers, with examples whose gradient noise is known too.
 //!
 //! The loss of example i is `U(w) + ξ_i·w` with `Σ_i ξ_i = 0`: over all examples the noise cancels exactly, over a minibatch of m
-//! drawn with replacement the gradient has variance `noise²/m` per component (up to the finite sample).
+//! drawn with replacement the gradient has variance `noise²/m` per component (up to the finite sample). Only `mixture` has real
+//! examples instead.
+
+mod banana;
+mod double_well;
+mod eight_schools;
+mod funnel;
+mod gaussian;
+mod mixture;
+#[cfg(test)]
+mod mixture_tests;
+mod normal_crossing;
+mod rosenbrock;
+#[cfg(test)]
+mod tests;
 
 use super::{Potential, Rows, Workspace};
-use crate::error::Result;
+use crate::error::{Result, did_you_mean};
 use crate::model::Layout;
 use crate::model::loss::Sums;
 use crate::options::{Entry, Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
+pub use gaussian::stiffness;
 use std::sync::Arc;
 
-/// A function of the parameters with a hand-derived gradient.
+/// A function of the parameters with a hand-derived gradient, in double precision inside.
 type Energy = Box<dyn Fn(&[f32], Option<&mut [f32]>) -> f64 + Send + Sync>;
 
 /// An analytic energy with noisy examples.
@@ -19,7 +34,7 @@ pub struct Analytic {
     text: String,
     layout: Layout,
     energy: Energy,
-    /// ξ, `[n, N]`; one row of zeros without noise.
+    /// ξ, `[n, N]`; zeros without noise.
     noise: Vec<f32>,
     examples: usize,
 }
@@ -45,109 +60,45 @@ const SEED: Spec = option(
 
 /// `potential::…`: analytic energies, as the first argument of `target`.
 pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[
-    Entry {
-        name: "gaussian",
-        doc: "An anisotropic Gaussian: U = ½ Σ k_i (w_i - 1)², k spaced geometrically from 1 to `condition`.\n\n\
-              Exact: mean 1, variance T/k_i.",
-        arguments: &[],
-        options: &[
-            option(
-                "dim",
-                Kind::Int(Range::AtLeast(1.0)),
-                "10",
-                "Number of parameters.",
-            ),
-            option(
-                "condition",
-                Kind::Float(Range::AtLeast(1.0)),
-                "10",
-                "Ratio of the largest to the smallest curvature.",
-            ),
-            EXAMPLES,
-            NOISE,
-            SEED,
-        ],
-        example: "potential::gaussian(#{ dim: 4, condition: 100.0 })",
-        build: |o| {
-            let (dim, condition) = (checked_dim(o)?, o.float("condition")?);
-            let k: Vec<f64> = (0..dim).map(|i| stiffness(i, dim, condition)).collect();
-            let energy = move |w: &[f32], grad: Option<&mut [f32]>| {
-                let d = |i: usize| w[i] as f64 - 1.0;
-                if let Some(g) = grad {
-                    g.iter_mut()
-                        .enumerate()
-                        .for_each(|(i, g)| *g = (k[i] * d(i)) as f32);
-                }
-                (0..w.len()).map(|i| 0.5 * k[i] * d(i) * d(i)).sum()
-            };
-            Analytic::build(
-                o,
-                format!("Gaussian of condition {condition}"),
-                dim,
-                Box::new(energy),
-            )
-        },
-    },
-    Entry {
-        name: "double_well",
-        doc: "Independent double wells: U = Σ barrier·(w_i² - 1)² + tilt·w_i.\n\n\
-              The weight of the left well is known by one-dimensional quadrature.",
-        arguments: &[],
-        options: &[
-            option(
-                "dim",
-                Kind::Int(Range::AtLeast(1.0)),
-                "1",
-                "Number of parameters, one well pair each.",
-            ),
-            option(
-                "barrier",
-                Kind::Float(Range::Positive),
-                "1",
-                "Height of the barrier at w = 0.",
-            ),
-            option(
-                "tilt",
-                Kind::Float(Range::Any),
-                "0.3",
-                "Energy difference per unit of w.",
-            ),
-            EXAMPLES,
-            NOISE,
-            SEED,
-        ],
-        example: "potential::double_well(#{ barrier: 2.0 })",
-        build: |o| {
-            let (barrier, tilt) = (o.float("barrier")?, o.float("tilt")?);
-            let energy = move |w: &[f32], grad: Option<&mut [f32]>| {
-                let well = |x: f32| x as f64 * x as f64 - 1.0;
-                if let Some(g) = grad {
-                    for (g, w) in g.iter_mut().zip(w) {
-                        *g = (4.0 * barrier * *w as f64 * well(*w) + tilt) as f32;
-                    }
-                }
-                w.iter()
-                    .map(|w| barrier * well(*w).powi(2) + tilt * *w as f64)
-                    .sum()
-            };
-            Analytic::build(
-                o,
-                format!("double well, barrier {barrier}, tilt {tilt}"),
-                checked_dim(o)?,
-                Box::new(energy),
-            )
-        },
-    },
+    gaussian::ENTRY,
+    double_well::ENTRY,
+    banana::ENTRY,
+    funnel::ENTRY,
+    eight_schools::ENTRY,
+    normal_crossing::ENTRY,
+    rosenbrock::ENTRY,
+    mixture::ENTRY,
 ];
 
-/// Curvature i of a Gaussian: geometric from 1 to `condition`.
-pub fn stiffness(i: usize, dim: usize, condition: f64) -> f64 {
-    condition.powf(i as f64 / (dim.max(2) - 1) as f64)
+/// The entry of that name; the error proposes the nearest one.
+pub fn named(name: &str) -> Result<&'static Entry<Arc<dyn Potential>>> {
+    REGISTRY.iter().find(|e| e.name == name).ok_or_else(|| {
+        anyhow::anyhow!(
+            "there is no potential '{name}'{}",
+            did_you_mean(name, REGISTRY.iter().map(|e| e.name))
+        )
+    })
+}
+
+/// The option `dim`, after the checks of [`checked`].
+fn checked_dim(o: &Options) -> Result<usize> {
+    checked(o, o.size("dim")?)
+}
+
+/// The option `dim`, if it is even; of potentials that come in pairs.
+fn even_dim(o: &Options) -> Result<usize> {
+    let dim = checked_dim(o)?;
+    anyhow::ensure!(
+        dim.is_multiple_of(2),
+        "{}: option 'dim' is {dim}, but must be even",
+        o.owner()
+    );
+    Ok(dim)
 }
 
 /// The number of parameters, if parameters and noise fit into memory and the noise has examples to live in.
-fn checked_dim(o: &Options) -> Result<usize> {
-    let (dim, examples) = (o.size("dim")?, o.size("examples")?);
+fn checked(o: &Options, dim: usize) -> Result<usize> {
+    let examples = o.size("examples")?;
     anyhow::ensure!(
         examples.checked_mul(dim).is_some_and(|n| n < 1 << 28),
         "{}: examples × dim is more than 2^28",
@@ -161,9 +112,21 @@ fn checked_dim(o: &Options) -> Result<usize> {
     Ok(dim)
 }
 
+/// One tensor `w` of so many parameters.
+fn vector(dim: usize) -> Layout {
+    Layout::new([("w".to_string(), vec![dim])])
+}
+
 impl Analytic {
-    fn build(o: &Options, text: String, dim: usize, energy: Energy) -> Result<Arc<dyn Potential>> {
+    /// With the noise that the options ask for; `text` names everything that defines the energy but N. Call [`checked`] first.
+    fn build(
+        o: &Options,
+        text: String,
+        layout: Layout,
+        energy: Energy,
+    ) -> Result<Arc<dyn Potential>> {
         let (examples, noise) = (o.size("examples")?, o.float("noise")?);
+        let dim = layout.len();
         let stream = Stream::new(o.int("seed")?, Purpose::Dataset, 0, 0);
         let mut xi = vec![0f32; examples * dim];
         if noise > 0.0 && examples > 1 {
@@ -182,7 +145,6 @@ impl Analytic {
                 }
             }
         }
-        let layout = Layout::new([("w".to_string(), vec![dim])]);
         Ok(Arc::new(Analytic {
             text: format!("{text}, N = {dim}"),
             layout,
