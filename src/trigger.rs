@@ -77,7 +77,10 @@ impl fmt::Display for Trigger {
             Trigger::At(steps) => write!(f, "at {} given steps", steps.len()),
             Trigger::Logarithmic { per_decade } => write!(f, "{per_decade} times per decade"),
             Trigger::Cyclical { cycle, skip, every } => {
-                write!(f, "every {every} steps, after the first {skip} of every {cycle}")
+                write!(
+                    f,
+                    "every {every} steps, after the first {skip} of every {cycle}"
+                )
             }
         }
     }

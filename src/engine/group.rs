@@ -144,12 +144,7 @@ impl Engine for Group<'_> {
         self.each(|_, host| host.prior_gradient(into)).map(|_| ())
     }
 
-    fn difference(
-        &mut self,
-        from: Vector,
-        into: Vector,
-        of: &[[Option<usize>; 2]],
-    ) -> Result<()> {
+    fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()> {
         for (c, [plus, minus]) in of.iter().enumerate() {
             let mut out = std::mem::take(self.chains[c].vector(into));
             out.fill(0.0);

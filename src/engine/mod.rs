@@ -82,12 +82,7 @@ pub trait Engine {
 
     /// `into` of every chain becomes `from` of the first chain named for it minus that of the second; a chain that is not named counts 0.
     /// Fails where chains do not step together.
-    fn difference(
-        &mut self,
-        from: Vector,
-        into: Vector,
-        of: &[[Option<usize>; 2]],
-    ) -> Result<()>;
+    fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()>;
 
     /// `into_i` becomes `from_{i+1} - from_{i-1}`, cyclic; of two, `from_1` and `-from_0`; of one, 0.
     fn rotate(&mut self, from: Vector, into: Vector) -> Result<()>;

@@ -11,14 +11,7 @@ use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, WELFORD};
 
 /// Names of the scalars, in this order from the first.
-pub const SCALARS: [&str; 6] = [
-    "dt",
-    "log_mean_dt",
-    "h_bar",
-    "mu",
-    "count",
-    "collected",
-];
+pub const SCALARS: [&str; 6] = ["dt", "log_mean_dt", "h_bar", "mu", "count", "collected"];
 
 /// Names of the vectors, in this order from the first.
 pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
@@ -157,7 +150,11 @@ fn windows(warm: u64) -> (u64, Vec<u64>) {
     let (mut at, mut ends) = (first, Vec::new());
     while at < last {
         // A window that left too little for the next takes it all.
-        at = if at + 3 * size > last { last } else { at + size };
+        at = if at + 3 * size > last {
+            last
+        } else {
+            at + size
+        };
         ends.push(at);
         size *= 2;
     }

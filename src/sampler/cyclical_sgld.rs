@@ -28,7 +28,11 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           `every: trigger::cyclical(cycle, exploration, steps)` records there, and only there.",
     arguments: &[],
     options: &[
-        required("step", Kind::Float(Range::Positive), "ε0, the step size at the start of a cycle."),
+        required(
+            "step",
+            Kind::Float(Range::Positive),
+            "ε0, the step size at the start of a cycle.",
+        ),
         required("cycle", Kind::Int(Range::AtLeast(2.0)), "Steps per cycle."),
         option(
             "exploration",
@@ -75,7 +79,11 @@ impl Sampler for CyclicalSgld {
         chains.report(3, |_| f64::from(u8::from(sampling)))?;
         let vectors = [Params, Gradient];
         chains.map_with_noise(&LANGEVIN, &vectors, (Purpose::Noise, 0), |_, m| {
-            let heat = if sampling { epsilon * m.temperature } else { 0.0 };
+            let heat = if sampling {
+                epsilon * m.temperature
+            } else {
+                0.0
+            };
             [(epsilon / 2.0) as f32, heat.sqrt() as f32]
         })?;
         chains.engine.reflect(None)

@@ -149,7 +149,11 @@ impl fmt::Display for Estimator {
         let Some(draw) = self.draw else {
             return write!(f, "all examples");
         };
-        let how = if draw.replacement { "" } else { " without replacement" };
+        let how = if draw.replacement {
+            ""
+        } else {
+            " without replacement"
+        };
         write!(f, "minibatches of {}{how}", draw.batch)?;
         match &self.control {
             Some(Anchor::Start) => write!(f, ", control variates around the start"),
@@ -250,11 +254,7 @@ impl Estimator {
     }
 
     /// Do something with the parameters of `v` in place of the chains' own.
-    fn at(
-        chains: &mut Chains,
-        v: Vector,
-        f: impl FnOnce(&mut Chains) -> Result<()>,
-    ) -> Result<()> {
+    fn at(chains: &mut Chains, v: Vector, f: impl FnOnce(&mut Chains) -> Result<()>) -> Result<()> {
         chains.copy(Params, ASIDE)?;
         chains.copy(v, Params)?;
         f(chains)?;
@@ -277,7 +277,9 @@ impl Estimator {
         chains.minibatch_gradient(purpose, sub, draw)?;
         if self.control.is_some() {
             let [_, full] = Self::anchor(chains);
-            chains.map(&CONTROL, &[Gradient, ASIDE, full], |_, _| -> [f32; 0] { [] })?;
+            chains.map(&CONTROL, &[Gradient, ASIDE, full], |_, _| -> [f32; 0] {
+                []
+            })?;
         }
         Ok(())
     }

@@ -240,10 +240,7 @@ impl Sampler for Hmc {
             .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
             .collect();
         let outcomes = self.trajectory(chains, self.leapfrog, &dt, 0)?;
-        let accept: Vec<_> = outcomes
-            .iter()
-            .map(|o| (-o.error).exp().min(1.0))
-            .collect();
+        let accept: Vec<_> = outcomes.iter().map(|o| (-o.error).exp().min(1.0)).collect();
         let uniform = chains.uniform(Purpose::Accept);
         let accepted: Vec<_> = uniform.iter().zip(&accept).map(|(u, a)| u < a).collect();
         let rejected: Vec<_> = accepted.iter().map(|a| !a).collect();

@@ -40,7 +40,12 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "1.0",
             "γ, friction per time: momenta are forgotten in about 1/γ.",
         ),
-        option("mass", Kind::Float(Range::Positive), "1.0", "M, the mass of every parameter."),
+        option(
+            "mass",
+            Kind::Float(Range::Positive),
+            "1.0",
+            "M, the mass of every parameter.",
+        ),
         gradient::BATCH_OR_ALL,
         gradient::GRADIENT_OR_ALL,
     ],
@@ -114,6 +119,8 @@ impl Sampler for Langevin {
         let force = 0.5 * (1.0 + square) * self.dt;
         self.go(chains, square, force, (1.0 + square).sqrt(), 0)?;
         let per = 1.0 / (self.mass * chains.dim() as f64);
-        chains.engine.report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)
+        chains
+            .engine
+            .report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)
     }
 }

@@ -1,9 +1,9 @@
 //! Metropolis-adjusted Langevin: hybrid Monte Carlo of one velocity-Verlet step.
 
+use super::Configured;
 use super::adaptation::Adaptation;
 use super::gradient::Estimator;
 use super::hmc::Hmc;
-use super::Configured;
 use crate::options::{Entry, Kind, Range, option, optional};
 use std::sync::Arc;
 
@@ -28,7 +28,12 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "0.574",
             "Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998).",
         ),
-        option("adapt", Kind::Bool, "true", "Adapt the step size during burn-in."),
+        option(
+            "adapt",
+            Kind::Bool,
+            "true",
+            "Adapt the step size during burn-in.",
+        ),
         option(
             "adapt_mass",
             Kind::Bool,

@@ -76,12 +76,7 @@ kernel! {
 
 impl Metropolis {
     /// Make a proposal; leaves it in the parameters, and where the chains were in `HOME`. Returns U there, and ΔU/T.
-    fn propose(
-        &self,
-        chains: &mut Chains,
-        sigma: &[f64],
-        sub: u16,
-    ) -> Result<Vec<(f64, f64)>> {
+    fn propose(&self, chains: &mut Chains, sigma: &[f64], sub: u16) -> Result<Vec<(f64, f64)>> {
         chains.copy(Params, HOME)?;
         let noise = (Purpose::Proposal, sub);
         chains.map_with_noise(&PROPOSE, &[Params], noise, |c, _| [sigma[c] as f32])?;
@@ -91,7 +86,13 @@ impl Metropolis {
             let error = (energy - before[c]) / chains.members[c].temperature;
             (energy, if error.is_nan() { f64::INFINITY } else { error })
         };
-        Ok(chains.engine.energies()?.into_iter().enumerate().map(error).collect())
+        Ok(chains
+            .engine
+            .energies()?
+            .into_iter()
+            .enumerate()
+            .map(error)
+            .collect())
     }
 }
 
@@ -141,7 +142,11 @@ impl Sampler for Metropolis {
         if chains.step.is_multiple_of(self.thermometer) {
             chains.engine.gradient()?;
             let n = chains.dim() as f64;
-            for (c, sum) in chains.sum(&DOT, &[Params, Gradient])?.into_iter().enumerate() {
+            for (c, sum) in chains
+                .sum(&DOT, &[Params, Gradient])?
+                .into_iter()
+                .enumerate()
+            {
                 chains.scalars(c)[VIRIAL] = sum / n;
             }
         }

@@ -50,7 +50,12 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "0.8",
             "Mean acceptance along a trajectory that the step size is adapted to.",
         ),
-        option("adapt", Kind::Bool, "true", "Adapt the step size during burn-in."),
+        option(
+            "adapt",
+            Kind::Bool,
+            "true",
+            "Adapt the step size during burn-in.",
+        ),
         option(
             "adapt_mass",
             Kind::Bool,
@@ -175,9 +180,12 @@ impl Nuts {
     /// Fresh momenta at the chains' parameters, with the gradient there. Returns H.
     fn begin(&self, chains: &mut Chains, sub: u16) -> Result<Vec<f64>> {
         let vectors = [MOMENTUM, MASS];
-        chains.map_with_noise(&DRAW_MOMENTUM, &vectors, (Purpose::Momentum, sub), |_, m| {
-            [m.temperature as f32]
-        })?;
+        chains.map_with_noise(
+            &DRAW_MOMENTUM,
+            &vectors,
+            (Purpose::Momentum, sub),
+            |_, m| [m.temperature as f32],
+        )?;
         chains.copy(GRADIENT, Gradient)?;
         let kinetic = chains.sum(&TWICE_KINETIC, &vectors)?;
         Ok(Self::add_kinetic(chains.scalar(ENERGY), kinetic))
@@ -303,7 +311,10 @@ impl Nuts {
             [f32::from(u8::from(trees[c].grows))]
         })?;
         for (end, sign) in ENDS.iter().zip([-1.0, 1.0]) {
-            let which: Vec<_> = trees.iter().map(|t| t.grows && t.direction == sign).collect();
+            let which: Vec<_> = trees
+                .iter()
+                .map(|t| t.grows && t.direction == sign)
+                .collect();
             for (from, to) in [Params, MOMENTUM, Gradient].into_iter().zip(*end) {
                 chains.engine.copy(from, to, &which)?;
             }
@@ -398,7 +409,11 @@ impl Sampler for Nuts {
                 break;
             }
             for (t, stream) in trees.iter_mut().zip(&directions) {
-                t.direction = if stream.uniform(depth) < 0.5 { -1.0 } else { 1.0 };
+                t.direction = if stream.uniform(depth) < 0.5 {
+                    -1.0
+                } else {
+                    1.0
+                };
             }
             for (end, sign) in ENDS.iter().zip([-1.0, 1.0]) {
                 let which: Vec<_> = trees.iter().map(|t| t.direction == sign).collect();

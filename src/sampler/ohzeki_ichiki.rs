@@ -44,7 +44,12 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "1e-4",
             "Step size ε, in parameter² per energy; Ohzeki's dt is ε/2.",
         ),
-        option("gamma", Kind::Float(Range::Any), "1.0", "γ, strength of the flow; 0 is SGLD."),
+        option(
+            "gamma",
+            Kind::Float(Range::Any),
+            "1.0",
+            "γ, strength of the flow; 0 is SGLD.",
+        ),
         option(
             "between",
             Kind::Choice(&["parameters", "replicas"]),
@@ -169,7 +174,9 @@ impl Sampler for OhzekiIchiki {
         chains.engine.report_loss(1)?;
         chains.report(2, |_| epsilon)?;
         self.preconditioner.update(chains)?;
-        chains.map(&PREPARE, &[SCALED, Gradient, SCALE], |_, _| -> [f32; 0] { [] })?;
+        chains.map(&PREPARE, &[SCALED, Gradient, SCALE], |_, _| -> [f32; 0] {
+            []
+        })?;
         match self.between {
             Between::Parameters => chains.engine.rotate(SCALED, FLOW)?,
             Between::Replicas => {

@@ -68,7 +68,14 @@ pub const ADAM: Entry<Arc<Configured>> = Entry {
           As sampler::rmsprop_sgld, but the loss part of the drift is s·m̂ with `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)) (Hitchcock & Hoogland \
           2025, algorithm 2). The mean lags behind by 1/(1-b1) steps, which matters where they are not small.",
     arguments: &[],
-    options: &[STEP, DECAY, MOMENT_DECAY, STABILITY, gradient::BATCH, gradient::GRADIENT],
+    options: &[
+        STEP,
+        DECAY,
+        MOMENT_DECAY,
+        STABILITY,
+        gradient::BATCH,
+        gradient::GRADIENT,
+    ],
     example: "sampler::adam_sgld(#{ step: 1e-5, batch: 50 })",
     build: |o| build(o, Form::Adam),
 };

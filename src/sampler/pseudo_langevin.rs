@@ -1,7 +1,7 @@
 //! Pseudo-Langevin: underdamped Langevin dynamics that takes the minibatch noise for part of its heat bath (Zambon 2026).
 
-use super::gradient_noise::{self, ESTIMATE, Precision};
 use super::gradient::{self, Estimator};
+use super::gradient_noise::{self, ESTIMATE, Precision};
 use super::{Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};

@@ -147,7 +147,9 @@ impl Sampler for Sghmc {
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
         let per = 1.0 / (epsilon * chains.dim() as f64);
-        chains.engine.report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)?;
+        chains
+            .engine
+            .report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)?;
         chains.engine.report_loss(2)?;
         chains.report(3, |_| epsilon)
     }

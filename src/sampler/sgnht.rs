@@ -75,7 +75,13 @@ impl Sampler for Sgnht {
     }
 
     fn info(&self) -> &'static [&'static str] {
-        &["virial", "kinetic", "minibatch_loss", "step_size", "friction"]
+        &[
+            "virial",
+            "kinetic",
+            "minibatch_loss",
+            "step_size",
+            "friction",
+        ]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -115,7 +121,11 @@ impl Sampler for Sgnht {
         }
         let temperatures = chains.each(|m| m.temperature);
         for c in 0..chains.len() {
-            let size = if printed { squares[c].sqrt() } else { squares[c] };
+            let size = if printed {
+                squares[c].sqrt()
+            } else {
+                squares[c]
+            };
             chains.scalars(c)[FRICTION] += size / n - epsilon * temperatures[c];
         }
         let kinetic: Vec<_> = squares.iter().map(|s| s / (n * epsilon)).collect();

@@ -2,6 +2,7 @@
 
 mod accelerator;
 mod cli;
+mod contract;
 mod determinism;
 mod device;
 mod diagnostics;
@@ -9,6 +10,5 @@ mod documentation;
 mod emulated;
 mod layering;
 mod models;
-mod samplers;
 mod scripts;
 mod support;

@@ -321,12 +321,7 @@ impl Engine for Batched<'_> {
         self.pull(out, 0.0)
     }
 
-    fn difference(
-        &mut self,
-        from: Vector,
-        into: Vector,
-        of: &[[Option<usize>; 2]],
-    ) -> Result<()> {
+    fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()> {
         let (from, into) = (self.at(from)?, self.at(into)?);
         let number = |c: &Option<usize>| c.map_or(-1, |c| c as i32);
         let numbers: Vec<i32> = of.iter().flatten().map(number).collect();

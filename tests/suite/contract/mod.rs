@@ -1,0 +1,161 @@
+//! The contract of samplers: every registered one, on the same targets, held to its law.
+//!
+//! * Anisotropic Gaussian with noisy examples: means, variances, virial and kinetic temperature against the *exact stationary
+//!   law of the discrete dynamics* (linear recursions have one), so that no discretisation error has to be tolerated.
+//! * Double wells: the weight of the left well against quadrature.
+//! * A small network: cost and |w|² against long hybrid Monte Carlo.
+//!
+//! Null hypothesis of every comparison: the sampler has the stated law. The bound is four standard errors, measured from the
+//! chains themselves (rank-free MCSE of the mean); seeds are fixed. A sampler is added in [`cases`].
+
+mod cases;
+mod estimators;
+mod law;
+mod table;
+mod targets;
+
+use super::support::Scratch;
+use ergodic::diagnostic;
+use ergodic::observable::Handle;
+use ergodic::sampler::Configured;
+use ergodic::schedule::Schedule;
+use ergodic::script::Interpreter;
+use ergodic::simulation;
+use ergodic::simulation::plan::Plan;
+use ergodic::simulation::run::Run;
+use ergodic::simulation::session::Session;
+use ergodic::target::Target;
+use ergodic::trigger::Trigger;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An object of the program from a line of script.
+fn object<T: Clone + Send + Sync + 'static>(source: &str) -> T {
+    let scratch = Scratch::new();
+    let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
+    let value = interpreter
+        .run("test.rhai", source)
+        .unwrap_or_else(|e| panic!("{source}: {e}"));
+    let name = value.type_name();
+    value
+        .try_cast()
+        .unwrap_or_else(|| panic!("{source} is a {name}"))
+}
+
+fn sampler(source: &str) -> Arc<Configured> {
+    object(source)
+}
+
+fn target(source: &str) -> Arc<Target> {
+    object(source)
+}
+
+fn observe(sources: &[String]) -> Vec<Handle> {
+    sources.iter().map(|s| object(s)).collect()
+}
+
+/// The parameters w0, w1, … as observables.
+fn parameters(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|i| format!("observable::parameter({i})"))
+        .collect()
+}
+
+/// How long, and how often to look.
+#[derive(Clone)]
+struct Lengths {
+    steps: u64,
+    burn_in: u64,
+    every: Trigger,
+}
+
+impl Lengths {
+    /// With a burn-in of a tenth.
+    fn new(steps: u64, every: u64) -> Self {
+        Self {
+            steps,
+            burn_in: steps / 10,
+            every: Trigger::Every(every),
+        }
+    }
+}
+
+/// Four chains.
+fn run(
+    target: &Target,
+    sampler: &Configured,
+    temperature: f64,
+    lengths: &Lengths,
+    observables: &[String],
+) -> Arc<Run> {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let plan = Plan {
+        kind: "sample",
+        name: "contract".into(),
+        temperatures: vec![Schedule::Constant(temperature)],
+        chains: 4,
+        start: None,
+        steps: lengths.steps,
+        burn_in: lengths.burn_in,
+        every: lengths.every.clone(),
+        observables: observe(observables),
+        region: 1e3,
+        seed: 20_261_121,
+        full_steps: None,
+    };
+    simulation::run(&plan, target, sampler, &session).unwrap()
+}
+
+/// What checks have found: the largest deviation in standard errors, and the speed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    /// Deviations that were measured.
+    checks: usize,
+    /// The largest, in standard errors.
+    worst: f64,
+    /// Least bulk ESS of the parameters or observables, per second of the run.
+    ess_per_second: f64,
+}
+
+impl Found {
+    /// Fail unless `mean ± mcse` of the chains is within four standard errors of `expected`.
+    fn within(&mut self, what: &str, chains: &[Vec<f64>], expected: f64) {
+        let (mean, error) = (diagnostic::mean(chains), diagnostic::mcse_mean(chains));
+        self.check(what, mean, error, expected);
+    }
+
+    fn check(&mut self, what: &str, mean: f64, error: f64, expected: f64) {
+        let z = (mean - expected) / error;
+        if std::env::var_os("CONTRACT_LOUD").is_some() {
+            eprintln!("{what}: {mean:.6} ± {error:.1e}, expected {expected:.6}, {z:+.2}");
+        }
+        assert!(
+            z.abs() < 4.0,
+            "{what}: {mean:.6} ± {error:.1e}, expected {expected:.6}, {z:+.1} standard errors"
+        );
+        self.checks += 1;
+        self.worst = self.worst.max(z.abs());
+    }
+
+    fn speed(&mut self, run: &Run, names: impl Iterator<Item = String>) {
+        let ess = |n: String| diagnostic::ess_bulk(&run.draws(&n, 0, 0, true).unwrap());
+        let least = names.map(ess).fold(f64::INFINITY, f64::min);
+        self.ess_per_second = least / run.seconds;
+    }
+}
+
+/// Add up traces, each multiplied: one trace per chain.
+fn added(traces: impl Iterator<Item = Vec<Vec<f64>>>) -> Vec<Vec<f64>> {
+    let mut out: Vec<Vec<f64>> = Vec::new();
+    for trace in traces {
+        if out.is_empty() {
+            out = trace;
+            continue;
+        }
+        for (sum, chain) in out.iter_mut().zip(trace) {
+            sum.iter_mut().zip(chain).for_each(|(s, x)| *s += x);
+        }
+    }
+    out
+}

@@ -1,0 +1,22 @@
+//! The table of the README: `cargo test --release --test suite -- --ignored --nocapture contract::table`.
+
+use super::cases;
+
+#[test]
+#[ignore = "prints a table; the tests beside it check every line of it"]
+fn table() {
+    println!(
+        "| sampler | law | checks | largest deviation (σ) | ESS/s: Gaussian | double wells | network | mutation that is caught |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for case in cases::all() {
+        let found = [case.on_gaussian(), case.on_wells(), case.on_network()];
+        let worst = found.iter().map(|f| f.worst).fold(0.0, f64::max);
+        let checks: usize = found.iter().map(|f| f.checks).sum();
+        let [a, b, c] = found.map(|f| f.ess_per_second);
+        println!(
+            "| `{}` | {} | {checks} | {worst:.1} | {a:.0} | {b:.0} | {c:.0} | {} |",
+            case.what, case.law, case.mutation
+        );
+    }
+}
