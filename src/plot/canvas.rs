@@ -81,22 +81,35 @@ impl Canvas<'_> {
         self.area.draw(&element).map_err(failed)
     }
 
-    /// A straight line of dashes, `on` pixels long with gaps of `off`.
-    pub(super) fn dashes(&self, from: Pixel, to: Pixel, (on, off): Pixel, ink: Ink) -> Result<()> {
-        let length = (to.0 - from.0).hypot(to.1 - from.1);
-        let at = |along: f64| {
-            let part = (along / length).min(1.0);
-            (
-                from.0 + (to.0 - from.0) * part,
-                from.1 + (to.1 - from.1) * part,
-            )
-        };
-        let mut along = 0.0;
-        while along < length {
-            self.path(&[at(along), at(along + on)], ink)?;
-            along += on + off;
+    /// A line of dashes through the points, `on` pixels long with gaps of `off`.
+    pub(super) fn dashes(&self, points: &[Pixel], (on, off): Pixel, ink: Ink) -> Result<()> {
+        let mut dash: Vec<Pixel> = points.first().copied().into_iter().collect();
+        // Whether a dash is being drawn, and what is left of it or of the gap.
+        let (mut down, mut left) = (true, on);
+        for two in points.windows(2) {
+            let (from, to) = (two[0], two[1]);
+            let length = (to.0 - from.0).hypot(to.1 - from.1);
+            let mut along = 0.0;
+            while length - along > left {
+                along += left;
+                let part = along / length;
+                dash.push((
+                    from.0 + (to.0 - from.0) * part,
+                    from.1 + (to.1 - from.1) * part,
+                ));
+                if down {
+                    self.path(&dash, ink)?;
+                    dash.clear();
+                }
+                down = !down;
+                left = if down { on } else { off };
+            }
+            left -= length - along;
+            if down {
+                dash.push(to);
+            }
         }
-        Ok(())
+        self.path(if down { &dash } else { &[] }, ink)
     }
 
     /// A filled area with these corners.

@@ -1,5 +1,6 @@
 //! What a panel holds: the values its axes must cover and the entries of its legend.
 
+use super::field::is_shown;
 use super::ticks::{Span, drawable};
 use super::{Axis, Kind, Panel, Scale, Series};
 
@@ -25,10 +26,17 @@ pub(super) fn legend(panel: &Panel) -> Vec<(usize, String)> {
 /// Whether there is anything of the series to draw.
 fn has_data(one: &Series, panel: &Panel) -> bool {
     let (x, y) = (panel.x.scale, panel.y.scale);
-    match one.kind {
-        Kind::HLine(level) => drawable(y, level),
+    match &one.kind {
+        Kind::HLine(level) => drawable(y, *level),
+        Kind::Density { values } => is_grid(one) && values.iter().any(|v| is_shown(*v)),
+        Kind::Contours { values, .. } => is_grid(one) && values.iter().any(|v| v.is_finite()),
         _ => x_values(one, y).iter().any(|value| drawable(x, *value)),
     }
+}
+
+/// Whether there is at least one cell.
+fn is_grid(one: &Series) -> bool {
+    one.x.len() > 1 && one.y.len() > 1
 }
 
 /// Whether the panel has nothing to draw but reference lines and shades.
@@ -48,9 +56,9 @@ pub(super) fn x_values(one: &Series, y_scale: Scale) -> Vec<f64> {
         pairs.map(|(x, _)| *x).collect()
     };
     match &one.kind {
-        Kind::Line | Kind::Points | Kind::LinePoints => with(&one.y),
+        Kind::Line | Kind::Dashed | Kind::Points | Kind::LinePoints => with(&one.y),
         Kind::Bars if one.y.is_empty() => Vec::new(),
-        Kind::Bars => one.x.clone(),
+        Kind::Bars | Kind::Density { .. } | Kind::Contours { .. } => one.x.clone(),
         Kind::Band { upper, .. } => with(upper),
         Kind::VLine(x) => vec![*x],
         Kind::Shade(from, to) => vec![*from, *to],

@@ -6,7 +6,7 @@ use super::canvas::{Canvas, Ink};
 use super::decimate::{self, Pixel};
 use super::frame::{Frame, runs};
 use super::ticks::Span;
-use super::{Kind, Series};
+use super::{Kind, Panel, Series, field, shades};
 use crate::error::Result;
 
 /// Okabe and Ito's colours, told apart with any colour vision; yellow, faint on white, is last.
@@ -24,6 +24,9 @@ const PALETTE: [RGBColor; 8] = [
 /// Dashes of reference lines, in turn.
 const DASHES: [Pixel; 3] = [(7.0, 4.0), (2.0, 3.0), (14.0, 5.0)];
 
+/// Dashes of curves.
+const CURVE_DASH: Pixel = (5.0, 3.5);
+
 const REFERENCE: RGBColor = RGBColor(70, 70, 70);
 const SHADE: RGBColor = RGBColor(120, 120, 120);
 const MOST_MARKERS: usize = 3000;
@@ -39,9 +42,23 @@ pub(super) struct Look {
 }
 
 /// The looks of all series of a panel.
-pub(super) fn looks(series: &[Series]) -> Vec<Look> {
+pub(super) fn looks(panel: &Panel) -> Vec<Look> {
+    let own_colour = |one: &&Series| match one.kind {
+        Kind::Band { .. } => !one.label.is_empty(),
+        Kind::Line | Kind::LinePoints | Kind::Points | Kind::Bars => true,
+        _ => false,
+    };
+    let count = panel.series.iter().filter(own_colour).count();
+    let look = |turn: usize| match panel.graded {
+        true => Look {
+            colour: shades::ordered(turn, count),
+            turn,
+        },
+        false => coloured_look(turn),
+    };
     let (mut coloured, mut dashed) = (0, 0);
-    series
+    panel
+        .series
         .iter()
         .map(|one| match one.kind {
             Kind::Shade(..) => Look {
@@ -55,11 +72,16 @@ pub(super) fn looks(series: &[Series]) -> Vec<Look> {
                     turn: dashed - 1,
                 }
             }
-            Kind::Band { .. } if one.label.is_empty() => coloured_look(coloured),
-            _ => {
+            Kind::Dashed => Look {
+                colour: REFERENCE,
+                turn: 0,
+            },
+            _ if own_colour(&one) => {
                 coloured += 1;
-                coloured_look(coloured - 1)
+                look(coloured - 1)
             }
+            // A band of the colour to come; densities and contours have colours of their own.
+            _ => look(coloured),
         })
         .collect()
 }
@@ -81,6 +103,14 @@ pub(super) fn draw(
             lines(canvas, frame, &points(), column, ink)?;
             lone_points(canvas, frame, &points(), ink)
         }
+        Kind::Dashed => {
+            for run in runs(&points()) {
+                for visible in frame.clip_line(&decimate::line(&run, column)) {
+                    canvas.dashes(&visible, CURVE_DASH, ink(look, 1.3, 1.0))?;
+                }
+            }
+            Ok(())
+        }
         Kind::LinePoints => {
             lines(canvas, frame, &points(), column, ink(look, 1.6, 1.0))?;
             markers(canvas, frame, one, &points(), look)
@@ -92,17 +122,29 @@ pub(super) fn draw(
             let upper = frame.points(&one.x, upper, Span::place);
             band(canvas, frame, &lower, &upper, look)
         }
+        Kind::Density { values } => field::density(canvas, frame, one, values),
+        Kind::Contours { values, levels } => {
+            field::contour_lines(canvas, frame, one, values, levels)
+        }
         Kind::HLine(y) => match frame.at_y(*y) {
             Some(y) if frame.has_y(y) => {
                 let dash = DASHES[look.turn % DASHES.len()];
-                canvas.dashes((frame.left, y), (frame.right, y), dash, ink(look, 1.4, 1.0))
+                canvas.dashes(
+                    &[(frame.left, y), (frame.right, y)],
+                    dash,
+                    ink(look, 1.4, 1.0),
+                )
             }
             _ => Ok(()),
         },
         Kind::VLine(x) => match frame.at_x(*x) {
             Some(x) if frame.has_x(x) => {
                 let dash = DASHES[look.turn % DASHES.len()];
-                canvas.dashes((x, frame.bottom), (x, frame.top), dash, ink(look, 1.4, 1.0))
+                canvas.dashes(
+                    &[(x, frame.bottom), (x, frame.top)],
+                    dash,
+                    ink(look, 1.4, 1.0),
+                )
             }
             _ => Ok(()),
         },
@@ -148,8 +190,11 @@ pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -
         Kind::Band { .. } => canvas.area(&block, ink(look, 1.0, 0.25)),
         Kind::HLine(_) | Kind::VLine(_) => {
             let dash = DASHES[look.turn % DASHES.len()];
-            canvas.dashes((left, y), (right, y), dash, ink(look, 1.6, 1.0))
+            canvas.dashes(&[(left, y), (right, y)], dash, ink(look, 1.6, 1.0))
         }
+        Kind::Dashed => canvas.dashes(&[(left, y), (right, y)], CURVE_DASH, ink(look, 1.4, 1.0)),
+        Kind::Density { .. } => field::density_key(canvas, left, y),
+        Kind::Contours { .. } => field::contours_key(canvas, left, y),
         Kind::Shade(..) => canvas.area(&block, ink(look, 1.0, 0.2)),
     }
 }

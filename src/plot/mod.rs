@@ -1,17 +1,23 @@
 //! Figures: series in, SVG out.
 //!
 //! A [`Figure`] is plain data: panels with axes and series. [`traces`], [`histogram`] and [`sweep`] build the usual
-//! ones, [`Figure::stack`] puts several above each other, [`Figure::to_svg`] and [`Figure::save`] draw. Numbers that
-//! cannot be drawn (NaN, infinite, not positive on a log axis) are left out, so that no data makes drawing fail.
+//! ones, [`ridges`] a panel, [`density`] and [`band`] series; [`Figure::stack`] and [`Figure::beside`] put several
+//! figures together, [`Figure::to_svg`] and [`Figure::save`] draw. Numbers that cannot be drawn (NaN, infinite, not
+//! positive on a log axis) are left out, so that no data makes drawing fail.
 
 mod canvas;
+mod contours;
 mod decimate;
+mod density;
 mod extent;
+mod field;
 mod frame;
 mod histogram;
 mod marks;
 mod recipes;
+mod ridges;
 mod save;
+mod shades;
 mod svg;
 mod ticks;
 
@@ -19,7 +25,10 @@ use std::path::Path;
 
 use crate::error::Result;
 
-pub use recipes::{histogram, sweep, traces};
+pub use contours::even_levels;
+pub use density::{density, density_within};
+pub use recipes::{band, histogram, sweep, traces};
+pub use ridges::ridges;
 
 /// A drawing of one or more panels on a white page.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -53,6 +62,29 @@ impl Figure {
     /// The panels of all figures in one column. Where their x axes have one label and one scale, they share the range.
     /// A figure's heading becomes the title of its first panel, if that has none.
     pub fn stack(figures: Vec<Figure>) -> Self {
+        let panels = Self::all_panels(figures);
+        let shared_x = panels
+            .windows(2)
+            .all(|two| two[0].x.label == two[1].x.label && two[0].x.scale == two[1].x.scale);
+        Self {
+            title: String::new(),
+            panels,
+            columns: 1,
+            shared_x,
+        }
+    }
+
+    /// The panels of all figures side by side, so many in a row, each with axes of its own. A figure's heading becomes
+    /// the title of its first panel, if that has none.
+    pub fn beside(figures: Vec<Figure>, columns: usize) -> Self {
+        Self {
+            panels: Self::all_panels(figures),
+            columns,
+            ..Self::default()
+        }
+    }
+
+    fn all_panels(figures: Vec<Figure>) -> Vec<Panel> {
         let mut panels: Vec<Panel> = Vec::new();
         for figure in figures {
             let first = panels.len();
@@ -63,15 +95,7 @@ impl Figure {
                 panel.title = figure.title;
             }
         }
-        let shared_x = panels
-            .windows(2)
-            .all(|two| two[0].x.label == two[1].x.label && two[0].x.scale == two[1].x.scale);
-        Self {
-            title: String::new(),
-            panels,
-            columns: 1,
-            shared_x,
-        }
+        panels
     }
 
     /// The drawing as an SVG document.
@@ -99,6 +123,8 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// Notes: small lines of text under the title.
     pub annotations: Vec<String>,
+    /// The series are in an order, as by time: their colours go from blue (the first) to red (the last).
+    pub graded: bool,
 }
 
 impl Panel {
@@ -123,6 +149,8 @@ pub struct Axis {
     /// Lowest and highest value shown. `None`, or a range that cannot be (empty, infinite, not positive on a log axis):
     /// chosen from the data.
     pub range: Option<(f64, f64)>,
+    /// Values to mark and what to write there, in place of numbers. None: round numbers.
+    pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -139,13 +167,19 @@ impl Axis {
         Self {
             label: label.into(),
             scale: Scale::Log,
-            range: None,
+            ..Self::default()
         }
     }
 
     /// The same axis from `low` to `high`.
     pub fn with_range(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));
+        self
+    }
+
+    /// The same axis with these texts in place of numbers. Where they would touch, some are left out.
+    pub fn with_ticks(mut self, ticks: Vec<(f64, String)>) -> Self {
+        self.ticks = ticks;
         self
     }
 }
@@ -167,9 +201,11 @@ pub struct Series {
     pub label: String,
     /// How the numbers are drawn.
     pub kind: Kind,
-    /// Abscissas; for [`Kind::Bars`] the edges of the bins, one more than `y`.
+    /// Abscissas; for [`Kind::Bars`] the edges of the bins, one more than `y`; for [`Kind::Density`] the edges of the
+    /// columns, for [`Kind::Contours`] the columns of the grid.
     pub x: Vec<f64>,
-    /// Ordinates. What is beyond the shorter of `x` and `y` is left out.
+    /// Ordinates. What is beyond the shorter of `x` and `y` is left out. For [`Kind::Density`] the edges of the rows,
+    /// for [`Kind::Contours`] the rows of the grid.
     pub y: Vec<f64>,
     /// Half lengths of the error bars of [`Kind::Points`] and [`Kind::LinePoints`].
     pub y_error: Option<Vec<f64>>,
@@ -180,6 +216,8 @@ pub struct Series {
 pub enum Kind {
     /// A line, broken where a point cannot be drawn.
     Line,
+    /// A dashed grey line, as for a theory or a reference.
+    Dashed,
     /// Markers.
     Points,
     /// Markers joined by a line.
@@ -193,6 +231,19 @@ pub enum Kind {
         /// The upper curve.
         upper: Vec<f64>,
     },
+    /// Filled cells between the edges `x` and `y`: the greater the value, the darker blue. Cells whose value is not
+    /// positive are not drawn.
+    Density {
+        /// One row after the other, that between the first two `y` first.
+        values: Vec<f64>,
+    },
+    /// Lines of equal value on the grid `x`, `y`, from blue (the lowest level) to red (the highest).
+    Contours {
+        /// One row after the other, that of the first `y` first.
+        values: Vec<f64>,
+        /// The values that have a line.
+        levels: Vec<f64>,
+    },
     /// A dashed horizontal line at this y.
     HLine(f64),
     /// A dashed vertical line at this x.
@@ -205,6 +256,11 @@ impl Series {
     /// A line through the points.
     pub fn line(label: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
         Self::new(label, Kind::Line, x, y)
+    }
+
+    /// A dashed grey line through the points.
+    pub fn dashed(label: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
+        Self::new(label, Kind::Dashed, x, y)
     }
 
     /// A marker at every point.
@@ -225,6 +281,21 @@ impl Series {
     /// The strip between two curves.
     pub fn band(label: impl Into<String>, x: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>) -> Self {
         Self::new(label, Kind::Band { lower, upper }, x, Vec::new())
+    }
+
+    /// A two-dimensional histogram: edges of columns and rows, and a value for each cell, row after row.
+    pub fn density(label: impl Into<String>, x: Vec<f64>, y: Vec<f64>, values: Vec<f64>) -> Self {
+        Self::new(label, Kind::Density { values }, x, y)
+    }
+
+    /// Lines at these levels of a function with a value for each point of the grid, row after row.
+    pub fn contours(
+        label: impl Into<String>,
+        (x, y): (Vec<f64>, Vec<f64>),
+        values: Vec<f64>,
+        levels: Vec<f64>,
+    ) -> Self {
+        Self::new(label, Kind::Contours { values, levels }, x, y)
     }
 
     /// A dashed horizontal line.

@@ -81,6 +81,19 @@ pub fn sweep(
     ))
 }
 
+/// A line and the strip `mean ± half_width` around it, in one colour.
+pub fn band(label: &str, x: &[f64], mean: &[f64], half_width: &[f64]) -> Vec<Series> {
+    let edge = |sign: f64| -> Vec<f64> {
+        let pairs = mean.iter().zip(half_width);
+        pairs.map(|(m, half)| m + sign * half.abs()).collect()
+    };
+    // Unlabelled: it has the colour of the line that follows.
+    vec![
+        Series::band("", x.to_vec(), edge(-1.0), edge(1.0)),
+        Series::line(label, x.to_vec(), mean.to_vec()),
+    ]
+}
+
 fn label_of(labels: &[String], i: usize, noun: &str) -> String {
     labels
         .get(i)

@@ -17,6 +17,7 @@ const SHARED_HEIGHT: f64 = 290.0;
 const X_LABELS: f64 = 56.0;
 const EDGE: f64 = 14.0;
 const TICK_SIZE: f64 = 13.0;
+const TICK_WIDEST: f64 = 160.0;
 const LABEL_SIZE: f64 = 15.0;
 const NOTE_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 17.0;
@@ -53,8 +54,12 @@ pub(super) fn render(figure: &Figure) -> Result<String> {
     };
     let mut tops = vec![heading + EDGE / 2.0];
     for row in plots.chunks_mut(columns) {
-        let height = row.iter().map(|plot| plot.height).fold(0.0, f64::max);
-        row.iter_mut().for_each(|plot| plot.height = height);
+        let greatest = |part: fn(&Plot) -> f64| row.iter().map(part).fold(0.0, f64::max);
+        let (height, head) = (greatest(|plot| plot.height), greatest(|plot| plot.head));
+        for plot in row {
+            plot.height = height;
+            plot.head = head;
+        }
         tops.push(tops[tops.len() - 1] + height);
     }
     let mut lefts = vec![0.0];
@@ -121,6 +126,8 @@ struct Plot<'a> {
     /// No series has anything to draw.
     nothing: bool,
     height: f64,
+    /// Height of title and notes, above the frame.
+    head: f64,
     margin: f64,
     legend_width: f64,
     x_labels: bool,
@@ -142,11 +149,12 @@ impl<'a> Plot<'a> {
         };
         let y = span_of(&panel.y, y_values(), has_bars(panel));
         let height = if low { SHARED_HEIGHT } else { PANEL_HEIGHT };
-        let y_ticks = y.ticks(height - X_LABELS - EDGE - TITLE_ROW, |_| TICK_SIZE * 1.8);
+        let length = height - X_LABELS - EDGE - TITLE_ROW;
+        let y_ticks = y.ticks_of(&panel.y, length, |_| TICK_SIZE * 1.8);
         let widest = y_ticks
             .major
             .iter()
-            .map(|(_, label)| text_width(label, TICK_SIZE))
+            .map(|(_, label)| text_width(label, TICK_SIZE).min(TICK_WIDEST))
             .fold(0.0, f64::max);
         let label_room = if panel.y.label.is_empty() {
             0.0
@@ -159,17 +167,20 @@ impl<'a> Plot<'a> {
             .fold(0.0, f64::max);
         let mut plot = Self {
             panel,
-            looks: marks::looks(&panel.series),
+            looks: marks::looks(panel),
             x: span_of(&panel.x, x_values(), false),
             y,
             y_ticks,
             nothing: is_empty(panel),
             height: 0.0,
+            head: 0.0,
             margin: EDGE + label_room + widest + 10.0,
             legend_width: legend_width.min(LEGEND_WIDEST),
             x_labels: true,
         };
-        plot.height = PANEL_HEIGHT + plot.notes().len() as f64 * NOTE_ROW;
+        let notes = plot.notes().len() as f64 * NOTE_ROW;
+        plot.height = PANEL_HEIGHT + notes;
+        plot.head = plot.title_row() + notes;
         plot
     }
 
@@ -183,9 +194,7 @@ impl<'a> Plot<'a> {
             TITLE_SIZE - 1.0,
             PANEL_WIDTH,
         )?;
-        if !self.panel.title.is_empty() {
-            row += TITLE_ROW - 8.0;
-        }
+        row += self.title_row();
         for note in self.notes() {
             let (note, size) = fit_text(note, NOTE_SIZE, PANEL_WIDTH - self.margin);
             canvas.text(
@@ -198,7 +207,7 @@ impl<'a> Plot<'a> {
         let frame = Frame {
             left: left + self.margin,
             right: left + PANEL_WIDTH - 2.0 * EDGE,
-            top: row,
+            top: top + EDGE + self.head,
             bottom: top + self.height - if self.x_labels { X_LABELS } else { EDGE },
             x: self.x,
             y: self.y,
@@ -224,9 +233,11 @@ impl<'a> Plot<'a> {
     }
 
     fn draw_axes(&self, canvas: &Canvas, frame: &Frame, left: f64) -> Result<()> {
-        let x_ticks = self.x.ticks(frame.right - frame.left, |label| {
-            text_width(label, TICK_SIZE) + 16.0
-        });
+        let x_ticks = self
+            .x
+            .ticks_of(&self.panel.x, frame.right - frame.left, |label| {
+                text_width(label, TICK_SIZE) + 16.0
+            });
         let (grid, tick) = (line_ink(GRID, 1.0), line_ink(FRAME, 1.0));
         for (x, label) in &x_ticks.major {
             let Some(x) = frame.at_x(*x) else { continue };
@@ -246,8 +257,9 @@ impl<'a> Plot<'a> {
             let Some(y) = frame.at_y(*y) else { continue };
             canvas.path(&[(frame.left, y), (frame.right, y)], grid)?;
             canvas.path(&[(frame.left - 5.0, y), (frame.left, y)], tick)?;
+            let (label, size) = fit_text(label, TICK_SIZE, TICK_WIDEST);
             let place = (frame.left - 8.0, y);
-            canvas.text(label, place, lettering(TICK_SIZE, TEXT, Anchor::End))?;
+            canvas.text(&label, place, lettering(size, TEXT, Anchor::End))?;
         }
         for y in self.y_ticks.minor.iter().filter_map(|y| frame.at_y(*y)) {
             canvas.path(&[(frame.left - 3.0, y), (frame.left, y)], tick)?;
@@ -291,6 +303,13 @@ impl<'a> Plot<'a> {
             )?;
         }
         Ok(())
+    }
+
+    fn title_row(&self) -> f64 {
+        match self.panel.title.is_empty() {
+            true => 0.0,
+            false => TITLE_ROW - 8.0,
+        }
     }
 
     fn notes(&self) -> &'a [String] {

@@ -128,6 +128,14 @@ fn no_values_make_drawing_fail() {
             Series::hline("h", y),
             Series::vline("v", x),
             Series::shade("s", x, y),
+            Series::dashed("d", vec![x, y, 1.0], vec![y, x, 2.0]),
+            Series::density("n", vec![x, y, 1.0], vec![y, x], vec![x, y, 1.0]),
+            Series::contours(
+                "c",
+                (vec![x, y, 1.0], vec![0.0, y, 2.0]),
+                vec![x, y, 1.0, 2.0, x, 0.5, 1.0],
+                vec![x, 0.7, y],
+            ),
         ]
     };
     for x in odd {
@@ -166,6 +174,120 @@ fn stacks_share_the_abscissa() {
     assert_eq!(svg.matches("1e-3").count(), 1);
     let other = sweep("step", &[1.0], Vec::new(), false, false);
     assert!(!Figure::stack(vec![one(&[1.0, 2.0]), other]).shared_x);
+}
+
+#[test]
+fn figures_stand_beside_each_other() {
+    let one = |title: &str| traces("u", &[vec![1.0, 2.0]], &[], 0).titled(title);
+    let figures = || vec![one("a first"), one("a second"), one("a third")];
+    let row = Figure::beside(figures(), 3);
+    assert_eq!((row.panels.len(), row.columns), (3, 3));
+    assert_eq!(row.panels[2].title, "a third");
+    let size = |figure: &Figure| {
+        let svg = figure.to_svg().unwrap();
+        check(&svg);
+        let number = |name: &str| -> f64 {
+            let rest = svg.split(&format!("{name}=\"")).nth(1).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        (number("width"), number("height"))
+    };
+    let (wide, high) = (size(&row), size(&Figure::beside(figures(), 0)));
+    assert!(wide.0 > 2.9 * high.0 && high.1 > 2.9 * wide.1);
+    // An incomplete row, and more columns than panels.
+    assert!(size(&Figure::beside(figures(), 2)).0 < wide.0);
+    assert_eq!(size(&Figure::beside(figures(), 9)), wide);
+    check(&Figure::beside(Vec::new(), 2).to_svg().unwrap());
+}
+
+#[test]
+fn cells_of_one_colour_are_one_mark() {
+    let edges = |n: u32| numbers(n + 1, |i| i);
+    let draw = |columns: u32, rows: u32, values: Vec<f64>| {
+        let series = Series::density("", edges(columns), edges(rows), values);
+        let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), vec![series]);
+        let svg = Figure::of(panel).to_svg().unwrap();
+        check(&svg);
+        svg
+    };
+    let marks = |svg: &str| svg.matches("<polygon").count();
+    assert_eq!(marks(&draw(50, 3, vec![1.0; 150])), 3);
+    // Zero, negative and undefined cells are not drawn, nor those that are missing.
+    let odd = vec![1.0, 0.0, 1.0, -1.0, f64::NAN, 0.5, f64::INFINITY];
+    assert_eq!(marks(&draw(4, 2, odd)), 3);
+    assert!(draw(4, 2, vec![0.0; 8]).contains("no data"));
+    assert!(draw(0, 2, vec![1.0; 8]).contains("no data"));
+    let noise = numbers(250_000, |i| (i * i * 0.37).sin().abs());
+    let svg = draw(500, 500, noise);
+    assert!(svg.len() < 3_000_000, "{} bytes", svg.len());
+    let sample: Vec<Vec<f64>> = [0.37, 0.73]
+        .iter()
+        .map(|c| numbers(50_000, |i| (i * c).sin() + (i * i * c).sin()))
+        .collect();
+    let panel = Panel::new(
+        Axis::log("x"),
+        Axis::linear("y").with_range(0.0, 1.0),
+        vec![density(&sample[0], &sample[1], 60, "")],
+    );
+    let svg = Figure::of(panel).to_svg().unwrap();
+    check(&svg);
+    assert!(marks(&svg) > 10 && svg.len() < 200_000, "{}", svg.len());
+}
+
+#[test]
+fn contours_have_one_entry_in_the_legend() {
+    let x = numbers(41, |i| i / 10.0 - 2.0);
+    let z: Vec<f64> = x
+        .iter()
+        .flat_map(|y| x.iter().map(move |x| x * x + y * y))
+        .collect();
+    let levels = even_levels(&z, 7);
+    let series = vec![
+        Series::contours("U(x, y)", (x.clone(), x.clone()), z, levels),
+        Series::points("end", vec![0.0], vec![0.0]),
+    ];
+    let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), series);
+    let svg = Figure::of(panel.clone()).to_svg().unwrap();
+    check(&svg);
+    assert_eq!(svg.matches("U(x, y)").count(), 1);
+    let (lowest, highest) = (svg.matches("#185ABC"), svg.matches("#D01C1C"));
+    assert!(lowest.count() >= 2 && highest.count() >= 2);
+    let mut none = panel;
+    none.series[0].y.clear();
+    let svg = Figure::of(none).to_svg().unwrap();
+    assert!(svg.contains("U(x, y) (no data)"));
+}
+
+#[test]
+fn ordered_series_go_from_blue_to_red() {
+    let line = |i: f64| Series::line(format!("t = {i}"), vec![0.0, 1.0], vec![i, i]);
+    let mut panel = Panel::new(
+        Axis::linear("x").with_ticks(vec![(0.0, "start".into()), (9.0, "far".into())]),
+        Axis::linear("y"),
+        numbers(12, |i| i).into_iter().map(line).collect(),
+    );
+    let plain = Figure::of(panel.clone()).to_svg().unwrap();
+    panel.graded = true;
+    let graded = Figure::of(panel).to_svg().unwrap();
+    check(&graded);
+    assert!(graded.contains("#185ABC") && graded.contains("#D01C1C"));
+    assert!(!plain.contains("#185ABC") && !plain.contains("#D01C1C"));
+    assert!(graded.contains("start") && !graded.contains("far"));
+}
+
+#[test]
+fn bands_have_the_colour_of_their_line() {
+    let x = numbers(20, |i| i);
+    let y = numbers(20, f64::sin);
+    let series = [band("a", &x, &y, &[0.1; 20]), band("b", &x, &y, &[0.2; 7])].concat();
+    let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), series);
+    let svg = Figure::of(panel).to_svg().unwrap();
+    check(&svg);
+    for area in svg.split("<polygon").skip(1) {
+        let colour = area.split("fill=\"").nth(1).unwrap();
+        assert!(svg.matches(&colour[..7]).count() > 1);
+    }
+    assert_eq!(svg.matches("<polygon").count(), 2);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ranges of axes, the ticks on them and the numbers beside the ticks.
 
-use super::Scale;
+use super::{Axis, Scale};
 
 /// Values of a greater magnitude cannot be drawn: differences and ratios of them may overflow.
 const LARGEST: f64 = 1e150;
@@ -101,17 +101,30 @@ impl Span {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Ticks for an axis of this many pixels, such that labels as long as `extent` says do not touch.
-    pub(super) fn ticks(&self, length: f64, extent: impl Fn(&str) -> f64) -> Ticks {
-        let fits = |ticks: &Ticks| {
-            ticks.major.windows(2).all(|two| {
-                let apart = self
-                    .place(two[1].0)
-                    .zip(self.place(two[0].0))
-                    .map_or(0.0, |(b, a)| b - a);
-                apart * length >= (extent(&two[0].1) + extent(&two[1].1)) / 2.0
+    /// The ticks that the axis asks for, or else those of [`Span::ticks`]. The labels that would touch others are left
+    /// out.
+    pub fn ticks_of(&self, axis: &Axis, length: f64, extent: impl Fn(&str) -> f64) -> Ticks {
+        if axis.ticks.is_empty() {
+            return self.ticks(length, extent);
+        }
+        let mut given: Vec<(f64, String)> = axis.ticks.clone();
+        given.retain(|(value, _)| self.contains(*value) && drawable(self.scale, *value));
+        given.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let minor = given.iter().map(|(value, _)| *value).collect();
+        let with_label = |stride: usize| given.iter().step_by(stride).cloned().collect();
+        (1..=given.len())
+            .map(|stride| Ticks {
+                major: with_label(stride),
+                minor: Vec::new(),
             })
-        };
+            .find(|ticks| self.fits(ticks, length, &extent))
+            .map(|ticks| Ticks { minor, ..ticks })
+            .unwrap_or_default()
+    }
+
+    /// Ticks for an axis of this many pixels, such that labels as long as `extent` says do not touch.
+    pub fn ticks(&self, length: f64, extent: impl Fn(&str) -> f64) -> Ticks {
+        let fits = |ticks: &Ticks| self.fits(ticks, length, &extent);
         let decades = (self.high / self.low).log10();
         if self.scale == Scale::Log && decades > 1.0 {
             return (1..)
@@ -125,6 +138,17 @@ impl Span {
             .map(|count| self.linear_ticks(count))
             .find(fits)
             .unwrap_or_default()
+    }
+
+    /// Whether the labels do not touch.
+    fn fits(&self, ticks: &Ticks, length: f64, extent: impl Fn(&str) -> f64) -> bool {
+        ticks.major.windows(2).all(|two| {
+            let apart = self
+                .place(two[1].0)
+                .zip(self.place(two[0].0))
+                .map_or(0.0, |(b, a)| b - a);
+            apart * length >= (extent(&two[0].1) + extent(&two[1].1)) / 2.0
+        })
     }
 
     /// Ticks at about `count` round numbers.

@@ -7,6 +7,7 @@
 mod closure;
 mod constructors;
 mod convert;
+mod drawings;
 mod objects;
 mod parameters;
 mod plots;

@@ -1,11 +1,11 @@
-//! Figures in scripts.
+//! Figures in scripts: of runs, and what is done with figures.
 
-use super::{Binder, Bound, OrRaise, raise};
-use crate::plot::{self, Axis, Figure, Panel, Scale, Series};
+use super::{Binder, Bound, OrRaise, drawings, raise};
+use crate::plot::{self, Figure, Scale, Series};
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use anyhow::anyhow;
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
@@ -29,22 +29,28 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| {
         histogram(&run, &canonical(name))
-    })
-    .function(
-        "plot::curve(x, y, #{ options }) -> Figure",
-        "A line through points. Options: `label`, `x_label`, `y_label`, `error` (array), `log_x`, `log_y`, `title`.",
-        curve,
-    )
-    .with(&[], "plot::curve([1, 2, 3], [1.0, 4.0, 9.0], #{ x_label: \"x\", y_label: \"x²\" })");
-    b.function("plot::curve(x, y) -> Figure", "", |x: Array, y: Array| {
-        curve(x, y, Map::new())
     });
+    drawings::bind(b);
     b.function(
         "plot::stack(figures) -> Figure",
         "Figures below each other.",
         |figures: Array| -> Bound<Figure> { Ok(Figure::stack(all_figures(figures)?)) },
     )
     .function(
+        "plot::beside(figures, columns) -> Figure",
+        "Figures side by side, so many in a row.",
+        |figures: Array, columns: i64| -> Bound<Figure> {
+            let columns = usize::try_from(columns).ok().filter(|c| *c > 0);
+            let columns = columns
+                .ok_or_else(|| raise(anyhow!("plot::beside: there must be at least one column")))?;
+            Ok(Figure::beside(all_figures(figures)?, columns))
+        },
+    )
+    .with(
+        &[],
+        "plot::beside([plot::curve([1, 2], [1, 4]), plot::curve([1, 2], [1, 8])], 2)",
+    );
+    b.function(
         "plot::overlay(figures) -> Figure",
         "The curves of several figures in the panel of the first.",
         |figures: Array| -> Bound<Figure> {
@@ -61,6 +67,16 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .function(
+        "figure.log_x() -> Figure",
+        "Logarithmic horizontal axes.",
+        |f: &mut Figure| {
+            let mut f = f.clone();
+            f.panels.iter_mut().for_each(|p| p.x.scale = Scale::Log);
+            f
+        },
+    )
+    .with(&[], "plot::curve([1, 10, 100], [1, 2, 3]).log_x()");
+    b.function(
         "figure.log_y() -> Figure",
         "Logarithmic vertical axes.",
         |f: &mut Figure| {
@@ -78,14 +94,52 @@ pub(super) fn bind(b: &mut Binder) {
         "figure.level(label, y) -> Figure",
         "With a horizontal line in its first panel, as for a baseline.",
         |f: &mut Figure, label: &str, y: Dynamic| -> Bound<Figure> {
-            let y = numbers(&[y].into_iter().collect())?[0];
+            let y = number(&y)?;
             let mut f = f.clone();
             if let Some(p) = f.panels.first_mut() {
                 p.series.push(Series::hline(label, y));
             }
             Ok(f)
         },
+    )
+    .function(
+        "figure.vline(label, x) -> Figure",
+        "With a vertical line in its first panel, as for a threshold.",
+        |f: &mut Figure, label: &str, x: Dynamic| -> Bound<Figure> {
+            let x = number(&x)?;
+            let mut f = f.clone();
+            if let Some(p) = f.panels.first_mut() {
+                p.series.push(Series::vline(label, x));
+            }
+            Ok(f)
+        },
+    )
+    .with(
+        &[],
+        "plot::curve([1, 2, 3], [1, 4, 9]).vline(\"threshold\", 1.5)",
     );
+    b.function(
+        "figure.x_range(lowest, highest) -> Figure",
+        "With horizontal axes from one number to another.",
+        |f: &mut Figure, low: Dynamic, high: Dynamic| -> Bound<Figure> {
+            let range = drawings::range("figure.x_range", &low, &high)?;
+            let mut f = f.clone();
+            f.panels.iter_mut().for_each(|p| p.x.range = Some(range));
+            Ok(f)
+        },
+    )
+    .with(&[], "plot::curve([1, 2, 3], [1, 4, 9]).x_range(0, 4)");
+    b.function(
+        "figure.y_range(lowest, highest) -> Figure",
+        "With vertical axes from one number to another.",
+        |f: &mut Figure, low: Dynamic, high: Dynamic| -> Bound<Figure> {
+            let range = drawings::range("figure.y_range", &low, &high)?;
+            let mut f = f.clone();
+            f.panels.iter_mut().for_each(|p| p.y.range = Some(range));
+            Ok(f)
+        },
+    )
+    .with(&[], "plot::curve([1, 2, 3], [1, 4, 9]).y_range(0, 10)");
     let context = b.context.clone();
     b.function(
         "figure.save(name) -> string",
@@ -141,13 +195,14 @@ fn all_figures(figures: Array) -> Bound<Vec<Figure>> {
     figures.into_iter().map(one).collect()
 }
 
-fn numbers(a: &Array) -> Bound<Vec<f64>> {
-    let one = |x: &Dynamic| {
-        x.as_float()
-            .or_else(|_| x.as_int().map(|i| i as f64))
-            .map_err(|t| raise(anyhow!("expected numbers, not a {t}")))
-    };
-    a.iter().map(one).collect()
+pub(super) fn number(x: &Dynamic) -> Bound<f64> {
+    x.as_float()
+        .or_else(|_| x.as_int().map(|i| i as f64))
+        .map_err(|t| raise(anyhow!("expected numbers, not a {t}")))
+}
+
+pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
+    a.iter().map(number).collect()
 }
 
 /// Which axis suits temperatures: logarithmic as soon as they span a factor of three.
@@ -261,48 +316,4 @@ fn histogram(run: &Arc<Run>, name: &str) -> Bound<Figure> {
         .map(|t| Ok(run.draws(name, 0, t, true)?.concat()))
         .collect();
     Ok(plot::histogram(name, &values.or_raise()?, &labels(run)))
-}
-
-fn curve(x: Array, y: Array, options: Map) -> Bound<Figure> {
-    const KNOWN: [&str; 7] = [
-        "label", "x_label", "y_label", "error", "log_x", "log_y", "title",
-    ];
-    if let Some(odd) = options.keys().find(|k| !KNOWN.contains(&k.as_str())) {
-        let hint = crate::error::did_you_mean(odd, KNOWN);
-        return Err(raise(anyhow!("plot::curve has no option '{odd}'{hint}")));
-    }
-    let text = |k: &str| options.get(k).map(ToString::to_string).unwrap_or_default();
-    let flag = |k: &str| options.get(k).is_some_and(|v| v.as_bool().unwrap_or(false));
-    let axis = |k: &str, log: bool| {
-        if log {
-            Axis::log(text(k))
-        } else {
-            Axis::linear(text(k))
-        }
-    };
-    let (x, y) = (numbers(&x)?, numbers(&y)?);
-    if x.len() != y.len() {
-        return Err(raise(anyhow!(
-            "plot::curve: {} x values for {} y values",
-            x.len(),
-            y.len()
-        )));
-    }
-    let mut series = if x.len() > 60 {
-        Series::line(text("label"), x, y)
-    } else {
-        Series::line_points(text("label"), x, y)
-    };
-    if let Some(error) = options
-        .get("error")
-        .and_then(|e| e.read_lock::<Array>().map(|a| numbers(&a)))
-    {
-        series = series.with_error(error?);
-    }
-    let panel = Panel::new(
-        axis("x_label", flag("log_x")),
-        axis("y_label", flag("log_y")),
-        vec![series],
-    );
-    Ok(Figure::of(panel).titled(text("title")))
 }

@@ -62,6 +62,22 @@ const SCRIPTS: &[(&str, &[&str])] = &[
     ),
     ("model::mlp(#{});", &["needs the option 'layers'"]),
     (
+        "plot::points([1], [2], #{ lable: \"a\" });",
+        &["plot::points has no option 'lable'; did you mean 'label'?"],
+    ),
+    (
+        "plot::contours([1, 2], [1, 2], [[1, 2], [1]]);",
+        &["plot::contours: 1 numbers in z[1] for 2 x values"],
+    ),
+    (
+        "plot::ridges([#{ label: \"a\", x: [1] }]);",
+        &["plot::ridges: a curve needs 'y'"],
+    ),
+    (
+        "plot::curve([1], [1]).x_range(2, 1);",
+        &["the range is from 2 to 1, but must go upwards"],
+    ),
+    (
         "model::mlp(#{ layers: [64] });",
         &["at least an input and an output width"],
     ),
