@@ -62,7 +62,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     name: "sghmc",
     doc: "Samples exp(-U/T) as ε → 0, by stochastic-gradient Hamiltonian Monte Carlo.\n\n\
           `p ← (1-α)p - εg + sqrt(2αεT) η`, `w ← w + p`, with p ~ N(0, εT) (Chen, Fox & Guestrin 2014, eq. 15). The minibatch noise heats the \
-          chain by (ε/2α)·V per component. Algorithm 4 of Hitchcock & Hoogland (2025) has half the force, -(ε/2)g, and so samples exp(-U/2T): \
+          chain by (ε/2α)·V per component. `kinetic` is that of the mean momentum of two steps, which is T where that of p is T/(1-α/2). Algorithm 4 of Hitchcock & Hoogland (2025) has half the force, -(ε/2)g, and so samples exp(-U/2T): \
           `form: \"hitchcock2025\"` reproduces that, with its virial temperature of 2T.",
     arguments: &[],
     options: &[
@@ -94,14 +94,19 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     },
 };
 
-const MOMENTUM: Vector = Vector::State(0);
+pub(super) const MOMENTUM: Vector = Vector::State(0);
+
+/// The momentum in the middle of a step: its temperature is T, that of p is T/(1-α/2), for steps as coarse as α.
+pub(super) const MIDDLE: Vector = Vector::Scratch(0);
 
 kernel! {
-    /// `p ← keep·p - force·g + sigma·η`, then `w ← w + p`, of the momentum before its update if `late`.
-    pub(super) STEP = sghmc(w, p; g; eta; keep, force, sigma, late) {
+    /// `p ← keep·p - force·g + sigma·η`, then `w ← w + p`, of the momentum before its update if `late`; notes the mean of the momenta
+    /// before and after.
+    pub(super) STEP = sghmc(w, p, middle; g; eta; keep, force, sigma, late) {
         let before = p;
         p = keep * p - force * g + sigma * eta;
         w += choose(late > 0.0, before, p);
+        middle = 0.5 * (before + p);
     }
 }
 
@@ -134,7 +139,7 @@ impl Sampler for Sghmc {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
         chains.report_virial(0, Gradient)?;
-        let vectors = [Params, MOMENTUM, Gradient];
+        let vectors = [Params, MOMENTUM, MIDDLE, Gradient];
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
             let sigma = (2.0 * self.friction * epsilon * m.temperature).sqrt();
             let force = self.form.force() * epsilon;
@@ -149,7 +154,7 @@ impl Sampler for Sghmc {
         let per = 1.0 / (epsilon * chains.dim() as f64);
         chains
             .engine
-            .report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)?;
+            .report_sum(1, &DOT, &[MIDDLE, MIDDLE], per)?;
         chains.engine.report_loss(2)?;
         chains.report(3, |_| epsilon)
     }

@@ -1,13 +1,13 @@
 //! The stochastic-gradient Nosé–Hoover thermostat.
 
 use super::gradient::{self, Estimator};
-use super::sghmc::{Form, STEP};
+use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
 use super::{Configured, Sampler};
 use crate::engine::Chains;
-use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
 use crate::kernels::update::{DOT, SCALED_NOISE};
-use crate::options::{Entry, Kind, Range, option};
+use crate::options::{Entry, Kind, Options, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
 use std::sync::Arc;
@@ -20,14 +20,36 @@ struct Sgnht {
     gradient: Estimator,
 }
 
+/// Which kinetic energy the thermostat holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    /// That of the momentum in the middle of a step.
+    Correct,
+    /// That of the momentum after a step.
+    Ding2014,
+    /// As printed.
+    Hitchcock2025,
+}
+
+impl Form {
+    fn from_options(o: &Options) -> Result<Self> {
+        Ok(match o.text("form")? {
+            "ding2014" => Self::Ding2014,
+            "hitchcock2025" => Self::Hitchcock2025,
+            _ => Self::Correct,
+        })
+    }
+}
+
 /// `sampler::sgnht`.
 pub const ENTRY: Entry<Arc<Configured>> = Entry {
     name: "sgnht",
     doc: "Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.\n\n\
-          `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p|²/N - εT` (Ding et al. 2014), with one friction α per chain that begins \
-          at α0, the friction that the injected noise belongs to. It holds the kinetic temperature at T; noise that differs between components is \
-          balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half the force, |p| in place of |p|², and α in place of α0 in the \
-          noise: `form: \"hitchcock2025\"`, whose friction grows without bound.",
+          `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins \
+          at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as \
+          in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: \
+          `form: \"ding2014\"`. Noise that differs between components is balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half \
+          the force, |p| in place of |p|², and α in place of α0 in the noise: `form: \"hitchcock2025\"`, whose friction grows without bound.",
     arguments: &[],
     options: &[
         option(
@@ -42,7 +64,12 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "0.1",
             "α0, the friction at the start and of the injected noise.",
         ),
-        Form::OPTION,
+        option(
+            "form",
+            Kind::Choice(&["correct", "ding2014", "hitchcock2025"]),
+            "correct",
+            "\"ding2014\": with |p|², colder by α0/2 · \"hitchcock2025\": as printed there, to reproduce the paper.",
+        ),
         gradient::BATCH,
         gradient::GRADIENT,
     ],
@@ -58,7 +85,6 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     },
 };
 
-const MOMENTUM: Vector = Vector::State(0);
 const FRICTION: usize = 0;
 
 impl Sampler for Sgnht {
@@ -102,23 +128,32 @@ impl Sampler for Sgnht {
         let printed = self.form == Form::Hitchcock2025;
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
         chains.report_virial(0, Gradient)?;
-        let mut squares = chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?;
+        let before = match printed {
+            true => chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?,
+            false => Vec::new(),
+        };
         let friction = chains.scalar(FRICTION);
-        let vectors = [Params, MOMENTUM, Gradient];
+        let vectors = [Params, MOMENTUM, MIDDLE, Gradient];
+        let form = match printed {
+            true => sghmc::Form::Hitchcock2025,
+            false => sghmc::Form::Correct,
+        };
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |c, m| {
             let injected = if printed { friction[c] } else { self.friction };
             let sigma = (2.0 * injected * epsilon * m.temperature).sqrt();
             [
                 (1.0 - friction[c]) as f32,
-                (self.form.force() * epsilon) as f32,
+                (form.force() * epsilon) as f32,
                 sigma as f32,
-                self.form.late(),
+                form.late(),
             ]
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
-        if !printed {
-            squares = chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?;
-        }
+        let squares = match self.form {
+            Form::Correct => chains.sum(&DOT, &[MIDDLE, MIDDLE])?,
+            Form::Ding2014 => chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?,
+            Form::Hitchcock2025 => before,
+        };
         let temperatures = chains.each(|m| m.temperature);
         for c in 0..chains.len() {
             let size = if printed {

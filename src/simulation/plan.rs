@@ -342,6 +342,7 @@ impl Plan {
                 .iter()
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
+            coupled: sampler.couples(),
             walls: target.prior().has_walls(),
             steady: self
                 .temperatures

@@ -89,6 +89,9 @@ pub struct RunInfo {
     pub steady: bool,
     /// Checksum of data and starting points: what must be the same for a run to be resumed.
     pub fingerprint: String,
+    /// Whether the chains of a temperature act on each other, so that they are no independent repetitions.
+    #[serde(default)]
+    pub coupled: bool,
     /// Whether hard walls make the virial thermometer inapplicable.
     pub walls: bool,
     /// Seed.
@@ -209,6 +212,29 @@ impl Run {
             .copied()
     }
 
+    /// Draws as traces that are independent of each other: those of chains that act on each other become one, their mean.
+    pub fn independent(&self, draws: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+        if !self.info.coupled || draws.is_empty() {
+            return draws;
+        }
+        let count = draws.len() as f64;
+        let shortest = draws.iter().map(Vec::len).min().unwrap_or(0);
+        let mean = |i: usize| draws.iter().map(|c| c[i]).sum::<f64>() / count;
+        vec![(0..shortest).map(mean).collect()]
+    }
+
+    /// All numbers of draws, one trace per chain. Where chains act on each other, errors are those of their mean.
+    pub fn summarise(&self, draws: Vec<Vec<f64>>) -> diagnostic::Summary {
+        let mut numbers = diagnostic::summarise(&draws);
+        if self.info.coupled {
+            let mean = self.independent(draws);
+            numbers.mcse_mean = diagnostic::mcse_mean(&mean);
+            let size = (numbers.sd / numbers.mcse_mean).powi(2);
+            numbers.ess_bulk = numbers.ess_bulk.min(size);
+        }
+        numbers
+    }
+
     /// The virial thermometer at one temperature; not applicable where there are walls or the temperature changes.
     pub fn thermometer(&self, temperature: usize) -> Result<diagnostic::Reading> {
         let set = if self.info.walls || !self.info.steady {
@@ -216,10 +242,8 @@ impl Run {
         } else {
             self.info.temperatures[temperature]
         };
-        Ok(diagnostic::thermometer(
-            &self.draws("virial", 0, temperature, true)?,
-            set,
-        ))
+        let virial = self.draws("virial", 0, temperature, true)?;
+        Ok(diagnostic::thermometer(&self.independent(virial), set))
     }
 
     /// Steps that every healthy chain has done.

@@ -58,13 +58,12 @@ impl Summary {
                     .iter()
                     .map(|d| d.iter().flatten().filter(|x| !x.is_finite()).count())
                     .collect();
-                let numbers: Result<Vec<_>> =
-                    draws.iter().map(|d| Ok(diagnostic::summarise(d))).collect();
+                let numbers = draws.into_iter().map(|d| run.summarise(d)).collect();
                 let row = Row {
                     name,
                     component: column.components.is_some(),
                     not_finite,
-                    numbers: numbers?,
+                    numbers,
                 };
                 if column.group == Group::Posterior {
                     rows.push(row)

@@ -252,6 +252,8 @@ fn cyclical_sgld() -> Case {
 
 /// Variances of `x ← x - (ε/2)(I + γJ)(Kx + ξ) + sqrt(εT)η`, for curvatures on the diagonal of K.
 fn flowing(k: &[f64], e: f64, gamma: f64) -> Vec<f64> {
+    // Forty examples: where modes mix, their noise does too, and that of different components is uncorrelated only on average.
+    let variance = VARIANCE * BATCH / 40.0;
     let n = k.len();
     let turn = combine(&identity(n), gamma, &cyclic(n));
     let mut pull = turn.clone();
@@ -264,7 +266,7 @@ fn flowing(k: &[f64], e: f64, gamma: f64) -> Vec<f64> {
         .map(|row| row.into_iter().map(|x| x * e * TEMPERATURE).collect())
         .collect();
     let spread = product(&turn, &transposed(&turn));
-    let p = covariance(a, combine(&heat, e * e / 4.0 * VARIANCE, &spread));
+    let p = covariance(a, combine(&heat, e * e / 4.0 * variance, &spread));
     (0..n).map(|i| p[i][i]).collect()
 }
 
@@ -279,7 +281,7 @@ fn ohzeki_ichiki() -> Case {
         what: "ohzeki_ichiki",
         law: "exp(-U/T) as ε → 0, out of detailed balance",
         gaussian: (
-            "sampler::ohzeki_ichiki(#{ step: 0.02, gamma: 2.0, batch: 4 })".into(),
+            "sampler::ohzeki_ichiki(#{ step: 0.02, gamma: 2.0, batch: 40 })".into(),
             Lengths::new(800_000, 20),
             Law {
                 variances,
@@ -306,7 +308,7 @@ fn ohzeki_ichiki_replicas() -> Case {
         what: "ohzeki_ichiki, between replicas",
         law: "exp(-U/T) as ε → 0, of every replica",
         gaussian: (
-            "sampler::ohzeki_ichiki(#{ step: 0.02, gamma: 2.0, between: \"replicas\", batch: 4 })"
+            "sampler::ohzeki_ichiki(#{ step: 0.02, gamma: 2.0, between: \"replicas\", batch: 40 })"
                 .into(),
             Lengths::new(800_000, 20),
             law,
@@ -326,10 +328,10 @@ fn ohzeki_ichiki_replicas() -> Case {
 fn ohzeki_ichiki_rmsprop() -> Case {
     // The flow joins modes of unequal steps: D^½(I + γJ)D^½ in place of I + γJ, D from the mean squares.
     let curvatures = curvatures();
-    let (step, gamma) = (0.1, 1.0);
+    let (step, gamma, variance) = (0.1, 1.0, VARIANCE * BATCH / 40.0);
     let mut variances: Vec<f64> = curvatures.iter().map(|k| TEMPERATURE / k).collect();
     for _ in 0..100 {
-        let size = |(k, v): (&f64, &f64)| preconditioned(step, k * k * v + VARIANCE);
+        let size = |(k, v): (&f64, &f64)| preconditioned(step, k * k * v + variance);
         let d: Vec<f64> = curvatures.iter().zip(&variances).map(size).collect();
         let mut turn = combine(&identity(DIM), gamma, &cyclic(DIM));
         for (i, row) in turn.iter_mut().enumerate() {
@@ -344,7 +346,7 @@ fn ohzeki_ichiki_rmsprop() -> Case {
         let a = combine(&identity(DIM), -0.5, &pull);
         let mut q = product(&turn, &transposed(&turn));
         for (i, row) in q.iter_mut().enumerate() {
-            row.iter_mut().for_each(|x| *x *= 0.25 * VARIANCE);
+            row.iter_mut().for_each(|x| *x *= 0.25 * variance);
             row[i] += d[i] * TEMPERATURE;
         }
         let p = covariance(a, q);
@@ -364,7 +366,7 @@ fn ohzeki_ichiki_rmsprop() -> Case {
         what: "ohzeki_ichiki, form rmsprop",
         law: "exp(-U/T) as ε → 0, decay → 1",
         gaussian: (
-            "sampler::ohzeki_ichiki(#{ step: 0.1, gamma: 1.0, form: \"rmsprop\", decay: 0.9999, batch: 4 })".into(),
+            "sampler::ohzeki_ichiki(#{ step: 0.1, gamma: 1.0, form: \"rmsprop\", decay: 0.9999, batch: 40 })".into(),
             long(700_000, 20),
             Law {
                 variances,
@@ -385,7 +387,7 @@ fn ohzeki_ichiki_rmsprop() -> Case {
 }
 
 /// p' = (1-α)p - ε(kx + ξ) + sqrt(2α0εT)η, x' = x + p'.
-fn thermostatted(k: f64, e: f64, friction: f64, injected: f64) -> (f64, f64) {
+fn thermostatted(k: f64, e: f64, friction: f64, injected: f64) -> [f64; 3] {
     let noise = 2.0 * injected * e * TEMPERATURE + e * e * VARIANCE;
     underdamped(k, [1.0 - friction, e, 1.0], noise, false)
 }
@@ -399,7 +401,7 @@ fn sghmc() -> Case {
             "sampler::sghmc(#{ step: 0.01, friction: 0.1, batch: 4 })".into(),
             Lengths::new(600_000, 10),
             Law::by_mode(&curvatures(), |k| {
-                let (x, p) = thermostatted(k, e, friction, friction);
+                let [x, _, p] = thermostatted(k, e, friction, friction);
                 (x, Some(p / e))
             }),
         ),
@@ -419,7 +421,7 @@ fn sgnht() -> Case {
     let e = 0.004;
     // The friction that holds the mean kinetic temperature at T.
     let kinetic = |friction: f64| -> f64 {
-        let p = |k: &f64| thermostatted(*k, e, friction, 0.1).1;
+        let p = |k: &f64| thermostatted(*k, e, friction, 0.1)[2];
         curvatures().iter().map(p).sum::<f64>() / (DIM as f64 * e)
     };
     let (mut low, mut high) = (0.01, 1.0);
@@ -437,7 +439,7 @@ fn sgnht() -> Case {
             "sampler::sgnht(#{ step: 0.004, friction: 0.1, batch: 4 })".into(),
             Lengths::new(1_000_000, 20),
             Law::by_mode(&curvatures(), |k| {
-                let (x, p) = thermostatted(k, e, low, 0.1);
+                let [x, _, p] = thermostatted(k, e, low, 0.1);
                 (x, Some(p / e))
             }),
         ),
@@ -457,7 +459,7 @@ fn sgnht() -> Case {
 fn bussi_parrinello(k: f64, keep: f64, dt: f64, mass: f64) -> (f64, Option<f64>) {
     let noise = (1.0 - keep * keep) * mass * TEMPERATURE;
     let force = 0.5 * (1.0 + keep) * dt;
-    let (x, p) = underdamped(k, [keep, force, dt / mass], noise, false);
+    let [x, p, _] = underdamped(k, [keep, force, dt / mass], noise, false);
     (x, Some(p / mass))
 }
 

@@ -78,8 +78,8 @@ impl Law {
 }
 
 /// Underdamped dynamics of one mode: `p ← keep·p - force·(kx + ξ) + …`, `x ← x + drift·p`, of the old p if `late`; `noise` is the
-/// variance of all noise in p. Returns the variances of x and p.
-pub fn underdamped(k: f64, [keep, force, drift]: [f64; 3], noise: f64, late: bool) -> (f64, f64) {
+/// variance of all noise in p. Returns the variances of x, of p, and of the mean of p before and after a step.
+pub fn underdamped(k: f64, [keep, force, drift]: [f64; 3], noise: f64, late: bool) -> [f64; 3] {
     let (a, q) = if late {
         (
             vec![vec![1.0, drift], vec![-force * k, keep]],
@@ -96,5 +96,6 @@ pub fn underdamped(k: f64, [keep, force, drift]: [f64; 3], noise: f64, late: boo
         )
     };
     let p = covariance(a, q);
-    (p[0][0], p[1][1])
+    let lagged = keep * p[1][1] - force * k * p[0][1];
+    [p[0][0], p[1][1], 0.5 * (p[1][1] + lagged)]
 }

@@ -116,12 +116,27 @@ struct Found {
     worst: f64,
     /// Least bulk ESS of the parameters or observables, per second of the run.
     ess_per_second: f64,
+    /// Whether the chains act on each other: then their mean is one trace.
+    coupled: bool,
 }
 
 impl Found {
+    fn of(run: &Run) -> Self {
+        Self {
+            coupled: run.info.coupled,
+            ..Self::default()
+        }
+    }
+
     /// Fail unless `mean ± mcse` of the chains is within four standard errors of `expected`.
     fn within(&mut self, what: &str, chains: &[Vec<f64>], expected: f64) {
-        let (mean, error) = (diagnostic::mean(chains), diagnostic::mcse_mean(chains));
+        let count = chains.len() as f64;
+        let rows = chains.iter().map(|c| vec![c.iter().map(|x| x / count).collect()]);
+        let error = match self.coupled {
+            true => diagnostic::mcse_mean(&added(rows)),
+            false => diagnostic::mcse_mean(chains),
+        };
+        let mean = diagnostic::mean(chains);
         self.check(what, mean, error, expected);
     }
 
@@ -139,7 +154,7 @@ impl Found {
     }
 
     fn speed(&mut self, run: &Run, names: impl Iterator<Item = String>) {
-        let ess = |n: String| diagnostic::ess_bulk(&run.draws(&n, 0, 0, true).unwrap());
+        let ess = |n: String| run.summarise(run.draws(&n, 0, 0, true).unwrap()).ess_bulk;
         let least = names.map(ess).fold(f64::INFINITY, f64::min);
         self.ess_per_second = least / run.seconds;
     }

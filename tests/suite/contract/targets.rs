@@ -2,7 +2,6 @@
 
 use super::law::Law;
 use super::{Found, Lengths, added, parameters, run, sampler, target};
-use ergodic::diagnostic;
 use ergodic::target::analytic::stiffness;
 use std::sync::OnceLock;
 
@@ -31,7 +30,7 @@ pub fn gaussian(name: &str, source: &str, lengths: &Lengths, law: &Law) -> Found
         lengths,
         &parameters(DIM),
     );
-    let mut found = Found::default();
+    let mut found = Found::of(&run);
     let draws = |i: usize| run.draws(&format!("w{i}"), 0, 0, true).unwrap();
     let mut ratios = Vec::new();
     for i in 0..DIM {
@@ -115,7 +114,7 @@ pub fn wells(name: &str, source: &str, lengths: &Lengths) -> Found {
             .map(|c| c.into_iter().map(left).collect())
             .collect()
     };
-    let mut found = Found::default();
+    let mut found = Found::of(&run);
     let what = format!("{name}: weight of the left well");
     found.within(&what, &added((0..WELLS).map(on_left)), left_weight());
     found.speed(&run, (0..WELLS).map(|i| format!("w{i}")));
@@ -134,7 +133,8 @@ fn network_means(source: &str, lengths: &Lengths) -> (Vec<(f64, f64)>, f64) {
     let run = run(&target, &sampler(source), 0.02, lengths, &observables);
     let mean = |name: &str| {
         let draws = run.draws(name, 0, 0, true).unwrap();
-        (diagnostic::mean(&draws), diagnostic::mcse_mean(&draws))
+        let numbers = run.summarise(draws);
+        (numbers.mean, numbers.mcse_mean)
     };
     let mut found = Found::default();
     found.speed(&run, OBSERVABLES.iter().map(ToString::to_string));
