@@ -4,23 +4,32 @@
 //! localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16 (2021) 667, as ArviZ
 //! (arviz-stats 1.3) implements them; `tests/suite/diagnostics.rs` holds this module to ArviZ's own numbers.
 //!
-//! **Shapes.** Every function takes `chains`: one slice of draws per chain, in the order they were drawn, all of one
-//! scalar quantity. Chains of unequal length are cut to the shortest. Means, standard deviations and Monte Carlo errors
-//! carry the unit of the quantity, effective sample sizes are counts of draws, autocorrelation times are in draws.
+//! **Shapes.** Every function of chains takes `chains`: one slice of draws per chain, in the order they were drawn, all
+//! of one scalar quantity. Chains of unequal length are cut to the shortest. Means, standard deviations and Monte Carlo
+//! errors carry the unit of the quantity, effective sample sizes are counts of draws, autocorrelation times are in
+//! draws.
 //!
 //! **Degenerate input.** Nothing here panics. A NaN anywhere, or fewer than 4 draws per chain, makes every estimate NaN
 //! (so does fewer than 2 chains for R-hat). A constant trace keeps ArviZ's answers: its effective sample size is the
 //! number of draws, its Monte Carlo error of the mean is 0, and R-hat, the error of the standard deviation, the
 //! autocorrelation and its time are NaN. Look at R-hat before trusting the effective sample size of a stuck chain.
 //! ArviZ calls a trace constant when its range is below 1e-15, whatever its unit; so does this module.
+//!
+//! Besides: what is tested against an exact answer ([`kolmogorov_smirnov`], [`Grid`]), the spectrum of correlations
+//! ([`eigenvalues`]) and the scores of the predictions that draws make together ([`PredictionSums`]).
 
 mod autocovariance;
 mod energy;
 mod ess;
+mod grid;
+mod kolmogorov;
 mod mcse;
 mod moments;
+mod prediction;
 mod rank;
 mod rhat;
+mod scores;
+mod spectrum;
 mod thermometer;
 
 pub use autocovariance::autocorrelation;
@@ -28,9 +37,17 @@ pub use energy::bfmi;
 pub use ess::{
     ess_bulk, ess_mean, ess_sd, ess_tail, ess_tail_between, integrated_autocorrelation_time,
 };
+pub use grid::{Grid, expected_total_variation, total_variation};
+pub use kolmogorov::{
+    KolmogorovSmirnov, kolmogorov_smirnov, kolmogorov_smirnov_normal, kolmogorov_survival,
+    normal_cdf,
+};
 pub use mcse::{mcse_mean, mcse_sd};
 pub use moments::{mean, sd};
+pub use prediction::{PredictionSums, Truth};
 pub use rhat::rhat_rank;
+pub use scores::{ClassificationScores, RegressionScores, ReliabilityBin, Waic};
+pub use spectrum::{correlation_matrix, eigenvalues, marchenko_pastur_edges};
 pub use thermometer::{Reading, Verdict, thermometer};
 
 /// What a table of results says about one scalar quantity.
