@@ -62,6 +62,8 @@ pub struct Dataset {
     pub test: Option<Arc<Split>>,
     /// The examples that choose hyperparameters.
     pub validation: Option<Arc<Split>>,
+    /// Targets of the test split without noise, row-major, where they are known.
+    pub clean: Option<Arc<Vec<f32>>>,
     /// Where the data come from and what was done to them, in order.
     pub provenance: Vec<(String, String)>,
 }
@@ -114,6 +116,7 @@ impl Dataset {
             train: Arc::new(train),
             test: test.map(Arc::new),
             validation: None,
+            clean: None,
             provenance,
         })
     }
@@ -160,6 +163,10 @@ impl Dataset {
             train: cut(&self.train),
             test: self.test.as_ref().map(cut),
             validation: self.validation.as_ref().map(cut),
+            clean: self.clean.as_ref().zip(self.test.as_ref()).map(|(c, t)| {
+                let rows = (t.rows * rows / n).max(1);
+                Arc::new(c[..rows * t.targets.width()].to_vec())
+            }),
             provenance: self.provenance.iter().cloned().chain([note]).collect(),
             ..self.clone()
         }

@@ -10,6 +10,7 @@ pub mod deep_linear;
 pub mod initialise;
 pub mod loss;
 pub mod mlp;
+pub mod teacher;
 
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
     registry(b, "dataset", "Dataset", dataset::REGISTRY);
+    registry(b, "dataset", "Dataset", &[model::teacher::ENTRY]);
     registry(b, "model", "Model", model::REGISTRY);
     registry(b, "prior", "Prior", prior::REGISTRY);
     registry(b, "potential", "Potential", analytic::REGISTRY);

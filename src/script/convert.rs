@@ -4,6 +4,7 @@ use super::closure;
 use crate::error::Result;
 use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
+use crate::model::Model;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;
@@ -50,6 +51,9 @@ fn object(x: &Dynamic) -> Option<Value> {
     }
     if let Some(e) = handle::<Arc<Estimator>>(x) {
         return value(e, "Gradient");
+    }
+    if let Some(m) = handle::<Arc<dyn Model>>(x) {
+        return value(Arc::new(m), "Model");
     }
     if let Some(s) = handle::<Arc<Schedule>>(x) {
         return value(s, "Schedule");

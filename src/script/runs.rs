@@ -18,6 +18,11 @@ fn index(i: i64) -> Bound<usize> {
     usize::try_from(i).map_err(|_| raise(anyhow!("{i} is no index; indices count from 0")))
 }
 
+fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
+    let scores = run.prediction(split, index(temperature)?).or_raise()?;
+    Ok(scores.iter().map(|(k, v)| (k.as_str().into(), from_json(v))).collect())
+}
+
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Arc<Run>>("Run", |r| {
         format!(
@@ -57,6 +62,18 @@ pub(super) fn bind(b: &mut Binder) {
          \"undecided\" (error bar too wide). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
         |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
     )
+    .function(
+        "run.prediction(split, temperature) -> map",
+        "Scores of the posterior prediction on a split that the option `predict` named, over all draws after burn-in of all healthy chains at one \
+         temperature (by its index; 0 if it is left out).\n\n\
+         Of classes: error, nll, brier, ece of the averaged probabilities and the table `reliability`. Of real targets: squared_error of the averaged \
+         output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). Of both: \
+         gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se. The likelihood is that of the \
+         target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. The course of the first ones is in the traces \
+         `running_error_test` and so on.",
+        |r: &mut Arc<Run>, split: &str, t: i64| -> Bound<Map> { prediction(r, split, t) },
+    )
+    .function("run.prediction(split) -> map", "", |r: &mut Arc<Run>, split: &str| -> Bound<Map> { prediction(r, split, 0) })
     .function("run.params() -> Parameters", "The last parameters of every chain, for `start`.", |r: &mut Arc<Run>| {
         Arc::new(Parameters { vectors: r.params.clone() })
     })

@@ -89,6 +89,7 @@ pub fn benchmark(
         burn_in: 0,
         every: Trigger::At(Vec::new()),
         observables: Vec::new(),
+        predict: Vec::new(),
         region: 1000.0,
         seed: session.seed,
         full_steps: None,
@@ -96,13 +97,14 @@ pub fn benchmark(
     sampler.check(target)?;
     plan.check_size(target, sampler, session, 0)?;
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, sampler);
+    let mut state = State::new(&starts, target, sampler, &[]);
     let shared = Shared {
         plan: &plan,
         target,
         sampler,
         width: 0,
         starts: &starts,
+        predictors: Vec::new(),
         limits: vec![f64::INFINITY; chains],
     };
     let device = session.open_device()?;

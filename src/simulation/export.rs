@@ -35,6 +35,7 @@ impl Run {
             &json!({
                 "run": self.info,
                 "failures": self.failures,
+                "predictions": self.scores,
                 "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
                 "versions": versions(),
             }),

@@ -10,6 +10,7 @@ mod export;
 mod lockstep;
 pub mod optimizer;
 pub mod plan;
+mod prediction;
 pub mod progress;
 mod resume;
 pub mod run;
@@ -28,6 +29,7 @@ use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
 use lockstep::Lockstep;
 use plan::{Plan, Starts};
+use prediction::Predictor;
 use progress::Progress;
 use resume::resume;
 use run::{Meta, Run, save_checkpoint};
@@ -44,6 +46,8 @@ struct Shared<'a> {
     /// Numbers per record.
     width: usize,
     starts: &'a Starts,
+    /// Posterior predictions that are averaged.
+    predictors: Vec<Predictor<'a>>,
     /// |w|² above which a chain has left its region, per chain.
     limits: Vec<f64>,
 }
@@ -62,12 +66,13 @@ pub fn run(
         "{}: {chains} chains are more than {MAX_CHAINS}",
         plan.kind
     );
-    let columns = plan.columns(target, sampler)?;
+    let predictors = plan.predictors(target)?;
+    let columns = plan.columns(target, sampler, &predictors)?;
     let width = columns.iter().map(run::Column::width).sum();
     plan.check_size(target, sampler, session, width)?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, sampler);
+    let mut state = State::new(&starts, target, sampler, &predictors);
     let info = plan.info(target, sampler, columns, &state.params, session)?;
     let limit = |w: &[f32]| plan.region * plan.region * dot(w, w).max(w.len() as f64);
     let limits = state.params.chunks_exact(state.dim).map(limit).collect();
@@ -86,6 +91,7 @@ pub fn run(
         sampler,
         width: info.width(),
         starts: &starts,
+        predictors,
         limits,
     };
     let device = session.open_device()?;
@@ -94,8 +100,13 @@ pub fn run(
     let save = |place: &mut Place, state: &mut State, done: bool| -> Result<()> {
         place.fetch(state)?;
         let seconds = seconds + begin.elapsed().as_secs_f64();
+        let scores = match done {
+            true => state.scores(&shared.predictors, &info.temperatures),
+            false => Vec::new(),
+        };
         let meta = Meta {
             info: info.clone(),
+            scores,
             failures: state.failures.clone(),
             seconds,
             done,
@@ -385,6 +396,18 @@ impl Shared<'_> {
             o.measure(&mut view, &mut row[at..at + width])?;
             at += width;
         }
+        if slot.chain.step > self.plan.burn_in {
+            let mut rest = &mut *slot.predictions;
+            for p in &self.predictors {
+                let (sums, after) = rest.split_at_mut(p.width());
+                p.update(sums, slot.chain.w, slot.chain.temperature)?;
+                let now = p.now(sums, slot.chain.temperature);
+                row[at..at + now.len()].copy_from_slice(&now);
+                at += now.len();
+                rest = after;
+            }
+        }
+        let at = self.width - info.len();
         row[at..].copy_from_slice(&info);
         slot.records.extend_from_slice(&row);
         Ok(())

@@ -1,17 +1,19 @@
 //! Plans: everything that defines a run, checked before its first step.
 
+use super::prediction::Predictor;
 use super::run::{Column, Group, RunInfo};
 use super::session::{self, Session};
 use crate::error::Result;
 use crate::memory;
 use crate::observable::{Handle, Observable};
-use crate::options::{Kind, Options, Range, Spec, option, optional, required};
+use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::Configured;
 use crate::schedule::Schedule;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
+use anyhow::Context;
 use std::sync::Arc;
 
 /// Options that `sample` and `sweep` share.
@@ -25,6 +27,7 @@ macro_rules! run_options {
             option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it."),
             option("every", Kind::Trigger, "100", "When to make a record: every so many steps, or a trigger."),
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
+            optional("predict", Kind::Anything("name of a split, or array of them"), "none", "Splits (\"train\", \"test\", \"validation\") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
             optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs of equal seed share their noise, step by step."),
             optional("name", Kind::Text, "sample-1, sweep-1, …", "Name of the run and of its folder."),
@@ -67,12 +70,33 @@ pub struct Plan {
     pub every: Trigger,
     /// What to record.
     pub observables: Vec<Handle>,
+    /// Splits whose posterior prediction is averaged.
+    pub predict: Vec<String>,
     /// See the option `region`.
     pub region: f64,
     /// Seed.
     pub seed: u64,
     /// Steps before --quick cut them, if it did.
     pub full_steps: Option<u64>,
+}
+
+/// The names in the option `predict`.
+fn splits(o: &Options) -> Result<Vec<String>> {
+    let wrong = || {
+        anyhow::anyhow!(
+            "{}: option 'predict' must be \"train\", \"test\" or \"validation\", or an array of these",
+            o.owner()
+        )
+    };
+    let text = |v: &Value| match v {
+        Value::Text(t) => Ok(t.clone()),
+        _ => Err(wrong()),
+    };
+    match o.get("predict") {
+        None => Ok(Vec::new()),
+        Some(Value::List(list)) => list.iter().map(text).collect(),
+        Some(one) => Ok(vec![text(one)?]),
+    }
 }
 
 /// Where chains start. Points that the model draws are drawn again whenever they are asked for, instead of being kept.
@@ -116,7 +140,7 @@ impl Plan {
         );
         let mut steps = o.int("steps")?;
         let mut every = match o.get("every") {
-            Some(crate::options::Value::Object(t, _)) => t.downcast_ref::<Trigger>().cloned(),
+            Some(Value::Object(t, _)) => t.downcast_ref::<Trigger>().cloned(),
             _ => None,
         }
         .unwrap_or(Trigger::Every(o.opt_int("every").unwrap_or(100)));
@@ -165,6 +189,7 @@ impl Plan {
             burn_in: warm,
             every,
             observables,
+            predict: splits(o)?,
             region: o.float("region")?,
             seed: o
                 .opt_int("seed")
@@ -199,7 +224,20 @@ impl Plan {
         })
     }
 
-    pub(super) fn columns(&self, target: &Target, sampler: &Configured) -> Result<Vec<Column>> {
+    /// The posterior predictions to be averaged.
+    pub(super) fn predictors<'a>(&self, target: &'a Target) -> Result<Vec<Predictor<'a>>> {
+        let one = |name: &String| {
+            Predictor::new(target, name).with_context(|| format!("{}: option 'predict'", self.kind))
+        };
+        self.predict.iter().map(one).collect()
+    }
+
+    pub(super) fn columns(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        predictors: &[Predictor],
+    ) -> Result<Vec<Column>> {
         let mut columns: Vec<Column> = Vec::new();
         for o in &self.observables {
             o.check(target)?;
@@ -209,6 +247,7 @@ impl Plan {
                 components: o.components(target),
             });
         }
+        columns.extend(predictors.iter().flat_map(Predictor::columns));
         let stats = sampler.info.iter();
         columns.extend(stats.map(|n| Column {
             name: n.to_string(),

@@ -146,8 +146,19 @@ pub struct Run {
     pub params: Vec<Arc<Vec<f32>>>,
     /// Steps done, per chain.
     pub steps: Vec<u64>,
+    /// Posterior predictions, once the run is finished.
+    pub scores: Vec<Scores>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
+}
+
+/// Posterior prediction on a split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// Name of the split.
+    pub split: String,
+    /// Scores by name, per temperature, over all draws of all healthy chains.
+    pub temperatures: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// The part of a checkpoint that is not tensors.
@@ -157,6 +168,9 @@ pub struct Meta {
     pub info: RunInfo,
     /// Failed chains.
     pub failures: Vec<Option<Failure>>,
+    /// Posterior predictions, once the run is complete.
+    #[serde(default)]
+    pub scores: Vec<Scores>,
     /// Seconds so far.
     pub seconds: f64,
     /// Whether the run is complete.
@@ -210,6 +224,35 @@ impl Run {
             .skip(at)
             .step_by(self.info.width().max(1))
             .copied()
+    }
+
+    /// The scores of the posterior prediction on a split, at a temperature.
+    pub fn prediction(
+        &self,
+        split: &str,
+        temperature: usize,
+    ) -> Result<&serde_json::Map<String, serde_json::Value>> {
+        let known: Vec<_> = self.scores.iter().map(|s| s.split.as_str()).collect();
+        let found = self.scores.iter().find(|s| s.split == split);
+        let missing = || match known[..] {
+            [] => anyhow::anyhow!(
+                "run '{}' kept no predictions; give it the option predict: \"{split}\"",
+                self.info.name
+            ),
+            _ => anyhow::anyhow!(
+                "run '{}' kept predictions of {} only, not of \"{split}\"",
+                self.info.name,
+                known.join(", ")
+            ),
+        };
+        let scores = found.ok_or_else(missing)?;
+        scores.temperatures.get(temperature).ok_or_else(|| {
+            anyhow::anyhow!(
+                "run '{}' has {} temperatures, and so none with index {temperature}",
+                self.info.name,
+                scores.temperatures.len()
+            )
+        })
     }
 
     /// Draws as traces that are independent of each other: those of chains that act on each other become one, their mean.
@@ -294,6 +337,7 @@ impl Run {
             }
         }
         let (info, failures, seconds) = (meta.info, meta.failures, meta.seconds);
+        let scores = meta.scores;
         Ok(Some((
             Self {
                 info,
@@ -302,6 +346,7 @@ impl Run {
                 failures,
                 params,
                 steps,
+                scores,
                 seconds,
             },
             meta.done,

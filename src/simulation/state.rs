@@ -1,7 +1,8 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
 use super::plan::{Plan, Starts};
-use super::run::Failure;
+use super::prediction::Predictor;
+use super::run::{Failure, Scores};
 use crate::engine::host::Chain;
 use crate::error::Result;
 use crate::sampler::Configured;
@@ -28,6 +29,8 @@ pub struct State {
     pub info_counts: Vec<u64>,
     /// What was recorded, per chain, row after row.
     pub records: Vec<Vec<f64>>,
+    /// Sums of posterior predictions, `[C, width]`.
+    pub predictions: Vec<f64>,
     /// Why a chain stopped before its time.
     pub failures: Vec<Option<Failure>>,
 }
@@ -44,6 +47,8 @@ pub struct Slot<'a> {
     pub info_count: &'a mut u64,
     /// See [`State::records`].
     pub records: &'a mut Vec<f64>,
+    /// See [`State::predictions`].
+    pub predictions: &'a mut [f64],
     /// See [`State::failures`].
     pub failure: &'a mut Option<Failure>,
 }
@@ -60,8 +65,14 @@ impl Slot<'_> {
 
 impl State {
     /// Chains at these points, everything else zero.
-    pub fn new(starts: &Starts, target: &Target, sampler: &Configured) -> Self {
+    pub fn new(
+        starts: &Starts,
+        target: &Target,
+        sampler: &Configured,
+        predictors: &[Predictor],
+    ) -> Self {
         let (chains, dim) = (starts.count, target.dim());
+        let predictions: usize = predictors.iter().map(Predictor::width).sum();
         let mut params = Vec::with_capacity(chains * dim);
         (0..chains).for_each(|c| params.extend_from_slice(&starts.of(c, target)));
         Self {
@@ -78,6 +89,7 @@ impl State {
             info_sums: vec![0.0; chains * sampler.info.len()],
             info_counts: vec![0; chains],
             records: vec![Vec::new(); chains],
+            predictions: vec![0.0; chains * predictions],
             failures: vec![None; chains],
         }
     }
@@ -88,6 +100,28 @@ impl State {
             step,
             reason: reason.into(),
         });
+    }
+
+    /// The scores of the posterior predictions: per predictor its split, and a map per temperature of all healthy chains together.
+    pub fn scores(&self, predictors: &[Predictor], temperatures: &[f64]) -> Vec<Scores> {
+        let width = self.predictions.len() / self.chains.max(1);
+        let chains = self.chains / temperatures.len().max(1);
+        let mut from = 0;
+        let of = |p: &Predictor| {
+            let part = from..from + p.width();
+            from = part.end;
+            let at = |(k, t): (usize, &f64)| {
+                let group = k * chains..(k + 1) * chains;
+                let healthy = group.filter(|c| self.failures[*c].is_none());
+                let sums = |c: usize| &self.predictions[c * width..][part.clone()];
+                p.merged(healthy.map(sums), *t)
+            };
+            Scores {
+                split: p.name().into(),
+                temperatures: temperatures.iter().enumerate().map(at).collect(),
+            }
+        };
+        predictors.iter().map(of).collect()
     }
 
     /// Lend every chain's part.
@@ -101,6 +135,8 @@ impl State {
             .map(|v| v.chunks_exact_mut(n))
             .collect();
         let mut scalar_rows = rows(&mut self.scalars, scalars, c).into_iter();
+        let predictions = per(self.predictions.len());
+        let mut prediction_rows = rows(&mut self.predictions, predictions, c).into_iter();
         let mut info_rows = rows(&mut self.info_sums, info, c).into_iter();
         let mut params = self.params.chunks_exact_mut(n);
         let mut counts = self.info_counts.iter_mut();
@@ -115,6 +151,7 @@ impl State {
                 counts.next(),
                 failures.next(),
                 records.next(),
+                prediction_rows.next(),
             );
             let (
                 Some(w),
@@ -123,6 +160,7 @@ impl State {
                 Some(info_count),
                 Some(failure),
                 Some(records),
+                Some(predictions),
             ) = parts
             else {
                 break;
@@ -145,6 +183,7 @@ impl State {
                 info_sums,
                 info_count,
                 records,
+                predictions,
                 failure,
             });
         }
@@ -163,7 +202,11 @@ impl State {
         for (name, v) in sampler.vectors.iter().zip(&self.vectors) {
             out.push(rows(&format!("vector.{name}"), self.dim, DataRef::F32(v)));
         }
-        for (name, v) in [("scalars", &self.scalars), ("info_sums", &self.info_sums)] {
+        for (name, v) in [
+            ("scalars", &self.scalars),
+            ("info_sums", &self.info_sums),
+            ("predictions", &self.predictions),
+        ] {
             out.push(rows(name, per(v.len()), DataRef::F64(v)));
         }
         for (name, v) in [("steps", &self.steps), ("info_counts", &self.info_counts)] {
@@ -212,6 +255,7 @@ impl State {
         };
         fill(&mut self.scalars, doubles("scalars")?, "scalars")?;
         fill(&mut self.info_sums, doubles("info_sums")?, "info_sums")?;
+        fill(&mut self.predictions, doubles("predictions")?, "predictions")?;
         for (i, r) in self.records.iter_mut().enumerate() {
             *r = doubles(&format!("records.{i}"))?;
         }

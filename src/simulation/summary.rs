@@ -1,8 +1,9 @@
 //! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
 
+use super::prediction::RUNNING;
 use super::run::{Group, Run};
 use crate::diagnostic::Reading;
-use crate::diagnostic::{self, Summary as Numbers};
+use crate::diagnostic::Summary as Numbers;
 use crate::error::Result;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -45,6 +46,9 @@ impl Summary {
         let count = info.temperatures.len();
         let (mut rows, mut stats) = (Vec::new(), Vec::new());
         for column in &info.columns {
+            if column.name.starts_with(RUNNING) {
+                continue;
+            }
             for k in 0..column.width() {
                 let name = match &column.components {
                     Some((_, labels)) => format!("{}_{}", column.name, labels[k]),
@@ -142,6 +146,16 @@ impl Summary {
                     row.name
                 ));
             }
+        }
+        for (scores, (k, t)) in run.scores.iter().flat_map(|s| {
+            let temperatures = info.temperatures.iter().enumerate();
+            temperatures.map(move |kt| (s, kt))
+        }) {
+            header.push(format!(
+                "prediction on {} at T = {t:e}: {}",
+                scores.split,
+                shown(&scores.temperatures[k])
+            ));
         }
         let mut sizes = Map::new();
         sizes.insert("n".into(), json!(info.n));
@@ -274,6 +288,28 @@ impl Summary {
         }
         out
     }
+}
+
+/// The scores a reader looks for first.
+fn shown(scores: &Map<String, Value>) -> String {
+    const NAMES: [(&str, &str); 7] = [
+        ("error", "error"),
+        ("generalisation_error", "generalisation error"),
+        ("squared_error", "squared error"),
+        ("nll", "NLL"),
+        ("brier", "Brier"),
+        ("ece", "ECE"),
+        ("waic", "WAIC"),
+    ];
+    let number = |name: &str| scores.get(name).and_then(Value::as_f64);
+    let texts = NAMES.iter().filter_map(|(key, name)| {
+        let x = number(key)?;
+        Some(match x.abs() {
+            m if m == 0.0 || (1e-3..1e5).contains(&m) => format!("{name} {x:.4}"),
+            _ => format!("{name} {x:.3e}"),
+        })
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// A number without a needless fraction.

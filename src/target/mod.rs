@@ -57,6 +57,11 @@ pub trait Potential: Send + Sync {
     /// Loss and errors on another split, as sums, and its number of rows; an error if there is none of that name.
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)>;
 
+    /// The network, if it is one.
+    fn network(&self) -> Option<&network::Network> {
+        None
+    }
+
     /// Layers, data and loss, if it is a network of dense layers.
     fn dense(&self) -> Option<network::Dense> {
         None

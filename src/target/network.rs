@@ -322,6 +322,10 @@ impl Potential for Network {
         Ok((self.sums_over(w, split, Rows::All, None, work)?, split.rows))
     }
 
+    fn network(&self) -> Option<&Network> {
+        Some(self)
+    }
+
     fn dense(&self) -> Option<Dense> {
         Some(Dense {
             layers: self.model.dense()?,

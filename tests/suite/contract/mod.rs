@@ -100,6 +100,7 @@ fn run(
         burn_in: lengths.burn_in,
         every: lengths.every.clone(),
         observables: observe(observables),
+        predict: Vec::new(),
         region: 1e3,
         seed: 20_261_121,
         full_steps: None,
@@ -131,7 +132,9 @@ impl Found {
     /// Fail unless `mean ± mcse` of the chains is within four standard errors of `expected`.
     fn within(&mut self, what: &str, chains: &[Vec<f64>], expected: f64) {
         let count = chains.len() as f64;
-        let rows = chains.iter().map(|c| vec![c.iter().map(|x| x / count).collect()]);
+        let rows = chains
+            .iter()
+            .map(|c| vec![c.iter().map(|x| x / count).collect()]);
         let error = match self.coupled {
             true => diagnostic::mcse_mean(&added(rows)),
             false => diagnostic::mcse_mean(chains),

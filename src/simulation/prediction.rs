@@ -1,0 +1,182 @@
+//! Posterior prediction: running averages over the draws of a chain, by split, without keeping a draw.
+
+use super::run::Column;
+use super::run::Group;
+use crate::dataset::{Split, Targets};
+use crate::diagnostic::{PredictionSums, Truth, Waic};
+use crate::error::Result;
+use crate::model::loss::Loss;
+use crate::target::Target;
+use crate::target::network::Network;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Averages over one split.
+pub struct Predictor<'a> {
+    target: &'a Target,
+    network: &'a Network,
+    name: String,
+    split: Arc<Split>,
+    sums: PredictionSums,
+    /// What outputs are compared with, for squared errors; empty for classes by cross entropy.
+    values: Vec<f32>,
+}
+
+/// Name of the split of a running score's column: these are no draws, and no summary averages them.
+pub const RUNNING: &str = "running_";
+
+impl<'a> Predictor<'a> {
+    /// For a split of the target; fails if there is none, or no network.
+    pub fn new(target: &'a Target, name: &str) -> Result<Self> {
+        let Some(network) = target.potential().network() else {
+            anyhow::bail!("option 'predict' needs a network with data, which this target is not")
+        };
+        let split = network.dataset().split(name)?.clone();
+        let outputs = network.model().outputs();
+        let values = match (&split.targets, network.loss()) {
+            (Targets::Classes(_), Loss::CrossEntropy) => Vec::new(),
+            (Targets::Classes(labels), Loss::SquaredError) => {
+                let one_hot = |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
+                labels.iter().copied().flat_map(one_hot).collect()
+            }
+            (Targets::Values { data, .. }, _) => data.clone(),
+        };
+        Ok(Self {
+            target,
+            network,
+            name: name.into(),
+            sums: PredictionSums::new(split.rows, outputs),
+            split,
+            values,
+        })
+    }
+
+    /// Numbers that are kept per chain.
+    pub fn width(&self) -> usize {
+        PredictionSums::width(self.sums.rows(), self.sums.outputs())
+    }
+
+    /// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss.
+    fn likelihood(&self, temperature: f64) -> (f64, f64) {
+        let per_example = self.target.scale() / (self.target.examples() as f64 * temperature);
+        match self.values.is_empty() {
+            true => (per_example, f64::NAN),
+            false => (1.0, 0.5 / per_example),
+        }
+    }
+
+    /// Take in the draw w.
+    pub fn update(&self, sums: &mut [f64], w: &[f32], temperature: f64) -> Result<()> {
+        let outputs = self.network.predict(w, &self.split)?;
+        let truth = match self.split.labels() {
+            Some(labels) if self.values.is_empty() => Truth::Classes(labels),
+            _ => Truth::Values {
+                values: &self.values,
+                noise_variance: self.likelihood(temperature).1,
+            },
+        };
+        self.sums.update(sums, &outputs, truth);
+        Ok(())
+    }
+
+    /// Noise-free targets of the split, where the data set has them.
+    fn clean(&self) -> Option<&[f32]> {
+        let clean = self.network.dataset().clean.as_ref();
+        clean.filter(|_| self.name == "test").map(|c| c.as_slice())
+    }
+
+    /// Names of the scores whose course is recorded.
+    fn running(&self) -> Vec<&'static str> {
+        match (self.values.is_empty(), self.clean()) {
+            (true, _) => vec!["error", "nll", "brier", "ece"],
+            (false, Some(_)) => vec!["generalisation_error", "squared_error", "nll"],
+            (false, None) => vec!["squared_error", "nll"],
+        }
+    }
+
+    /// Their columns.
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
+        self.running().into_iter().map(|score| Column {
+            name: format!("{RUNNING}{score}_{}", self.name),
+            group: Group::SampleStats,
+            components: None,
+        })
+    }
+
+    /// Their values now.
+    pub fn now(&self, sums: &[f64], temperature: f64) -> Vec<f64> {
+        let scores = self.scores(sums, temperature);
+        let value = |name: &str| scores.get(name).and_then(Value::as_f64);
+        let names = self.running().into_iter();
+        names.map(|n| value(n).unwrap_or(f64::NAN)).collect()
+    }
+
+    /// All scores.
+    pub fn scores(&self, sums: &[f64], temperature: f64) -> Map<String, Value> {
+        let (beta, _) = self.likelihood(temperature);
+        let mut out = Map::new();
+        let waic: Waic;
+        match self.split.labels() {
+            Some(labels) if self.values.is_empty() => {
+                let s = self.sums.classification(sums, labels, beta);
+                out.insert("draws".into(), json!(s.draws));
+                out.insert("error".into(), json!(s.error));
+                out.insert("brier".into(), json!(s.brier));
+                out.insert("ece".into(), json!(s.ece));
+                let bins = s.reliability.iter();
+                let column = |f: &dyn Fn(&crate::diagnostic::ReliabilityBin) -> f64| {
+                    bins.clone().map(|b| json!(f(b))).collect::<Vec<_>>()
+                };
+                out.insert(
+                    "reliability".into(),
+                    json!({
+                        "rows": column(&|b| b.rows as f64),
+                        "confidence": column(&|b| b.confidence),
+                        "accuracy": column(&|b| b.accuracy),
+                    }),
+                );
+                waic = s.waic;
+            }
+            _ => {
+                let s = self.sums.regression(sums, &self.values, self.clean(), beta);
+                out.insert("draws".into(), json!(s.draws));
+                out.insert("squared_error".into(), json!(s.squared_error));
+                if self.clean().is_some() {
+                    let g = json!(s.generalisation_error);
+                    out.insert("generalisation_error".into(), g);
+                }
+                waic = s.waic;
+            }
+        }
+        for (name, value) in [
+            ("nll", waic.bayes_loss),
+            ("gibbs_loss", waic.gibbs_loss),
+            ("functional_variance", waic.functional_variance),
+            ("singular_fluctuation", waic.singular_fluctuation),
+            ("waic", waic.waic),
+            ("p_waic", waic.p_waic),
+            ("elpd_waic", waic.elpd_waic),
+            ("elpd_se", waic.elpd_se),
+            ("beta", beta),
+        ] {
+            out.insert(name.into(), json!(value));
+        }
+        out
+    }
+
+    /// All scores of all chains of one temperature together.
+    pub fn merged<'s>(
+        &self,
+        chains: impl Iterator<Item = &'s [f64]>,
+        temperature: f64,
+    ) -> Map<String, Value> {
+        let mut all = self.sums.start();
+        chains.for_each(|c| self.sums.merge(&mut all, c));
+        self.scores(&all, temperature)
+    }
+
+    /// The split's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
