@@ -164,6 +164,14 @@ impl Engine for Group<'_> {
         self.each(|_, host| host.rotate(from, into)).map(|_| ())
     }
 
+    fn download(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
+        let dim = self.target.dim();
+        for (own, row) in self.chains.iter_mut().zip(data.chunks_exact_mut(dim)) {
+            row.copy_from_slice(own.vector(v));
+        }
+        Ok(())
+    }
+
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
         self.each(|_, host| host.write_all(into, data)).map(|_| ())
     }
@@ -237,14 +245,6 @@ impl Resident for Group<'_> {
         let dim = self.target.dim();
         for (own, row) in self.chains.iter_mut().zip(data.chunks_exact(dim)) {
             own.vector(v).copy_from_slice(row);
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
-        let dim = self.target.dim();
-        for (own, row) in self.chains.iter_mut().zip(data.chunks_exact_mut(dim)) {
-            row.copy_from_slice(own.vector(v));
         }
         Ok(())
     }

@@ -233,6 +233,11 @@ impl Engine for Host<'_, '_> {
         Ok(())
     }
 
+    fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()> {
+        out.copy_from_slice(self.read(from));
+        Ok(())
+    }
+
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
         self.prepare(&[into]);
         let mut taken = self.take(into);

@@ -90,6 +90,9 @@ pub trait Engine {
     /// Give every chain the same vector.
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()>;
 
+    /// Copy a vector of all chains out, `[chains, N]`.
+    fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()>;
+
     /// Run a kernel over the elements in `range`: vectors in the order written, read; scalars `[chains, k]`; a stream per chain if the
     /// kernel makes noise. Within a range the noise is that of elements counted from its start.
     fn map(
@@ -135,9 +138,6 @@ pub trait Engine {
 pub trait Resident: Engine {
     /// Write a vector of all chains, `[chains, N]`.
     fn write(&mut self, v: Vector, data: &[f32]) -> Result<()>;
-
-    /// Read a vector of all chains, `[chains, N]`.
-    fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()>;
 
     /// What was reported since the last call, summed over steps: `[chains, slots]`.
     fn take_info(&mut self) -> Result<Vec<f64>>;

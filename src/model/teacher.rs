@@ -25,9 +25,24 @@ pub const ENTRY: Entry<Arc<Dataset>> = Entry {
             "0.1",
             "Standard deviation of the noise on a target component.",
         ),
-        option("train", Kind::Int(Range::AtLeast(1.0)), "1000", "Training rows."),
-        option("test", Kind::Int(Range::NonNegative), "10_000", "Test rows."),
-        option("seed", Kind::Int(Range::NonNegative), "1", "Seed of inputs, noise and teacher."),
+        option(
+            "train",
+            Kind::Int(Range::AtLeast(1.0)),
+            "1000",
+            "Training rows.",
+        ),
+        option(
+            "test",
+            Kind::Int(Range::NonNegative),
+            "10_000",
+            "Test rows.",
+        ),
+        option(
+            "seed",
+            Kind::Int(Range::NonNegative),
+            "1",
+            "Seed of inputs, noise and teacher.",
+        ),
     ],
     example: "dataset::teacher(model::mlp(#{ layers: [10, 3, 10], activation: \"tanh\", output: \"tanh\", bias: false, init: \"uniform\" }), #{ test: 100 })",
     build,
@@ -39,7 +54,9 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
     let (seed, noise) = (o.int("seed")?, o.float("noise")?);
     let (train, test) = (o.size("train")?, o.size("test")?);
     anyhow::ensure!(
-        (train + test).checked_mul(model.inputs() + model.outputs()).is_some_and(|n| n < 1 << 31),
+        (train + test)
+            .checked_mul(model.inputs() + model.outputs())
+            .is_some_and(|n| n < 1 << 31),
         "{}: more than 2^31 numbers",
         o.owner()
     );
@@ -52,7 +69,9 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
         let clean = answers(&**model, &parameters, &x, rows)?;
         let mut y = vec![0f32; clean.len()];
         fill_normal(&stream(first + 1), &mut y);
-        y.iter_mut().zip(&clean).for_each(|(y, f)| *y = f + noise as f32 * *y);
+        y.iter_mut()
+            .zip(&clean)
+            .for_each(|(y, f)| *y = f + noise as f32 * *y);
         let targets = Targets::Values {
             width: model.outputs(),
             data: y,
@@ -63,7 +82,10 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
     let testing = (test > 0).then(|| split(test, 3)).transpose()?;
     let (testing, clean) = testing.unzip();
     let provenance = vec![
-        ("teacher".to_string(), format!("{}, seed {seed}", model.describe())),
+        (
+            "teacher".to_string(),
+            format!("{}, seed {seed}", model.describe()),
+        ),
         ("noise".to_string(), format!("{noise}")),
     ];
     let mut data = Dataset::new("teacher", 0, training, testing, provenance)?;
@@ -74,5 +96,8 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
 fn answers(model: &dyn Model, parameters: &[f32], x: &[f32], rows: usize) -> Result<Vec<f32>> {
     let parameters = Tensor::from_slice(parameters, parameters.len(), &Device::Cpu)?;
     let x = Tensor::from_slice(x, (rows, model.inputs()), &Device::Cpu)?;
-    Ok(model.forward_tensor(&parameters, &x)?.flatten_all()?.to_vec1()?)
+    Ok(model
+        .forward_tensor(&parameters, &x)?
+        .flatten_all()?
+        .to_vec1()?)
 }

@@ -119,6 +119,11 @@ impl Configured {
         self.gradient.batch()
     }
 
+    /// How it estimates ∇U.
+    pub fn estimator(&self) -> &Estimator {
+        &self.gradient
+    }
+
     /// See [`Sampler::couples`].
     pub fn couples(&self) -> bool {
         self.sampler.couples()

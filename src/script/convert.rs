@@ -2,9 +2,9 @@
 
 use super::closure;
 use crate::error::Result;
+use crate::model::Model;
 use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
-use crate::model::Model;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;

@@ -8,6 +8,7 @@ mod closure;
 mod constructors;
 mod convert;
 mod drawings;
+mod grids;
 mod objects;
 mod parameters;
 mod plots;
@@ -158,6 +159,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     verbs::bind(&mut b);
     objects::bind(&mut b);
     runs::bind(&mut b);
+    grids::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
     let Binder {

@@ -20,7 +20,10 @@ fn index(i: i64) -> Bound<usize> {
 
 fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
     let scores = run.prediction(split, index(temperature)?).or_raise()?;
-    Ok(scores.iter().map(|(k, v)| (k.as_str().into(), from_json(v))).collect())
+    Ok(scores
+        .iter()
+        .map(|(k, v)| (k.as_str().into(), from_json(v)))
+        .collect())
 }
 
 pub(super) fn bind(b: &mut Binder) {

@@ -8,11 +8,12 @@ use crate::model::Model;
 use crate::model::loss::Loss;
 use crate::options::Options;
 use crate::sampler::Configured;
+use crate::simulation::compare::{Comparison, compare};
 use crate::simulation::optimizer::Optimizer;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::train::{self, Trained, train};
-use crate::simulation::{self, benchmark};
+use crate::simulation::{self, benchmark, validate};
 use crate::target::network::Network;
 use crate::target::prior::Prior;
 use crate::target::{self, EnergyScale, Potential, Target};
@@ -25,6 +26,7 @@ pub(super) fn bind(b: &mut Binder) {
     training(b);
     runs(b);
     benchmarks(b);
+    validations(b);
     numbers(b);
 }
 
@@ -212,6 +214,40 @@ fn benchmarks(b: &mut Binder) {
     .with(
         benchmark::OPTIONS,
         "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
+    );
+}
+
+fn validations(b: &mut Binder) {
+    let context = b.context.clone();
+    b.function(
+        "validate(target, sampler, #{ options }) -> map",
+        "Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).\n\n\
+         `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it \
+         is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and \
+         `largest_eigenvalue` of the minibatch noise, of white noise and of both in the proportion of the heat bath, which should look like white noise. \
+         `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of \
+         hybrid Monte Carlo by `compare(run, reference)`.",
+        move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Dynamic> {
+            let call = Call { context: &context, native: &native };
+            let found = options(&call, "validate", validate::OPTIONS, &map)
+                .and_then(|o| validate::validate(&t, &s, &o, &context.session));
+            found.map(|v| from_json(&v)).or_raise()
+        },
+    )
+    .with(
+        validate::OPTIONS,
+        "validate(target(potential::gaussian(#{ dim: 20, examples: 500, noise: 2.0 })), sampler::pseudo_langevin(#{ batch: 50 }), #{ stops: 1, steps: 5, draws: 40 })",
+    );
+    b.object::<Arc<Comparison>>("Comparison", |c| c.to_string());
+    b.function(
+        "compare(run, reference) -> Comparison",
+        "Two runs beside each other: every observable they share, at the temperatures they share, with the relative difference and its size in standard errors.",
+        |run: Arc<Run>, reference: Arc<Run>| -> Bound<Arc<Comparison>> { compare(&run, &reference).map(Arc::new).or_raise() },
+    );
+    b.function(
+        "comparison.to_array() -> array",
+        "Its lines as maps: name, temperature, mean, reference, relative_error, deviation (in standard errors).",
+        |c: &mut Arc<Comparison>| from_json(&c.to_json()),
     );
 }
 

@@ -122,9 +122,9 @@ impl<'a> Lockstep<'a> {
 
     /// Bring parameters, the sampler's vectors and what it reported back.
     pub fn fetch(&mut self, state: &mut State) -> Result<()> {
-        self.engine.read(Vector::Params, &mut state.params)?;
+        self.engine.download(Vector::Params, &mut state.params)?;
         for (k, v) in state.vectors.iter_mut().enumerate() {
-            self.engine.read(Vector::State(k), v)?;
+            self.engine.download(Vector::State(k), v)?;
         }
         for (sum, new) in state.info_sums.iter_mut().zip(self.engine.take_info()?) {
             *sum += new;

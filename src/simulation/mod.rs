@@ -5,6 +5,7 @@
 //! number of threads or on interruptions, because nothing but the state and the counters of the random streams enters a step.
 
 pub mod benchmark;
+pub mod compare;
 mod course;
 mod export;
 mod lockstep;
@@ -18,6 +19,7 @@ pub mod session;
 pub mod state;
 pub mod summary;
 pub mod train;
+pub mod validate;
 
 use crate::engine::Chains;
 use crate::error::{EveryChainFailed, Interrupted, Result};

@@ -36,7 +36,8 @@ impl<'a> Predictor<'a> {
         let values = match (&split.targets, network.loss()) {
             (Targets::Classes(_), Loss::CrossEntropy) => Vec::new(),
             (Targets::Classes(labels), Loss::SquaredError) => {
-                let one_hot = |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
+                let one_hot =
+                    |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
                 labels.iter().copied().flat_map(one_hot).collect()
             }
             (Targets::Values { data, .. }, _) => data.clone(),

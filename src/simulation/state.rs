@@ -255,7 +255,11 @@ impl State {
         };
         fill(&mut self.scalars, doubles("scalars")?, "scalars")?;
         fill(&mut self.info_sums, doubles("info_sums")?, "info_sums")?;
-        fill(&mut self.predictions, doubles("predictions")?, "predictions")?;
+        fill(
+            &mut self.predictions,
+            doubles("predictions")?,
+            "predictions",
+        )?;
         for (i, r) in self.records.iter_mut().enumerate() {
             *r = doubles(&format!("records.{i}"))?;
         }

@@ -4,6 +4,7 @@
 //! [`EnergyScale`], `R` the [`Prior`]; m is the size of a minibatch and T belongs to the chain.
 
 pub mod analytic;
+pub mod grid;
 pub mod network;
 pub mod prior;
 pub mod workspace;

@@ -196,7 +196,7 @@ impl<'d> Batched<'d> {
         // Few numbers per parameter and rarely needed: here, from a copy.
         if self.target.prior().has_walls() || self.centre.is_some() {
             let mut w = vec![0f32; self.chains * self.dim];
-            self.read(Vector::Params, &mut w)?;
+            self.download(Vector::Params, &mut w)?;
             let each = w
                 .chunks_exact(self.dim)
                 .map(|w| self.target.prior().energy(w));
@@ -215,7 +215,7 @@ impl<'d> Batched<'d> {
     fn on_host(&mut self, drawn: Option<(&[Stream], Draw)>, gradient: bool) -> Result<()> {
         let mut w = vec![0f32; self.chains * self.dim];
         let mut g = vec![0f32; w.len()];
-        self.read(Vector::Params, &mut w)?;
+        self.download(Vector::Params, &mut w)?;
         let (mut losses, mut errors) = (Vec::new(), Vec::new());
         for (c, (w, g)) in w.chunks(self.dim).zip(g.chunks_mut(self.dim)).enumerate() {
             let mut indices = Vec::new();
@@ -348,6 +348,11 @@ impl Engine for Batched<'_> {
         self.device.launch("rotate", self.dim, self.chains, &args)
     }
 
+    fn download(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
+        let at = self.at(v)?;
+        self.device.download(at, bytes_mut(data))
+    }
+
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
         self.write(into, &data.repeat(self.chains))
     }
@@ -466,11 +471,6 @@ impl Resident for Batched<'_> {
     fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
         let at = self.at(v)?;
         self.device.upload(bytes(data), at)
-    }
-
-    fn read(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
-        let at = self.at(v)?;
-        self.device.download(at, bytes_mut(data))
     }
 
     fn take_info(&mut self) -> Result<Vec<f64>> {

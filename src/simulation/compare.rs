@@ -1,0 +1,122 @@
+//! Comparison of two runs: what they have both observed, temperature by temperature.
+
+use super::run::{Group, Run};
+use super::summary::with_error;
+use crate::error::Result;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// One observable at one temperature.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Name.
+    pub name: String,
+    /// T.
+    pub temperature: f64,
+    /// Mean and standard error of the run and of the reference.
+    pub means: [(f64, f64); 2],
+}
+
+impl Line {
+    /// |a - b| / |b|.
+    pub fn relative(&self) -> f64 {
+        let [(a, _), (b, _)] = self.means;
+        (a - b).abs() / b.abs()
+    }
+
+    /// (a - b) in standard errors.
+    pub fn deviation(&self) -> f64 {
+        let [(a, da), (b, db)] = self.means;
+        (a - b) / da.hypot(db)
+    }
+}
+
+/// Two runs beside each other.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    names: [String; 2],
+    /// All that was compared.
+    pub lines: Vec<Line>,
+}
+
+/// Compare the observables of two runs at the temperatures they share (to a part in 10⁶).
+pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
+    let mut lines = Vec::new();
+    let columns = run.info.columns.iter();
+    for c in columns.filter(|c| c.group == Group::Posterior && c.components.is_none()) {
+        if reference.info.column(&c.name).is_err() {
+            continue;
+        }
+        for (i, t) in run.info.temperatures.iter().enumerate() {
+            let mut others = reference.info.temperatures.iter();
+            let Some(j) = others.position(|u| (u / t - 1.0).abs() < 1e-6) else {
+                continue;
+            };
+            let mean = |r: &Run, k: usize| -> Result<(f64, f64)> {
+                let numbers = r.summarise(r.draws(&c.name, 0, k, true)?);
+                Ok((numbers.mean, numbers.mcse_mean))
+            };
+            lines.push(Line {
+                name: c.name.clone(),
+                temperature: *t,
+                means: [mean(run, i)?, mean(reference, j)?],
+            });
+        }
+    }
+    anyhow::ensure!(
+        !lines.is_empty(),
+        "compare: '{}' and '{}' share no observable at a common temperature",
+        run.info.name,
+        reference.info.name
+    );
+    Ok(Comparison {
+        names: [run.info.name.clone(), reference.info.name.clone()],
+        lines,
+    })
+}
+
+impl Comparison {
+    /// As an array of maps.
+    pub fn to_json(&self) -> Value {
+        let line = |l: &Line| {
+            let mut out = Map::new();
+            out.insert("name".into(), json!(l.name));
+            out.insert("temperature".into(), json!(l.temperature));
+            out.insert("mean".into(), json!(l.means[0].0));
+            out.insert("reference".into(), json!(l.means[1].0));
+            out.insert("relative_error".into(), json!(l.relative()));
+            out.insert("deviation".into(), json!(l.deviation()));
+            Value::Object(out)
+        };
+        self.lines.iter().map(line).collect()
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.names;
+        let cells = |l: &Line| {
+            [
+                format!("{:.3e}", l.temperature),
+                l.name.clone(),
+                with_error(l.means[0].0, l.means[0].1),
+                with_error(l.means[1].0, l.means[1].1),
+                format!("{:.2} %", 100.0 * l.relative()),
+                format!("{:+.1}", l.deviation()),
+            ]
+        };
+        let head = ["T", "observable", a, b, "difference", "σ"].map(str::to_string);
+        let rows: Vec<_> = std::iter::once(head)
+            .chain(self.lines.iter().map(cells))
+            .collect();
+        let width = |k: usize| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0);
+        for row in &rows {
+            let cells = row
+                .iter()
+                .enumerate()
+                .map(|(k, c)| format!("{c:>w$}", w = width(k)));
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
+        }
+        Ok(())
+    }
+}
