@@ -135,6 +135,16 @@ const WORKLOADS: &[Workload] = &[
         ),
     },
     Workload {
+        name: "deep-linear-rmsprop",
+        about: "RMSProp-SGLD on the same",
+        work: Work::Script(
+            "let net = model::deep_linear(#{ widths: [300, 300, 300, 300, 300] });\n\
+             let data = dataset::spin_vectors(#{ dim: 300, classes: 300, train: 10_000, test: 0 });\n\
+             let linear = target(net, data, #{ loss: \"squared_error\" });\n\
+             benchmark(linear, sampler::rmsprop_sgld(#{ step: 1e-8, batch: 500 }), #{ temperature: 1e-5, seconds: param(\"seconds\", 3.0) })",
+        ),
+    },
+    Workload {
         name: "replicas-32",
         about: "HMC, 32 replicas of 256-40-40-40-10, all 500 examples, 10 leapfrog steps per step",
         work: Work::Script(

@@ -12,6 +12,7 @@
 
 pub mod device;
 pub mod elementwise;
+pub mod expression;
 pub mod floor;
 pub mod gather;
 pub mod gemm;

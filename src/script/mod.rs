@@ -8,6 +8,7 @@ mod closure;
 mod constructors;
 mod convert;
 mod drawings;
+mod expressions;
 mod grids;
 mod objects;
 mod parameters;
@@ -159,6 +160,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     verbs::bind(&mut b);
     objects::bind(&mut b);
     runs::bind(&mut b);
+    expressions::bind(&mut b);
     grids::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);

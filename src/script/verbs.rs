@@ -16,7 +16,7 @@ use crate::simulation::train::{self, Trained, train};
 use crate::simulation::{self, benchmark, validate};
 use crate::target::network::Network;
 use crate::target::prior::Prior;
-use crate::target::{self, EnergyScale, Potential, Target};
+use crate::target::{self, EnergyScale, Potential, Target, analytic};
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -91,6 +91,30 @@ fn targets(b: &mut Binder) {
     );
     let context = b.context.clone();
     b.function(
+        "target::analytic(name, #{ options }) -> Target",
+        "A target of known law by its name: \"gaussian\", \"double_well\", \"banana\", \"funnel\", \"eight_schools\", \"normal_crossing\", \"rosenbrock\", \"mixture\".\n\n\
+         `target::analytic(\"funnel\", #{ dim: 5 })` is `target(potential::funnel(#{ dim: 5 }))`; the options are those of the potential and those of \
+         `target`.",
+        move |native: NativeCallContext, name: &str, map: Map| -> Bound<Arc<Target>> {
+            let call = Call { context: &context, native: &native };
+            analytic(&call, name, &map).or_raise()
+        },
+    )
+    .with(&[], "target::analytic(\"banana\", #{ curvature: 0.05, prior: prior::gaussian(0.1) })");
+    let context = b.context.clone();
+    b.function(
+        "target::analytic(name) -> Target",
+        "",
+        move |native: NativeCallContext, name: &str| -> Bound<Arc<Target>> {
+            let call = Call {
+                context: &context,
+                native: &native,
+            };
+            analytic(&call, name, &Map::new()).or_raise()
+        },
+    );
+    let context = b.context.clone();
+    b.function(
         "target(potential) -> Target",
         "",
         move |n: NativeCallContext, p: Arc<dyn Potential>| -> Bound<Arc<Target>> {
@@ -113,6 +137,23 @@ fn targets(b: &mut Binder) {
                 .or_raise()
         },
     );
+}
+
+/// `target::analytic`: one of the potentials of known law, by name.
+fn analytic(call: &Call, name: &str, map: &Map) -> Result<Arc<Target>> {
+    let entry = analytic::named(name)?;
+    let owner = format!("target::analytic(\"{name}\")");
+    let of_target = |key: &str| target::OPTIONS.iter().any(|s| s.name == key);
+    let of_potential = |key: &str| entry.options.iter().any(|s| s.name == key);
+    let part = |wanted: &dyn Fn(&str) -> bool| -> Map {
+        let pairs = map.iter().filter(|(k, _)| wanted(k));
+        pairs.map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    // What neither knows is the potential's to refuse.
+    let own = part(&|k| of_potential(k) || !of_target(k));
+    let rest = part(&|k| of_target(k) && !of_potential(k));
+    let potential = (entry.build)(&options(call, &owner, entry.options, &own)?)?;
+    finish_target(potential, &options(call, &owner, target::OPTIONS, &rest)?)
 }
 
 fn training(b: &mut Binder) {

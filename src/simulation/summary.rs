@@ -5,6 +5,7 @@ use super::run::{Group, Run};
 use crate::diagnostic::Reading;
 use crate::diagnostic::Summary as Numbers;
 use crate::error::Result;
+use crate::sampler::NOISE;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -282,6 +283,19 @@ impl Summary {
         column("T virial", &|t| {
             with_error(readings[t].temperature, readings[t].mcse)
         });
+        let noise = self.stats.iter().find(|r| r.name == NOISE);
+        if let Some(noise) = noise {
+            // What the noise of the gradient, and all else that is not exact, make of the temperature.
+            column("T excess", &|t| {
+                with_error(
+                    readings[t].temperature - self.temperatures[t],
+                    readings[t].mcse,
+                )
+            });
+            column("noise V", &|t| {
+                with_error(noise.numbers[t].mean, noise.numbers[t].mcse_mean)
+            });
+        }
         column("verdict", &|t| readings[t].verdict.to_string());
         if self.failed.iter().any(|n| *n > 0) {
             column("failed", &|t| self.failed[t].to_string());

@@ -25,7 +25,12 @@ use serde_json::{Value, json};
 
 /// Options of `validate(target, sampler, #{…})`.
 pub const OPTIONS: &[Spec] = &[
-    option("temperature", Kind::Float(Range::Positive), "1", "T."),
+    option(
+        "temperature",
+        Kind::Float(Range::Positive),
+        "1",
+        "Temperature T.",
+    ),
     optional(
         "start",
         Kind::Object("Parameters"),

@@ -24,7 +24,12 @@ pub const OPTIONS: &[Spec] = &[
         "200",
         "Cells along each axis.",
     ),
-    option("temperature", Kind::Float(Range::Positive), "1", "T."),
+    option(
+        "temperature",
+        Kind::Float(Range::Positive),
+        "1",
+        "Temperature T.",
+    ),
     option(
         "points",
         Kind::Int(Range::Between(1.0, 20.0)),

@@ -7,6 +7,7 @@ pub mod analytic;
 pub mod grid;
 pub mod network;
 pub mod prior;
+pub mod traced;
 pub mod workspace;
 
 use crate::error::Result;

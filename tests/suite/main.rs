@@ -12,3 +12,4 @@ mod layering;
 mod models;
 mod scripts;
 mod support;
+mod targets;

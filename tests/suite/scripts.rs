@@ -49,11 +49,63 @@ fn every_script_is_tested() {
     assert_eq!(
         names,
         [
+            "langevin_vs_metropolis",
+            "ohzeki_mixture",
             "quickstart",
+            "zambon_diffusion",
+            "zambon_fashion",
             "zambon_generalisation",
+            "zambon_noise",
             "zambon_thermodynamics"
         ]
     );
+}
+
+#[test]
+fn langevin_vs_metropolis() {
+    let value = quick("langevin_vs_metropolis", &["--set", "sets=1"]);
+    let methods = value["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 6);
+    assert!((value["bound"].as_f64().unwrap() - 4e-4).abs() < 1e-9);
+    assert!(
+        methods
+            .iter()
+            .all(|m| m["final_error"].as_f64().unwrap() > 1e-5)
+    );
+    assert!(methods[3..].iter().all(|m| m["acceptance"].is_number()));
+}
+
+#[test]
+fn ohzeki_mixture() {
+    let value = quick("ohzeki_mixture", &["--set", "seeds=3"]);
+    let settings = value["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 12);
+    let distance = |k: usize| settings[k]["total_variation"].as_f64().unwrap();
+    assert!((0.05..0.95).contains(&distance(0)), "{}", distance(0));
+}
+
+#[test]
+fn zambon_noise() {
+    let value = quick("zambon_noise", &[]);
+    let fraction = value["ks_fraction"].as_f64().unwrap();
+    assert!((0.5..1.0).contains(&fraction), "{fraction}");
+}
+
+#[test]
+fn zambon_diffusion() {
+    let more = ["--set", "hidden=[10]", "--set", "leapfrog=[5]"];
+    let value = quick("zambon_diffusion", &more);
+    let line = &value["sizes"][0];
+    for method in ["hmc", "mb-hmc", "pseudo-langevin", "naive-pl"] {
+        assert!(line[method]["shortest"].as_f64().unwrap() > 0.0, "{method}");
+    }
+}
+
+#[test]
+fn zambon_fashion() {
+    let value = quick("zambon_fashion", &[]);
+    assert_eq!(value["data"], "digits");
+    assert_eq!(value["error_test"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]

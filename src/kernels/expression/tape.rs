@@ -1,0 +1,198 @@
+//! Compiled expressions, their evaluation and their gradient.
+
+use super::Expression;
+use super::graph::Graph;
+use super::operation::Operation;
+use super::program::{LANES, Program, Registers, Scratch, run_lanes};
+use anyhow::Result;
+
+/// A compiled expression.
+///
+/// What does not depend on the data example is computed once per evaluation, the rest once per example. Equal subexpressions
+/// are computed once, wherever they came from.
+#[derive(Debug)]
+pub struct Tape {
+    pub(super) parameters: usize,
+    pub(super) inputs: usize,
+    /// Shared registers: constants, parameters, results.
+    pub(super) constants: Vec<f64>,
+    pub(super) weights: Vec<u32>,
+    pub(super) shared: Program,
+    /// Registers per example: copies of shared registers, columns of the example, results.
+    pub(super) carried: Vec<u32>,
+    pub(super) columns: Vec<u32>,
+    pub(super) rows: Program,
+    /// Register of the result; a shared one if the tape depends on no input.
+    pub(super) output: u32,
+    /// Whether the result depends on a parameter.
+    pub(super) active: bool,
+}
+
+impl Tape {
+    /// Compile an expression of `parameters` parameters and of data examples with `inputs` columns.
+    pub fn compile(expression: &Expression, parameters: usize, inputs: usize) -> Result<Self> {
+        Graph::new(parameters, inputs).compile(expression)
+    }
+
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// Number of columns of a data example.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Number of operations: once per evaluation, and once per example.
+    pub fn operations(&self) -> (usize, usize) {
+        (self.shared.instructions.len(), self.rows.instructions.len())
+    }
+
+    /// The sum of the values over `rows`, 0 if there are none; the gradient of the sum is added to `grad`.
+    ///
+    /// A tape without inputs does not look at the rows but counts them. Numbers that `w` or a row is too short for are NaN.
+    pub fn evaluate<'r, W: Copy + Into<f64>>(
+        &self,
+        w: &[W],
+        rows: impl IntoIterator<Item = &'r [f32]>,
+        grad: Option<&mut [f64]>,
+        scratch: &mut Scratch,
+    ) -> f64 {
+        let grad = grad.filter(|_| self.active);
+        let Registers {
+            shared,
+            shared_gradients,
+            lanes,
+            gradients,
+        } = scratch.registers(&self.shared, &self.rows);
+        let (constants, rest) = shared.split_at_mut(self.constants.len());
+        constants.copy_from_slice(&self.constants);
+        for (register, i) in rest.iter_mut().zip(&self.weights) {
+            *register = w.get(*i as usize).map_or(f64::NAN, |w| (*w).into());
+        }
+        self.shared.run_one(shared);
+        let sum = if self.rows.given == 0 {
+            let count = rows.into_iter().count() as f64;
+            let output = self.output as usize;
+            shared_gradients[output] = count;
+            (count > 0.0).then(|| count * shared[output])
+        } else {
+            for (register, i) in lanes.iter_mut().zip(&self.carried) {
+                *register = [shared[*i as usize]; LANES];
+            }
+            let rows = rows.into_iter();
+            let backward = grad
+                .is_some()
+                .then_some((gradients, &mut *shared_gradients));
+            self.sum_rows(rows, lanes, backward)
+        };
+        // A gradient of no rows is zero even where one times it would be infinite.
+        if let (Some(grad), Some(_)) = (grad, sum) {
+            self.shared.return_one(shared, shared_gradients);
+            let slopes = &shared_gradients[self.constants.len()..];
+            for (i, slope) in self.weights.iter().zip(slopes) {
+                if let Some(sum) = grad.get_mut(*i as usize) {
+                    *sum += slope;
+                }
+            }
+        }
+        sum.unwrap_or(0.0)
+    }
+
+    /// The sum over rows, none if there are none. `backward`, if wanted: gradients by lanes, and those of the shared registers.
+    fn sum_rows<'r>(
+        &self,
+        mut rows: impl Iterator<Item = &'r [f32]>,
+        registers: &mut [[f64; LANES]],
+        mut backward: Option<(&mut [[f64; LANES]], &mut [f64])>,
+    ) -> Option<f64> {
+        let output = self.output as usize;
+        let mut sums = [0.0; LANES];
+        let mut any = false;
+        loop {
+            let columns = &mut registers[self.carried.len()..self.rows.given];
+            let live = load(&mut rows, &self.columns, columns);
+            // The last, partial block stands alone, since only some of its lanes count.
+            if let (true, Some((lanes, shared))) = (live < LANES, &mut backward) {
+                self.gather(LANES, lanes, shared);
+            }
+            if live > 0 {
+                any = true;
+                let seed = backward.as_mut().map(|(lanes, _)| (output, &mut **lanes));
+                run_lanes(&self.rows, registers, seed);
+                for (sum, value) in sums.iter_mut().zip(&registers[output]).take(live) {
+                    *sum += value;
+                }
+            }
+            if live < LANES {
+                if let Some((lanes, shared)) = backward {
+                    self.gather(live, lanes, shared);
+                }
+                return any.then(|| sums.iter().sum());
+            }
+        }
+    }
+
+    /// Add the gradients of the first `live` lanes to the shared ones, and make them zero.
+    fn gather(&self, live: usize, gradients: &mut [[f64; LANES]], shared: &mut [f64]) {
+        for (lanes, i) in gradients.iter_mut().zip(&self.carried) {
+            shared[*i as usize] += lanes[..live].iter().sum::<f64>();
+            *lanes = [0.0; LANES];
+        }
+    }
+
+    /// What the tape computes, as bytes: the same for the same tape in every process.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = b"expression 1\n".to_vec();
+        let numbers = [self.parameters, self.inputs, self.constants.len()];
+        let mut number = |n: u64| bytes.extend(n.to_le_bytes());
+        numbers.iter().for_each(|n| number(*n as u64));
+        self.constants.iter().for_each(|c| number(c.to_bits()));
+        for list in [&self.weights, &self.carried, &self.columns] {
+            number(list.len() as u64);
+            list.iter().for_each(|i| number(u64::from(*i)));
+        }
+        number(u64::from(self.output));
+        for program in [&self.shared, &self.rows] {
+            bytes.extend((program.instructions.len() as u64).to_le_bytes());
+            for step in &program.instructions {
+                bytes.extend(step.operation.name().as_bytes());
+                if let Operation::Powi(n) = step.operation {
+                    bytes.extend(n.to_le_bytes());
+                }
+                bytes.push(b'\n');
+                step.operands
+                    .iter()
+                    .for_each(|i| bytes.extend(i.to_le_bytes()));
+            }
+        }
+        bytes
+    }
+}
+
+/// The next rows, as many as there are lanes; the number of them. Lanes without a row get the first one again.
+#[inline]
+fn load<'r>(
+    rows: &mut impl Iterator<Item = &'r [f32]>,
+    columns: &[u32],
+    registers: &mut [[f64; LANES]],
+) -> usize {
+    let Some(first) = rows.next() else {
+        return 0;
+    };
+    let mut block = [first; LANES];
+    let mut live = 1;
+    for (lane, row) in block[1..].iter_mut().zip(rows) {
+        *lane = row;
+        live += 1;
+    }
+    for (register, column) in registers.iter_mut().zip(columns) {
+        for (number, row) in register.iter_mut().zip(block) {
+            *number = row
+                .get(*column as usize)
+                .map_or(f64::NAN, |x| f64::from(*x));
+        }
+    }
+    live
+}

@@ -1,0 +1,139 @@
+//! Energies that a user wrote as an expression: traced once, differentiated, and run as a tape.
+
+use super::{Potential, Rows, Workspace};
+use crate::dataset::{Dataset, Split};
+use crate::error::Result;
+use crate::kernels::expression::{Expression, Scratch, Tape};
+use crate::model::Layout;
+use crate::model::loss::Sums;
+use crate::rng::Stream;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A loss per example, `ℓ(w, x, y)`, or an energy U(w) without data.
+pub struct Traced {
+    text: String,
+    layout: Layout,
+    tape: Tape,
+    /// Inputs and targets of the examples, `[n, width]`; nothing without data.
+    rows: Vec<f32>,
+    width: usize,
+    examples: usize,
+}
+
+thread_local! {
+    /// Registers of the tapes and a gradient in double precision, reused.
+    static BUFFERS: RefCell<(Scratch, Vec<f64>)> = RefCell::default();
+}
+
+/// Columns of an example of a data set as expressions see it: those of its input, and those of its target.
+pub fn columns(data: &Dataset) -> (usize, usize) {
+    (data.dim, data.train.targets.width())
+}
+
+impl Traced {
+    /// From an expression of `parameters` parameters and, with data, the columns of its training examples: input, then target (for classes
+    /// the label).
+    pub fn new(
+        expression: &Expression,
+        parameters: usize,
+        data: Option<&Dataset>,
+    ) -> Result<Arc<dyn Potential>> {
+        anyhow::ensure!(
+            parameters < 1 << 20,
+            "{parameters} parameters are more than 2^20, the most an expression may have"
+        );
+        let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
+        let of = data.map_or(String::new(), |d| format!(" on '{}'", d.name));
+        Ok(Arc::new(Self {
+            text: format!("{expression}{of}, N = {parameters}"),
+            layout: Layout::new([("w".to_string(), vec![parameters])]),
+            tape: Tape::compile(expression, parameters, width)?,
+            rows: data.map_or(Vec::new(), |d| table(&d.train)),
+            width,
+            examples: data.map_or(1, |d| d.train.rows),
+        }))
+    }
+
+    fn row(&self, i: usize) -> &[f32] {
+        &self.rows[i * self.width..(i + 1) * self.width]
+    }
+}
+
+/// Inputs and targets side by side.
+fn table(split: &Split) -> Vec<f32> {
+    let mut inputs = vec![0f32; split.rows * split.dim];
+    split.copy(0..split.rows, &mut inputs);
+    let targets: Vec<f32> = match (split.labels(), split.values()) {
+        (Some(labels), _) => labels.iter().map(|l| f32::from(*l)).collect(),
+        (_, Some((_, values))) => values.to_vec(),
+        _ => Vec::new(),
+    };
+    let targets = targets.chunks_exact(split.targets.width());
+    let rows = inputs.chunks_exact(split.dim).zip(targets);
+    rows.flat_map(|(x, y)| [x, y].concat()).collect()
+}
+
+impl Potential for Traced {
+    fn describe(&self) -> String {
+        self.text.clone()
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn examples(&self) -> usize {
+        self.examples
+    }
+
+    fn sums(
+        &self,
+        w: &[f32],
+        rows: Rows,
+        grad: Option<&mut [f32]>,
+        _: &mut Workspace,
+    ) -> Result<Sums> {
+        BUFFERS.with_borrow_mut(|(scratch, buffer)| {
+            let wanted = grad.is_some();
+            buffer.clear();
+            buffer.resize(w.len(), 0.0);
+            let into = wanted.then_some(&mut buffer[..]);
+            let loss = match rows {
+                Rows::All => {
+                    let all = (0..self.examples).map(|i| self.row(i));
+                    self.tape.evaluate(w, all, into, scratch)
+                }
+                Rows::Indices(i) => {
+                    let some = i.iter().map(|i| self.row(*i as usize));
+                    self.tape.evaluate(w, some, into, scratch)
+                }
+            };
+            if let Some(grad) = grad {
+                grad.iter_mut()
+                    .zip(buffer)
+                    .for_each(|(g, x)| *g = *x as f32);
+            }
+            Ok(Sums { loss, errors: 0 })
+        })
+    }
+
+    fn split_sums(&self, _: &[f32], split: &str, _: &mut Workspace) -> Result<(Sums, usize)> {
+        anyhow::bail!("a target written as an expression has no split \"{split}\"")
+    }
+
+    fn classifies(&self) -> bool {
+        false
+    }
+
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        hash.update(&self.tape.bytes());
+        self.rows.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+    }
+
+    fn initialise(&self, stream: Stream) -> Vec<f32> {
+        let mut w = vec![0.0; self.layout.len()];
+        crate::kernels::normal::fill_normal(&stream, &mut w);
+        w
+    }
+}
