@@ -4,7 +4,10 @@ use crate::error::{Result, nearest};
 use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name.
-pub const PAGES: &[(&str, &str)] = &[("performance", include_str!("pages/performance.md"))];
+pub const PAGES: &[(&str, &str)] = &[
+    ("performance", include_str!("pages/performance.md")),
+    ("samplers", include_str!("pages/samplers.md")),
+];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.
 pub fn lookup(name: Option<&str>) -> Result<String> {
