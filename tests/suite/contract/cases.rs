@@ -187,14 +187,15 @@ fn adam_sgld() -> Case {
             },
         ),
         network: (
-            "sampler::adam_sgld(#{ step: 0.002, decay: 0.9999, stability: 0.03, batch: 60 })",
+            "sampler::adam_sgld(#{ step: 0.0005, decay: 0.9999, stability: 0.03, batch: 60 })",
+            // The lag of the mean heats: steps must be smaller than those of the others.
             Lengths {
-                steps: 600_000,
-                burn_in: 120_000,
-                every: Trigger::Every(100),
+                steps: 1_600_000,
+                burn_in: 200_000,
+                every: Trigger::Every(200),
             },
         ),
-        mutation: "m̂ without its correction in force (1-b1 too small)",
+        mutation: "running mean of the gradient 5 % too large",
     }
 }
 
@@ -476,8 +477,8 @@ fn langevin() -> Case {
             }),
         ),
         wells: (
-            "sampler::langevin(#{ dt: 0.1, friction: 0.7 })",
-            Lengths::new(400_000, 50),
+            "sampler::langevin(#{ dt: 0.05, friction: 0.7 })",
+            Lengths::new(800_000, 100),
         ),
         network: (
             "sampler::langevin(#{ dt: 0.3, friction: 0.1 })",
@@ -533,7 +534,7 @@ fn naive_pseudo_langevin() -> Case {
             "sampler::pseudo_langevin(#{ batch: 60, masses: \"uniform\", dt: 0.03, friction: 0.1 })",
             Lengths::new(1_000_000, 100),
         ),
-        mutation: "as above",
+        mutation: "as pseudo_langevin",
     }
 }
 
@@ -569,7 +570,7 @@ fn minibatch_hmc() -> Case {
             "sampler::hmc(#{ leapfrog: 5, batch: 110 })",
             Lengths::new(60_000, 5),
         ),
-        mutation: "U of the acceptance over the minibatch's start",
+        mutation: "accepts without computing U at the end",
     }
 }
 
