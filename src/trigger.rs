@@ -61,10 +61,20 @@ impl Trigger {
                 points.dedup();
                 points.len()
             }
-            Trigger::Cyclical { every, .. } => {
-                let every = (*every).max(1);
-                let multiples = (1..=steps / every).map(|k| k * every);
-                multiples.filter(|s| self.fires(*s)).count()
+            Trigger::Cyclical { cycle, every, .. } => {
+                // It repeats after the least common multiple of cycle and interval.
+                let (every, mut a, mut b) = ((*every).max(1), *cycle, (*every).max(1));
+                while b > 0 {
+                    (a, b) = (b, a % b);
+                }
+                let per = (*cycle / a).max(1);
+                let count = |multiples: u64| {
+                    let steps = (1..=multiples).map(|k| k * every);
+                    steps.filter(|s| self.fires(*s)).count()
+                };
+                let (periods, rest) = (steps / every / per, steps / every % per);
+                let whole = if periods > 0 { count(per) } else { 0 };
+                periods as usize * whole + count(rest)
             }
         }
     }

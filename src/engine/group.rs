@@ -249,12 +249,20 @@ impl Resident for Group<'_> {
         Ok(())
     }
 
-    fn take_info(&mut self) -> Result<Vec<f64>> {
-        let take = |own: &mut Own| {
-            let zeros = vec![0.0; own.sums.len()];
-            std::mem::replace(&mut own.sums, zeros)
-        };
-        Ok(self.chains.iter_mut().flat_map(take).collect())
+    fn info(&mut self) -> Result<Vec<f64>> {
+        Ok(self
+            .chains
+            .iter()
+            .flat_map(|own| own.sums.iter().copied())
+            .collect())
+    }
+
+    fn set_info(&mut self, sums: &[f64]) -> Result<()> {
+        let slots = self.chains.first().map_or(1, |own| own.sums.len().max(1));
+        for (own, row) in self.chains.iter_mut().zip(sums.chunks_exact(slots)) {
+            own.sums.copy_from_slice(row);
+        }
+        Ok(())
     }
 
     fn split_sums(&mut self, _: &str) -> Result<Option<(Vec<Sums>, usize)>> {

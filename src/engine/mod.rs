@@ -139,8 +139,11 @@ pub trait Resident: Engine {
     /// Write a vector of all chains, `[chains, N]`.
     fn write(&mut self, v: Vector, data: &[f32]) -> Result<()>;
 
-    /// What was reported since the last call, summed over steps: `[chains, slots]`.
-    fn take_info(&mut self) -> Result<Vec<f64>>;
+    /// What was reported, summed over steps: `[chains, slots]`.
+    fn info(&mut self) -> Result<Vec<f64>>;
+
+    /// Let these be the sums of what was reported.
+    fn set_info(&mut self, sums: &[f64]) -> Result<()>;
 
     /// Sums of losses and errors over a split and its number of rows, per chain; none if the engine does not compute them itself.
     fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>>;

@@ -161,7 +161,7 @@ fn windows(warm: u64) -> (u64, Vec<u64>) {
     (first, ends)
 }
 
-/// From each chain's `first`, double or halve until `error` (ΔH/T of one trial step) crosses ln 2, an acceptance of one half.
+/// From `first` for all chains, double or halve until `error` (ΔH/T of one trial step) crosses ln 2, an acceptance of one half.
 ///
 /// `error` makes the trial steps of these sizes, numbered from 1, and puts the chains back.
 pub fn find_step(

@@ -118,7 +118,12 @@ pub const REGISTRY: &[Entry<Arc<Estimator>>] = &[
         example: "sampler::sgld(#{ step: 1e-5, gradient: gradient::control_variates(#{ batch: 50 }) })",
         build: |o| {
             let given = o.object::<Parameters>("anchor");
-            let at = given.and_then(|p| p.vectors.first().cloned());
+            let at = given.as_ref().and_then(|p| p.vectors.first().cloned());
+            anyhow::ensure!(
+                given.is_none() || at.is_some(),
+                "{}: option 'anchor' holds no parameters",
+                o.owner()
+            );
             Ok(Arc::new(Estimator {
                 draw: Some(draw(o)?),
                 control: Some(at.map_or(Anchor::Start, Anchor::At)),

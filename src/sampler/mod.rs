@@ -36,6 +36,11 @@ pub trait Sampler: Send + Sync {
         &[]
     }
 
+    /// Vectors of length N that a step needs beside those, for the memory check.
+    fn scratch(&self) -> usize {
+        4
+    }
+
     /// Names of the state scalars.
     fn scalars(&self) -> &'static [&'static str] {
         &[]
@@ -127,6 +132,11 @@ impl Configured {
     /// See [`Sampler::couples`].
     pub fn couples(&self) -> bool {
         self.sampler.couples()
+    }
+
+    /// See [`Sampler::scratch`].
+    pub fn scratch(&self) -> usize {
+        self.sampler.scratch()
     }
 
     /// Fail if the sampler cannot work on this target; the message says why.

@@ -158,22 +158,22 @@ struct Tree {
 }
 
 impl Nuts {
-    /// One velocity-Verlet step of the chains, each by its own dt; those of dt 0 stay. Returns H.
-    fn leapfrog(&self, chains: &mut Chains, dt: &[f64]) -> Result<Vec<f64>> {
+    /// One velocity-Verlet step of the chains, each by its own dt; those of dt 0 stay. Returns U and H.
+    fn leapfrog(&self, chains: &mut Chains, dt: &[f64]) -> Result<[Vec<f64>; 2]> {
         let vectors = [Params, MOMENTUM, Gradient, MASS];
         chains.map(&KICK_AND_DRIFT, &vectors, |c, _| {
             [(0.5 * dt[c]) as f32, dt[c] as f32]
         })?;
         chains.engine.gradient()?;
         chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;
-        Ok(Self::add_kinetic(
-            chains.engine.energies()?,
-            chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?,
-        ))
+        let potential = chains.engine.energies()?;
+        let kinetic = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
+        let energies = Self::add_kinetic(&potential, &kinetic);
+        Ok([potential, energies])
     }
 
-    fn add_kinetic(energies: Vec<f64>, twice_kinetic: Vec<f64>) -> Vec<f64> {
-        let both = energies.into_iter().zip(twice_kinetic);
+    fn add_kinetic(energies: &[f64], twice_kinetic: &[f64]) -> Vec<f64> {
+        let both = energies.iter().zip(twice_kinetic);
         both.map(|(u, k)| u + 0.5 * k).collect()
     }
 
@@ -188,7 +188,7 @@ impl Nuts {
         )?;
         chains.copy(GRADIENT, Gradient)?;
         let kinetic = chains.sum(&TWICE_KINETIC, &vectors)?;
-        Ok(Self::add_kinetic(chains.scalar(ENERGY), kinetic))
+        Ok(Self::add_kinetic(&chains.scalar(ENERGY), &kinetic))
     }
 
     /// (H - H0)/T; infinite where it is not a number.
@@ -203,7 +203,7 @@ impl Nuts {
         chains.copy(Params, HOME)?;
         find_step(chains, first, |chains, dt, trial| {
             let before = self.begin(chains, trial)?;
-            let now = self.leapfrog(chains, dt)?;
+            let [_, now] = self.leapfrog(chains, dt)?;
             chains.copy(HOME, Params)?;
             Ok(Self::errors(chains, &now, &before))
         })
@@ -241,12 +241,11 @@ impl Nuts {
             }
             let step = |c: usize, t: &Tree| if t.sound { t.direction * dt[c] } else { 0.0 };
             let dt: Vec<_> = trees.iter().enumerate().map(|(c, t)| step(c, t)).collect();
-            let energies = self.leapfrog(chains, &dt)?;
+            let [potential, energies] = self.leapfrog(chains, &dt)?;
             let errors = Self::errors(chains, &energies, start);
             chains.map(&ADD_MOMENTUM, &[RHO_BELOW, MOMENTUM], |c, _| {
                 [f32::from(u8::from(trees[c].sound))]
             })?;
-            let potential = chains.engine.energies()?;
             let mut taken = vec![false; trees.len()];
             for (c, t) in trees.iter_mut().enumerate().filter(|(_, t)| t.sound) {
                 t.accept += (-errors[c]).exp().min(1.0);
@@ -271,7 +270,7 @@ impl Nuts {
     /// Note a leaf, or compare it with the first leaves of the subtrees that it completes.
     fn compare(&self, chains: &mut Chains, trees: &mut [Tree], leaf: u32) -> Result<()> {
         let level = (leaf >> 1).count_ones();
-        if leaf % 2 == 0 {
+        if leaf.is_multiple_of(2) {
             let [momentum, rho] = first_leaf(level);
             chains.copy(MOMENTUM, momentum)?;
             return chains.copy(RHO_BELOW, rho);
@@ -348,6 +347,10 @@ impl Sampler for Nuts {
             "collected",
             "energy",
         ]
+    }
+
+    fn scratch(&self) -> usize {
+        13 + 2 * self.depth as usize
     }
 
     fn info(&self) -> &'static [&'static str] {

@@ -7,6 +7,7 @@ use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
+use crate::kernels::update::DOT;
 use crate::options::{Entry, Kind, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
@@ -34,7 +35,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go \
           round. `between: \"parameters\"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: \"replicas\"`: the same \
           between the chains of a temperature, each with a minibatch of its own (\"data flow\", eq. 26). For two parameters, or two replicas, the cyclic \
-          form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The larger γ, the smaller the step must be.\n\n\
+          form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other \
+          way round. A single replica is SGLD. The larger γ, the smaller the step must be.\n\n\
           With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½.",
     arguments: &[],
     options: &[
@@ -142,6 +144,24 @@ fn ring(chains: &Chains) -> Vec<[Option<usize>; 2]> {
     out
 }
 
+impl OhzekiIchiki {
+    /// Report the virial; replicas that met a number that is not finite leave the ring before they spoil the others.
+    fn report_virial(&self, chains: &mut Chains) -> Result<()> {
+        if self.between == Between::Parameters {
+            return chains.report_virial(0, Gradient);
+        }
+        let n = chains.dim() as f64;
+        let mut sums = chains.sum(&DOT, &[Params, Gradient])?;
+        for (c, sum) in sums.iter_mut().enumerate() {
+            *sum /= n;
+            if !sum.is_finite() {
+                chains.fail(c, "met a number that is not finite");
+            }
+        }
+        chains.engine.report(0, &sums)
+    }
+}
+
 impl Sampler for OhzekiIchiki {
     fn name(&self) -> &'static str {
         "ohzeki_ichiki"
@@ -170,7 +190,7 @@ impl Sampler for OhzekiIchiki {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
+        self.report_virial(chains)?;
         chains.engine.report_loss(1)?;
         chains.report(2, |_| epsilon)?;
         self.preconditioner.update(chains)?;

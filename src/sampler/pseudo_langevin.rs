@@ -462,6 +462,10 @@ impl Sampler for PseudoLangevin {
             self.gradient.batch().is_some(),
             "sampler::pseudo_langevin needs the noise of a minibatch; with gradient::full() use sampler::langevin"
         );
+        anyhow::ensure!(
+            self.gradient.vectors().is_empty(),
+            "sampler::pseudo_langevin sets its masses by the noise of a plain minibatch, which control variates take away; use sampler::langevin with them"
+        );
         Ok(())
     }
 

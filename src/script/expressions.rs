@@ -22,9 +22,11 @@ fn symbols(parameters: usize, data: Option<&Dataset>) -> Vec<Vector> {
 }
 
 fn count(parameters: i64, owner: &str) -> Result<usize> {
-    let found = usize::try_from(parameters).ok().filter(|n| *n > 0);
+    let found = usize::try_from(parameters)
+        .ok()
+        .filter(|n| (1..1 << 20).contains(n));
     found.ok_or_else(|| {
-        anyhow!("{owner}: the number of parameters is {parameters}, but must be at least 1")
+        anyhow!("{owner}: the number of parameters is {parameters}, but must be from 1 to 2^20")
     })
 }
 
@@ -45,7 +47,7 @@ fn traced(
             anyhow!("{owner} must give a number that depends on w, but gave a {name}")
         })?,
     };
-    Traced::new(&expression, parameters, data).map_err(|e| anyhow!("{owner}: {e}"))
+    Traced::potential(&expression, parameters, data).map_err(|e| anyhow!("{owner}: {e}"))
 }
 
 fn closure(
@@ -160,7 +162,7 @@ macro_rules! unary {
     )*};
 }
 
-/// A function of two expressions or numbers, at least one of them an expression.
+/// A function of two expressions, vectors or numbers, not both numbers; element by element of vectors.
 macro_rules! pair {
     ($engine:expr, $($name:literal $method:ident)*) => {$(
         $engine
@@ -168,7 +170,14 @@ macro_rules! pair {
             .register_fn($name, |a: Expression, b: f64| a.$method(b))
             .register_fn($name, |a: Expression, b: i64| a.$method(b as f64))
             .register_fn($name, |a: f64, b: Expression| Expression::constant(a).$method(b))
-            .register_fn($name, |a: i64, b: Expression| Expression::constant(a as f64).$method(b));
+            .register_fn($name, |a: i64, b: Expression| Expression::constant(a as f64).$method(b))
+            .register_fn($name, |a: Vector, b: Vector| -> Bound<Vector> { a.zip(&b, |a, b| a.$method(b.clone())).or_raise() })
+            .register_fn($name, |a: Vector, b: Expression| a.map(|a| a.$method(b.clone())))
+            .register_fn($name, |a: Vector, b: f64| a.map(|a| a.$method(b)))
+            .register_fn($name, |a: Vector, b: i64| a.map(|a| a.$method(b as f64)))
+            .register_fn($name, |a: Expression, b: Vector| b.map(|b| a.$method(b.clone())))
+            .register_fn($name, |a: f64, b: Vector| b.map(|b| Expression::constant(a).$method(b.clone())))
+            .register_fn($name, |a: i64, b: Vector| b.map(|b| Expression::constant(a as f64).$method(b.clone())));
     )*};
 }
 
@@ -177,9 +186,7 @@ fn operators(b: &mut Binder) {
     binary!(e, "+" +, "-" -, "*" *, "/" /);
     pair!(e, "**" powf "pow" powf "max" max "min" min "ln_add_exp" ln_add_exp);
     e.register_fn("-", |a: Expression| -&a)
-        .register_fn("-", |a: Vector| -&a)
-        .register_fn("**", |a: Vector, b: f64| a.powf(b))
-        .register_fn("**", |a: Vector, b: i64| a.powf(b as f64));
+        .register_fn("-", |a: Vector| -&a);
 }
 
 /// Comparisons of symbols: Rhai would say false, whatever their values will be.
@@ -190,7 +197,14 @@ macro_rules! refused {
             .register_fn($name, |_: Expression, _: f64| undecided())
             .register_fn($name, |_: Expression, _: i64| undecided())
             .register_fn($name, |_: f64, _: Expression| undecided())
-            .register_fn($name, |_: i64, _: Expression| undecided());
+            .register_fn($name, |_: i64, _: Expression| undecided())
+            .register_fn($name, |_: Vector, _: Vector| undecided())
+            .register_fn($name, |_: Vector, _: Expression| undecided())
+            .register_fn($name, |_: Expression, _: Vector| undecided())
+            .register_fn($name, |_: Vector, _: f64| undecided())
+            .register_fn($name, |_: Vector, _: i64| undecided())
+            .register_fn($name, |_: f64, _: Vector| undecided())
+            .register_fn($name, |_: i64, _: Vector| undecided());
     )*};
 }
 

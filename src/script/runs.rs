@@ -71,7 +71,7 @@ pub(super) fn bind(b: &mut Binder) {
          temperature (by its index; 0 if it is left out).\n\n\
          Of classes: error, nll, brier, ece of the averaged probabilities and the table `reliability`. Of real targets: squared_error of the averaged \
          output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). Of both: \
-         gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se. The likelihood is that of the \
+         gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
          target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. The course of the first ones is in the traces \
          `running_error_test` and so on.",
         |r: &mut Arc<Run>, split: &str, t: i64| -> Bound<Map> { prediction(r, split, t) },

@@ -1,4 +1,4 @@
-//! The verbs at top level: `target train sample sweep param logspace linspace`.
+//! The verbs at top level: `target train sample sweep benchmark validate compare param logspace linspace`.
 
 use super::convert::{Call, from_json, options};
 use super::{Binder, Bound, Context, OrRaise, raise};
@@ -265,7 +265,7 @@ fn validations(b: &mut Binder) {
         "Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).\n\n\
          `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it \
          is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and \
-         `largest_eigenvalue` of the minibatch noise, of white noise and of both in the proportion of the heat bath, which should look like white noise. \
+         `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. \
          `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of \
          hybrid Monte Carlo by `compare(run, reference)`.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Dynamic> {
@@ -282,7 +282,7 @@ fn validations(b: &mut Binder) {
     b.object::<Arc<Comparison>>("Comparison", |c| c.to_string());
     b.function(
         "compare(run, reference) -> Comparison",
-        "Two runs beside each other: every observable they share, at the temperatures they share, with the relative difference and its size in standard errors.",
+        "Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.",
         |run: Arc<Run>, reference: Arc<Run>| -> Bound<Arc<Comparison>> { compare(&run, &reference).map(Arc::new).or_raise() },
     );
     b.function(

@@ -95,7 +95,7 @@ pub fn benchmark(
         full_steps: None,
     };
     sampler.check(target)?;
-    plan.check_size(target, sampler, session, 0)?;
+    plan.check_size(target, sampler, session, (0, 0))?;
     let starts = plan.starts(target)?;
     let mut state = State::new(&starts, target, sampler, &[]);
     let shared = Shared {
@@ -110,7 +110,7 @@ pub fn benchmark(
     let device = session.open_device()?;
     let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
     place.advance(&shared, &mut state, None)?;
-    // What a sampler does now and then, like measuring its noise again, is not part of a step.
+    // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
     let scalars = &sampler.scalars;
     for (i, s) in state.scalars.iter_mut().enumerate() {
         if ["next_refresh", "last_refresh"].contains(&scalars[i % scalars.len()]) {

@@ -44,7 +44,8 @@ pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
     let mut lines = Vec::new();
     let columns = run.info.columns.iter();
     for c in columns.filter(|c| c.group == Group::Posterior && c.components.is_none()) {
-        if reference.info.column(&c.name).is_err() {
+        // Of a vector or a sample statistic of that name nothing can be said.
+        if !reference.info.columns.contains(c) {
             continue;
         }
         for (i, t) in run.info.temperatures.iter().enumerate() {

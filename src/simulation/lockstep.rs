@@ -39,6 +39,7 @@ impl<'a> Lockstep<'a> {
         for (k, v) in state.vectors.iter().enumerate() {
             engine.write(Vector::State(k), v)?;
         }
+        engine.set_info(&state.info_sums)?;
         let member = |index| Member {
             index,
             group: index / shared.plan.chains,
@@ -67,6 +68,8 @@ impl<'a> Lockstep<'a> {
     ) -> Result<()> {
         for m in &mut self.members {
             m.temperature = self.shared.temperature(m.index, step);
+            // Also chains that failed at a record, or before an interruption, are out for their sampler.
+            m.failure = state.failures[m.index].as_ref().map(|f| f.reason.clone());
         }
         f(&mut Chains {
             engine: &mut *self.engine,
@@ -109,8 +112,8 @@ impl<'a> Lockstep<'a> {
             }
             if done == plan.burn_in {
                 // What the sampler reported in burn-in must not enter the first record after it.
-                self.engine.take_info()?;
                 state.info_sums.fill(0.0);
+                self.engine.set_info(&state.info_sums)?;
                 state.info_counts.fill(0);
             }
             if Instant::now() >= deadline || session::interrupted() {
@@ -126,9 +129,13 @@ impl<'a> Lockstep<'a> {
         for (k, v) in state.vectors.iter_mut().enumerate() {
             self.engine.download(Vector::State(k), v)?;
         }
-        for (sum, new) in state.info_sums.iter_mut().zip(self.engine.take_info()?) {
-            *sum += new;
-        }
+        state.info_sums = self.engine.info()?;
+        Ok(())
+    }
+
+    /// Mark the chains that met a number that is not finite, as the sums of what they reported tell. Only at records, so that it does
+    /// not depend on when a checkpoint was made.
+    fn judge(&self, state: &mut State) {
         let info = &self.shared.sampler.info;
         if let Some(v) = info.iter().position(|n| *n == "virial") {
             for c in 0..state.chains {
@@ -137,12 +144,12 @@ impl<'a> Lockstep<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Make a record of every chain, with the losses that it needs computed by the engine, where it can.
     fn record(&mut self, state: &mut State) -> Result<()> {
         self.fetch(state)?;
+        self.judge(state);
         let mut known = vec![Known::default(); state.chains];
         let wanted = self
             .shared
@@ -169,6 +176,7 @@ impl<'a> Lockstep<'a> {
                 self.shared.record(&mut slot, &mut self.work, known)?;
             }
         }
+        self.engine.set_info(&state.info_sums)?;
         Ok(())
     }
 }

@@ -71,7 +71,8 @@ pub fn run(
     let predictors = plan.predictors(target)?;
     let columns = plan.columns(target, sampler, &predictors)?;
     let width = columns.iter().map(run::Column::width).sum();
-    plan.check_size(target, sampler, session, width)?;
+    let predictions = predictors.iter().map(Predictor::width).sum();
+    plan.check_size(target, sampler, session, (width, predictions))?;
     let folder = session.folder(&plan.name);
     let starts = plan.starts(target)?;
     let mut state = State::new(&starts, target, sampler, &predictors);
@@ -351,6 +352,7 @@ impl Shared<'_> {
                 return Ok(());
             }
             if self.plan.every.fires(slot.chain.step) {
+                slot.chain.temperature = self.temperature(slot.chain.index, slot.chain.step);
                 self.record(slot, work, Known::default())?;
                 if slot.failure.is_some() {
                     return Ok(());

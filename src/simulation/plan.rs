@@ -160,7 +160,11 @@ impl Plan {
         let mut full_steps = None;
         if session.quick && steps > 400 {
             full_steps = Some(steps);
-            let cut = (steps / 50).max(400);
+            let mut cut = (steps / 50).max(400);
+            if let Trigger::Cyclical { cycle, .. } = every {
+                // Two cycles, or nothing would be recorded.
+                cut = cut.max(2 * cycle).min(steps);
+            }
             warm = (warm as f64 / steps as f64 * cut as f64) as u64;
             steps = cut;
             // Fewer steps between records, so that twenty are made, but no more records than need be: they cost data passes.
@@ -272,13 +276,13 @@ impl Plan {
         Ok(columns)
     }
 
-    /// Bytes that the run will need; `width` numbers per record.
+    /// Bytes that the run will need; `width` numbers per record, so many numbers of predictions per chain.
     pub(super) fn bytes(
         &self,
         target: &Target,
         sampler: &Configured,
         session: &Session,
-        width: usize,
+        (width, predictions): (usize, usize),
     ) -> u128 {
         let (chains, n) = (
             (self.temperatures.len() * self.chains) as u128,
@@ -286,9 +290,17 @@ impl Plan {
         );
         let vectors = 1 + sampler.vectors.len() as u128;
         let draws = self.every.count(self.steps) as u128;
-        // Per thread: gradient, a shard's gradient and a few vectors of the sampler. Records are held twice while they are written.
-        let threads = session.threads as u128 * 6 * n;
-        4 * (chains * n * vectors + threads) + 16 * chains * draws * width as u128
+        // Per thread: gradient, a shard's gradient and the sampler's vectors of a step; on a device or side by side per chain.
+        let together = session.device.1.is_some() || sampler.couples();
+        let sets = if together {
+            chains
+        } else {
+            session.threads as u128
+        };
+        let scratch = sets * (2 + sampler.scratch() as u128) * n;
+        let predictions = 8 * chains * predictions as u128;
+        // Records are held twice while they are written.
+        4 * (chains * n * vectors + scratch) + 16 * chains * draws * width as u128 + predictions
     }
 
     /// Fail early if the run cannot fit into memory; otherwise say how much it needs.
@@ -297,7 +309,7 @@ impl Plan {
         target: &Target,
         sampler: &Configured,
         session: &Session,
-        width: usize,
+        sizes: (usize, usize),
     ) -> Result<()> {
         let what = format!(
             "'{}' ({} chains of {} parameters, {} records each)",
@@ -306,7 +318,7 @@ impl Plan {
             target.dim(),
             self.every.count(self.steps)
         );
-        let bytes = self.bytes(target, sampler, session, width);
+        let bytes = self.bytes(target, sampler, session, sizes);
         memory::check(bytes, &what)?;
         if !session.quiet && bytes > 1 << 28 {
             eprintln!("{what}: about {:.1} GiB of memory", memory::gib(bytes));

@@ -3,7 +3,7 @@
 use super::run::Column;
 use super::run::Group;
 use crate::dataset::{Split, Targets};
-use crate::diagnostic::{PredictionSums, Truth, Waic};
+use crate::diagnostic::{PredictionSums, Truth};
 use crate::error::Result;
 use crate::model::loss::Loss;
 use crate::target::Target;
@@ -116,8 +116,7 @@ impl<'a> Predictor<'a> {
     pub fn scores(&self, sums: &[f64], temperature: f64) -> Map<String, Value> {
         let (beta, _) = self.likelihood(temperature);
         let mut out = Map::new();
-        let waic: Waic;
-        match self.split.labels() {
+        let waic = match self.split.labels() {
             Some(labels) if self.values.is_empty() => {
                 let s = self.sums.classification(sums, labels, beta);
                 out.insert("draws".into(), json!(s.draws));
@@ -136,7 +135,7 @@ impl<'a> Predictor<'a> {
                         "accuracy": column(&|b| b.accuracy),
                     }),
                 );
-                waic = s.waic;
+                s.waic
             }
             _ => {
                 let s = self.sums.regression(sums, &self.values, self.clean(), beta);
@@ -146,9 +145,9 @@ impl<'a> Predictor<'a> {
                     let g = json!(s.generalisation_error);
                     out.insert("generalisation_error".into(), g);
                 }
-                waic = s.waic;
+                s.waic
             }
-        }
+        };
         for (name, value) in [
             ("nll", waic.bayes_loss),
             ("gibbs_loss", waic.gibbs_loss),
@@ -158,6 +157,7 @@ impl<'a> Predictor<'a> {
             ("p_waic", waic.p_waic),
             ("elpd_waic", waic.elpd_waic),
             ("elpd_se", waic.elpd_se),
+            ("largest_variance", waic.largest_variance),
             ("beta", beta),
         ] {
             out.insert(name.into(), json!(value));

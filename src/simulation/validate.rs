@@ -14,6 +14,7 @@ use crate::diagnostic::{
 use crate::engine::Chains;
 use crate::engine::Vector::Gradient;
 use crate::error::{Interrupted, Result};
+use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::Configured;
@@ -130,7 +131,10 @@ impl Histogram {
 /// What one stop has shown.
 struct Stop {
     step: u64,
+    /// Parameters tested, the part of them that passed, and parameters whose correlations were computed.
+    tested: f64,
     passed: f64,
+    correlated: usize,
     noise: Vec<f64>,
     /// Largest eigenvalues and root mean squares of the correlations: minibatch noise, white noise, both together.
     largest: [f64; 3],
@@ -189,12 +193,15 @@ pub fn validate(
     let progress = Progress::new("validate", (chains * stops) as u64, session.quiet, 0);
     let mut work = Workspace::new(session.threads);
     let mut info = vec![0.0; sampler.info.len()];
-    let tested = spaced(target.dim(), o.size("components")?);
-    let correlated = spaced(target.dim(), o.size("correlated")?);
+    let (components, pairs_of) = (o.size("components")?, o.size("correlated")?);
+    let lags = o.size("lags")?;
+    let (tests, others) = (components.min(target.dim()), pairs_of.min(target.dim()));
+    let floats = draws * (tests + 6 * others) + 2 * (lags + 1) * tests;
+    memory::check(4 * floats as u128, "the noise of a validation")?;
     let mut pooled = Histogram::new(5.0, 100);
     let mut correlations: Vec<_> = (0..3).map(|_| Histogram::new(0.4, 80)).collect();
-    let lags = o.size("lags")?;
-    let mut memory = Memory::new(lags);
+    let mut autocorrelation = Memory::new(lags);
+    let (mut tests, mut pairs) = (0.0, 0.0);
     let mut found = Vec::new();
     for slot in &mut state.slots(&plan) {
         let chain = &mut slot.chain;
@@ -211,6 +218,7 @@ pub fn validate(
                     return Err(Interrupted { what }.into());
                 }
                 failed(chain.lend(target, &mut work, &mut info, |c| sampler.step(c))?)?;
+                finite(&info)?;
                 chain.step += 1;
             }
             // The sampler's own V and M at this moment.
@@ -221,6 +229,21 @@ pub fn validate(
                 .position(|n| *n == "ratio_mean")
                 .unwrap_or(0)];
             let ratios = ratios(&v, chain.vectors[mass], ratio_mean);
+            // Weights that see no gradient have no noise to be tested.
+            let live: Vec<usize> = (0..v.len()).filter(|i| v[*i] > 0.0).collect();
+            let of_live = |most| spaced(live.len(), most).into_iter().map(|k| live[k]);
+            let tested: Vec<usize> = of_live(components).collect();
+            let correlated: Vec<usize> = of_live(pairs_of).collect();
+            anyhow::ensure!(
+                correlated.len() > 1,
+                "validate: the minibatch gradient has noise in {} parameters only",
+                live.len()
+            );
+            let p = correlated.len();
+            (tests, pairs) = (
+                tests + tested.len() as f64,
+                pairs + (p * (p - 1) / 2) as f64,
+            );
             let mut rows = vec![0f32; draws * tested.len()];
             let mut side = vec![0f64; draws * correlated.len()];
             chain.lend(target, &mut work, &mut info, |c| {
@@ -231,9 +254,7 @@ pub fn validate(
                             .estimator()
                             .estimate(c, Purpose::Probe, FIRST + d as u16)
                     })?;
-                    let scaled = |i: usize| {
-                        (one[i] - exact[i]) as f64 / f64::from(v[i]).sqrt().max(f64::MIN_POSITIVE)
-                    };
+                    let scaled = |i: usize| (one[i] - exact[i]) as f64 / f64::from(v[i]).sqrt();
                     for (k, i) in tested.iter().enumerate() {
                         rows[k * draws + d] = scaled(*i) as f32;
                     }
@@ -272,25 +293,24 @@ pub fn validate(
                     noise = tested.iter().map(scaled).collect();
                     Ok(())
                 })?;
-                memory.add(noise);
+                autocorrelation.add(noise);
                 failed(chain.lend(target, &mut work, &mut info, |c| sampler.step(c))?)?;
+                finite(&info)?;
                 chain.step += 1;
             }
-            memory.end();
+            autocorrelation.end();
             progress.set(found.len() as u64, 0);
         }
     }
     progress.finish();
-    let tests = (found.len() * tested.len()) as f64;
-    let passed: f64 = found.iter().map(|s| s.passed).sum::<f64>() / found.len() as f64;
-    let edges = marchenko_pastur_edges(draws, correlated.len());
+    let passed = found.iter().map(|s| s.passed * s.tested).sum::<f64>() / tests;
+    let edges = marchenko_pastur_edges(draws, found.last().map_or(1, |s| s.correlated));
     let mut ratios: Vec<f64> = found
         .iter()
         .flat_map(|s| s.ratios.iter().copied())
         .collect();
     ratios.sort_by(f64::total_cmp);
     let quantile = |q: f64| ratios[((ratios.len() - 1) as f64 * q) as usize];
-    let pairs = (correlated.len() * (correlated.len() - 1) / 2 * found.len()) as f64;
     let three = |f: &dyn Fn(&Stop) -> [f64; 3]| {
         let mean = |k: usize| found.iter().map(|s| f(s)[k]).sum::<f64>() / found.len() as f64;
         json!({ "minibatch": mean(0), "white": mean(1), "total": mean(2) })
@@ -313,12 +333,21 @@ pub fn validate(
             "largest_eigenvalue": three(&|s| s.largest),
             "random_matrix_edge": edges.1,
         },
-        "autocorrelation": { "lag": (0..=lags).collect::<Vec<_>>(), "minibatch": memory.mean() },
+        "autocorrelation": { "lag": (0..=lags).collect::<Vec<_>>(), "minibatch": autocorrelation.mean() },
         "ratio": {
             "mean": ratios.iter().sum::<f64>() / ratios.len() as f64,
             "median": quantile(0.5), "upper": quantile(0.95), "largest": quantile(1.0),
         },
     }))
+}
+
+/// Fail unless what a step reported, the virial first, is finite.
+fn finite(info: &[f64]) -> Result<()> {
+    anyhow::ensure!(
+        info.first().is_some_and(|virial| virial.is_finite()),
+        "validate: a chain met a number that is not finite"
+    );
+    Ok(())
 }
 
 /// A gradient as it comes out.
@@ -370,7 +399,7 @@ fn look(l: Look, pooled: &mut Histogram, correlations: &mut [Histogram]) -> Stop
     let white: Vec<f64> = (0..l.side.len())
         .map(|i| l.white.normal(i as u32))
         .collect();
-    // Minibatch noise is the part 𝒯 of the heat bath (eq. 18).
+    // Minibatch noise is the part 𝒯 of the heat bath (eqs. 18 and 24).
     let both = |i: usize| {
         let share = l.ratios[i % p].min(1.0);
         share.sqrt() * l.side[i] + (1.0 - share).sqrt() * white[i]
@@ -390,7 +419,9 @@ fn look(l: Look, pooled: &mut Histogram, correlations: &mut [Histogram]) -> Stop
     }
     Stop {
         step: l.step,
+        tested: components as f64,
         passed: passed / components as f64,
+        correlated: p,
         noise: own.density((components * l.draws) as f64),
         largest,
         spread,

@@ -46,12 +46,23 @@ pub fn posterior(target: &Target, o: &Options) -> Result<Grid> {
         "{}: the target has {n} parameters, a grid needs two",
         o.owner()
     );
+    anyhow::ensure!(
+        o.size("cells")? * o.size("points")? <= 8000,
+        "{}: cells × points is more than 8000 along an axis",
+        o.owner()
+    );
     let (cells, temperature) = (o.size("cells")?, o.float("temperature")?);
     let edges = |name: &str| -> Result<Vec<f64>> {
         match o.floats(name).as_deref() {
             Some([from, to]) if from < to => {
                 let width = (to - from) / cells as f64;
-                Ok((0..=cells).map(|i| from + width * i as f64).collect())
+                let edges: Vec<f64> = (0..=cells).map(|i| from + width * i as f64).collect();
+                anyhow::ensure!(
+                    edges.windows(2).all(|e| e[0] < e[1]),
+                    "{}: option '{name}' is too narrow for {cells} cells",
+                    o.owner()
+                );
+                Ok(edges)
             }
             _ => anyhow::bail!(
                 "{}: option '{name}' must be [from, to] with from < to",

@@ -34,15 +34,11 @@ pub fn columns(data: &Dataset) -> (usize, usize) {
 impl Traced {
     /// From an expression of `parameters` parameters and, with data, the columns of its training examples: input, then target (for classes
     /// the label).
-    pub fn new(
+    pub fn potential(
         expression: &Expression,
         parameters: usize,
         data: Option<&Dataset>,
     ) -> Result<Arc<dyn Potential>> {
-        anyhow::ensure!(
-            parameters < 1 << 20,
-            "{parameters} parameters are more than 2^20, the most an expression may have"
-        );
         let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
         let of = data.map_or(String::new(), |d| format!(" on '{}'", d.name));
         Ok(Arc::new(Self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Training, pseudo-Langevin with refreshes, HMC with adaptation and a closure: everything that has state.
+/// Training, pseudo-Langevin with refreshes, HMC with adaptation, replicas that step together and a closure: everything that has state.
 const SCRIPT: &str = r#"
     let data = dataset::digits(#{ per_class: 30 });
     let t = target(model::mlp(#{ layers: [64, 12, 10] }), data, #{ prior: prior::l2(10.0) });
@@ -18,6 +18,8 @@ const SCRIPT: &str = r#"
         temperature: 1e-3, start: a, chains: 2, steps: 300, every: 3, observe: o, name: "hmc" });
     let c = sample(t, sampler::sgld(#{ step: schedule::power(0.01, 1.0, 0.3), batch: 30 }), #{
         temperature: 1e-3, start: start, chains: 1, steps: 3000, every: 10, observe: o, name: "sgld" });
+    let d = sample(t, sampler::ohzeki_ichiki(#{ step: 0.001, between: "replicas", form: "adam", batch: 30 }), #{
+        temperature: 1e-3, start: start, chains: 3, steps: 2000, every: 50, observe: o, predict: "test", name: "replicas" });
     b.summary()
 "#;
 

@@ -62,6 +62,15 @@ fn what_a_closure_cannot_do_is_said() {
             "no value yet",
         ),
         (
+            "potential::closure(2, |w| if w > 0.0 { 1.0 } else { 2.0 })",
+            "no value yet",
+        ),
+        ("potential::closure(10_000_000_000_000, |w| w[2])", "2^20"),
+        (
+            "sample(target(potential::gaussian(#{ examples: 10, noise: 1.0 })), sampler::pseudo_langevin(#{ gradient: gradient::control_variates(#{ batch: 5 }) }), #{ steps: 100 })",
+            "control variates take away",
+        ),
+        (
             "potential::closure(2, |w| w[2])",
             "index 2 of a vector of 2",
         ),
@@ -69,7 +78,7 @@ fn what_a_closure_cannot_do_is_said() {
             "potential::closure(2, |w| \"energy\")",
             "must give a number",
         ),
-        ("potential::closure(0, |w| 1.0)", "at least 1"),
+        ("potential::closure(0, |w| 1.0)", "from 1 to"),
         (
             "potential::closure(2, |w| w.dot(w.slice(0, 1)))",
             "potential::closure",

@@ -1,7 +1,7 @@
 //! All chains of a run on an accelerator: every launch and every product is batched over the chains.
 //!
 //! Nothing is read back within a step, but for the numbers that a sampler asks for ([`Engine::sum`], [`Engine::energies`]). What a
-//! sampler reports is added up on the device until [`Resident::take_info`].
+//! sampler reports is added up on the device until [`Resident::set_info`].
 
 mod memory;
 mod network;
@@ -55,6 +55,8 @@ pub struct Batched<'d> {
     /// What samplers reported, `[chains, slots]`, summed over steps: on the device, and what was known here.
     info: Buffer<'d>,
     info_here: Vec<f64>,
+    /// Slots whose sums so far are on the device.
+    info_elsewhere: Vec<bool>,
     slots: usize,
     /// Buffers for targets that have no network.
     work: Workspace,
@@ -99,6 +101,7 @@ impl<'d> Batched<'d> {
             rows: 1,
             info: Buffer::new(device, 8 * chains * slots)?,
             info_here: vec![0.0; chains * slots],
+            info_elsewhere: vec![false; slots],
             slots,
             work: Workspace::default(),
         };
@@ -460,6 +463,16 @@ impl Engine for Batched<'_> {
     }
 
     fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
+        // A sum that began before an interruption goes on where it is added up, so that its bits stay the same.
+        if std::mem::take(&mut self.info_elsewhere[slot]) {
+            let mut sums = vec![0f64; self.chains * self.slots];
+            self.device.download(self.info.at, bytes_mut(&mut sums))?;
+            for c in 0..self.chains {
+                let at = c * self.slots + slot;
+                self.info_here[at] = std::mem::take(&mut sums[at]);
+            }
+            self.device.upload(bytes(&sums), self.info.at)?;
+        }
         for (c, v) in values.iter().enumerate() {
             self.info_here[c * self.slots + slot] += v;
         }
@@ -473,15 +486,19 @@ impl Resident for Batched<'_> {
         self.device.upload(bytes(data), at)
     }
 
-    fn take_info(&mut self) -> Result<Vec<f64>> {
+    fn info(&mut self) -> Result<Vec<f64>> {
         let mut sums = vec![0f64; self.chains * self.slots];
         self.device.download(self.info.at, bytes_mut(&mut sums))?;
-        let zeros = vec![0f64; sums.len()];
-        self.device.upload(bytes(&zeros), self.info.at)?;
-        for (s, h) in sums.iter_mut().zip(&mut self.info_here) {
-            *s += std::mem::take(h);
-        }
+        sums.iter_mut()
+            .zip(&self.info_here)
+            .for_each(|(s, h)| *s += h);
         Ok(sums)
+    }
+
+    fn set_info(&mut self, sums: &[f64]) -> Result<()> {
+        self.info_here.fill(0.0);
+        self.info_elsewhere.fill(true);
+        self.device.upload(bytes(sums), self.info.at)
     }
 
     fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {

@@ -465,7 +465,7 @@ fn bussi_parrinello(k: f64, keep: f64, dt: f64, mass: f64) -> (f64, Option<f64>)
 }
 
 fn langevin() -> Case {
-    let (dt, friction) = (0.2, 0.5);
+    let (dt, friction): (f64, f64) = (0.2, 0.5);
     Case {
         what: "langevin",
         law: "exp(-U/T) as δt → 0",
@@ -473,7 +473,7 @@ fn langevin() -> Case {
             "sampler::langevin(#{ dt: 0.2, friction: 0.5, mass: 2.0 })".into(),
             Lengths::new(500_000, 10),
             Law::by_mode(&curvatures(), |k| {
-                bussi_parrinello(k, (-friction * dt as f64).exp(), dt, 2.0)
+                bussi_parrinello(k, (-friction * dt).exp(), dt, 2.0)
             }),
         ),
         wells: (

@@ -1,4 +1,5 @@
-//! The table of the README: `cargo test --release --test suite -- --ignored --nocapture contract::table`.
+//! The table of the README: `cargo test --release --test suite -- --ignored --nocapture contract::table`; with nothing else running, for
+//! the speeds. `CONTRACT_ROW=sgld` prints that line only.
 
 use super::cases;
 
@@ -9,7 +10,9 @@ fn table() {
         "| sampler | law | checks | largest deviation (σ) | ESS/s: Gaussian | double wells | network | mutation that is caught |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    for case in cases::all() {
+    let only = std::env::var("CONTRACT_ROW").ok();
+    let wanted = |what: &str| only.as_ref().is_none_or(|o| o == what);
+    for case in cases::all().iter().filter(|c| wanted(c.what)) {
         let found = [case.on_gaussian(), case.on_wells(), case.on_network()];
         let worst = found.iter().map(|f| f.worst).fold(0.0, f64::max);
         let checks: usize = found.iter().map(|f| f.checks).sum();
