@@ -87,6 +87,11 @@ impl<'a> Group<'a> {
         self.chains.iter_mut().enumerate().map(one).collect()
     }
 
+    /// As [`Group::each`], where nothing comes back.
+    fn all(&mut self, f: impl FnMut(usize, &mut Host) -> Result<()>) -> Result<()> {
+        self.each(f).map(|_| ())
+    }
+
     /// Do something that takes `work` numbers with every chain; side by side, if that is worth it.
     fn share(
         &mut self,
@@ -94,7 +99,7 @@ impl<'a> Group<'a> {
         f: impl Fn(usize, &mut Host) -> Result<()> + Sync,
     ) -> Result<()> {
         if self.team.size() == 1 || work < WORTH_A_THREAD {
-            return self.each(|c, host| f(c, host)).map(|_| ());
+            return self.all(f);
         }
         let target = self.target;
         let mut tasks: Vec<_> = self
@@ -141,7 +146,7 @@ impl Engine for Group<'_> {
     }
 
     fn prior_gradient(&mut self, into: Vector) -> Result<()> {
-        self.each(|_, host| host.prior_gradient(into)).map(|_| ())
+        self.all(|_, host| host.prior_gradient(into))
     }
 
     fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()> {
@@ -161,7 +166,7 @@ impl Engine for Group<'_> {
     }
 
     fn rotate(&mut self, from: Vector, into: Vector) -> Result<()> {
-        self.each(|_, host| host.rotate(from, into)).map(|_| ())
+        self.all(|_, host| host.rotate(from, into))
     }
 
     fn download(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
@@ -173,7 +178,7 @@ impl Engine for Group<'_> {
     }
 
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
-        self.each(|_, host| host.write_all(into, data)).map(|_| ())
+        self.all(|_, host| host.write_all(into, data))
     }
 
     fn map(
@@ -185,12 +190,11 @@ impl Engine for Group<'_> {
         streams: &[Stream],
     ) -> Result<()> {
         let width = kernel.scalars.len();
-        self.each(|c, host| {
+        self.all(|c, host| {
             let streams = streams.get(c..=c).unwrap_or_default();
             let scalars = &scalars[c * width..(c + 1) * width];
             host.map(kernel, vectors, range.clone(), scalars, streams)
         })
-        .map(|_| ())
     }
 
     fn sum(
@@ -203,12 +207,11 @@ impl Engine for Group<'_> {
     }
 
     fn copy(&mut self, from: Vector, to: Vector, which: &[bool]) -> Result<()> {
-        self.each(|c, host| host.copy(from, to, &which[c..=c]))
-            .map(|_| ())
+        self.all(|c, host| host.copy(from, to, &which[c..=c]))
     }
 
     fn reflect(&mut self, momentum: Option<Vector>) -> Result<()> {
-        self.each(|_, host| host.reflect(momentum)).map(|_| ())
+        self.all(|_, host| host.reflect(momentum))
     }
 
     fn report_sum(

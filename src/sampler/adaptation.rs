@@ -11,7 +11,15 @@ use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, WELFORD};
 
 /// Names of the scalars, in this order from the first.
-pub const SCALARS: [&str; 6] = ["dt", "log_mean_dt", "h_bar", "mu", "count", "collected"];
+pub const SCALARS: [&str; 7] = [
+    "dt",
+    "log_mean_dt",
+    "h_bar",
+    "mu",
+    "count",
+    "collected",
+    "energy",
+];
 
 /// Names of the vectors, in this order from the first.
 pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
@@ -23,6 +31,8 @@ const H_BAR: usize = 2;
 const MU: usize = 3;
 const COUNT: usize = 4;
 const COLLECTED: usize = 5;
+/// The scalar that holds U at the state a chain is in.
+pub const ENERGY: usize = 6;
 
 /// The vector that holds the masses.
 pub const MASS: Vector = Vector::State(0);
@@ -54,6 +64,17 @@ impl Adaptation {
     /// Start with all masses 1.
     pub fn init_masses(chains: &mut Chains) -> Result<()> {
         chains.map(&FILL, &[MASS], |_, _| [1.0])
+    }
+
+    /// Note U where chains start; a chain whose U is not finite there fails.
+    pub fn note_energies(chains: &mut Chains) -> Result<()> {
+        for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
+            chains.scalars(c)[ENERGY] = energy;
+            if !energy.is_finite() {
+                chains.fail(c, format!("the energy at its starting point is {energy}"));
+            }
+        }
+        Ok(())
     }
 
     /// Start, or start again, with these step sizes.
@@ -159,6 +180,13 @@ fn windows(warm: u64) -> (u64, Vec<u64>) {
         size *= 2;
     }
     (first, ends)
+}
+
+/// A difference of energies over T; infinite where it is no number. A trajectory that ran into NaN or a wall is one of infinite energy:
+/// rejected, and worth exp(-∞) = 0.
+pub fn relative(difference: f64, temperature: f64) -> f64 {
+    let error = difference / temperature;
+    if error.is_nan() { f64::INFINITY } else { error }
 }
 
 /// From `first` for all chains, double or halve until `error` (ΔH/T of one trial step) crosses ln 2, an acceptance of one half.

@@ -1,6 +1,6 @@
 //! Hybrid (Hamiltonian) Monte Carlo.
 
-use super::adaptation::{self, Adaptation, DT, MASS, find_step};
+use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
 use super::gradient::{self, Estimator};
 use super::{Configured, Sampler};
 use crate::engine::Chains;
@@ -92,9 +92,6 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     },
 };
 
-// A scalar of the state, after those of the adaptation.
-const ENERGY: usize = adaptation::SCALARS.len();
-
 // Vectors of the state, after those of the adaptation, and of a step.
 const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
 const MOMENTUM: Vector = Vector::Scratch(0);
@@ -153,10 +150,8 @@ impl Hmc {
         let start = chains.scalar(ENERGY);
         let outcome = |(c, energy): (usize, f64)| {
             let difference = energy + 0.5 * after[c] - start[c] - 0.5 * before[c];
-            let error = difference / chains.members[c].temperature;
             Outcome {
-                // A trajectory that ran into NaN or a wall is one of infinite energy: rejected, and worth exp(-∞) = 0.
-                error: if error.is_nan() { f64::INFINITY } else { error },
+                error: adaptation::relative(difference, chains.members[c].temperature),
                 energy,
                 kinetic: [before[c] / n, after[c] / n],
             }
@@ -185,15 +180,7 @@ impl Sampler for Hmc {
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &[
-            "dt",
-            "log_mean_dt",
-            "h_bar",
-            "mu",
-            "count",
-            "collected",
-            "energy",
-        ]
+        &adaptation::SCALARS
     }
 
     fn info(&self) -> &'static [&'static str] {
@@ -216,12 +203,7 @@ impl Sampler for Hmc {
         Adaptation::init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
-        for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
-            chains.scalars(c)[ENERGY] = energy;
-            if !energy.is_finite() {
-                chains.fail(c, format!("the energy at its starting point is {energy}"));
-            }
-        }
+        Adaptation::note_energies(chains)?;
         let dt = match self.dt {
             Some(dt) => vec![dt; chains.len()],
             None => self.find_dt(chains, 0.1)?,

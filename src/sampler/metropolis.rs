@@ -1,6 +1,6 @@
 //! Random-walk Metropolis.
 
-use super::adaptation::{self, Adaptation, DT, find_step};
+use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
 use super::{Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
@@ -61,9 +61,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     },
 };
 
-// Scalars of the state, after those of the adaptation, whose step size is σ.
-const ENERGY: usize = adaptation::SCALARS.len();
-const VIRIAL: usize = ENERGY + 1;
+/// A scalar of the state, after those of the adaptation, whose step size is σ.
+const VIRIAL: usize = adaptation::SCALARS.len();
 
 const HOME: Vector = Vector::Scratch(0);
 
@@ -83,8 +82,11 @@ impl Metropolis {
         chains.engine.evaluate()?;
         let before = chains.scalar(ENERGY);
         let error = |(c, energy): (usize, f64)| {
-            let error = (energy - before[c]) / chains.members[c].temperature;
-            (energy, if error.is_nan() { f64::INFINITY } else { error })
+            let difference = energy - before[c];
+            (
+                energy,
+                adaptation::relative(difference, chains.members[c].temperature),
+            )
         };
         Ok(chains
             .engine
@@ -120,12 +122,7 @@ impl Sampler for Metropolis {
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
         chains.engine.evaluate()?;
-        for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
-            chains.scalars(c)[ENERGY] = energy;
-            if !energy.is_finite() {
-                chains.fail(c, format!("the energy at its starting point is {energy}"));
-            }
-        }
+        Adaptation::note_energies(chains)?;
         let sigma = match self.sigma {
             Some(sigma) => vec![sigma; chains.len()],
             None => find_step(chains, 0.01, |chains, sigma, trial| {

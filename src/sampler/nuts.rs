@@ -4,7 +4,7 @@
 //! n of a subtree compares itself with the first leaves of the subtrees that it completes, of which there is one per level (Phan,
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
-use super::adaptation::{self, Adaptation, DT, MASS, find_step};
+use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
 use super::{Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
@@ -77,9 +77,6 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         Ok(Configured::new(nuts, o))
     },
 };
-
-// A scalar of the state, after those of the adaptation.
-const ENERGY: usize = adaptation::SCALARS.len();
 
 /// The gradient at the chain's parameters: a vector of the state, after those of the adaptation.
 const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
@@ -193,9 +190,9 @@ impl Nuts {
 
     /// (H - H0)/T; infinite where it is not a number.
     fn errors(chains: &Chains, now: &[f64], before: &[f64]) -> Vec<f64> {
-        let error = |c: usize| (now[c] - before[c]) / chains.members[c].temperature;
-        let finite = |e: f64| if e.is_nan() { f64::INFINITY } else { e };
-        (0..chains.len()).map(|c| finite(error(c))).collect()
+        let error =
+            |c: usize| adaptation::relative(now[c] - before[c], chains.members[c].temperature);
+        (0..chains.len()).map(error).collect()
     }
 
     fn find_dt(&self, chains: &mut Chains, first: f64) -> Result<Vec<f64>> {
@@ -338,15 +335,7 @@ impl Sampler for Nuts {
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &[
-            "dt",
-            "log_mean_dt",
-            "h_bar",
-            "mu",
-            "count",
-            "collected",
-            "energy",
-        ]
+        &adaptation::SCALARS
     }
 
     fn scratch(&self) -> usize {
@@ -368,12 +357,7 @@ impl Sampler for Nuts {
         Adaptation::init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
-        for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
-            chains.scalars(c)[ENERGY] = energy;
-            if !energy.is_finite() {
-                chains.fail(c, format!("the energy at its starting point is {energy}"));
-            }
-        }
+        Adaptation::note_energies(chains)?;
         let dt = match self.dt {
             Some(dt) => vec![dt; chains.len()],
             None => self.find_dt(chains, 0.1)?,

@@ -9,10 +9,7 @@ use crate::kernels::floor;
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::sampler::Configured;
-use crate::schedule::Schedule;
 use crate::target::Target;
-use crate::target::prior::Parameters;
-use crate::trigger::Trigger;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -78,22 +75,8 @@ pub fn benchmark(
 ) -> Result<Benchmark> {
     let chains = o.size("chains")?;
     let seconds = o.float("seconds")?;
-    let plan = Plan {
-        kind: "benchmark",
-        name: "benchmark".into(),
-        temperatures: vec![Schedule::Constant(o.float("temperature")?)],
-        chains,
-        start: o.object::<Parameters>("start"),
-        // Out of burn-in from the start, never recorded, never at its end.
-        steps: u64::MAX >> 16,
-        burn_in: 0,
-        every: Trigger::At(Vec::new()),
-        observables: Vec::new(),
-        predict: Vec::new(),
-        region: 1000.0,
-        seed: session.seed,
-        full_steps: None,
-    };
+    // Never at its end.
+    let plan = Plan::unrecorded("benchmark", o, u64::MAX >> 16, session.seed)?;
     sampler.check(target)?;
     plan.check_size(target, sampler, session, (0, 0))?;
     let starts = plan.starts(target)?;

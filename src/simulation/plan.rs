@@ -128,6 +128,25 @@ impl Starts {
 }
 
 impl Plan {
+    /// Chains at one temperature that nothing is recorded of, out of burn-in from the start: `o` has `temperature`, `chains`, `start`.
+    pub fn unrecorded(kind: &'static str, o: &Options, steps: u64, seed: u64) -> Result<Self> {
+        Ok(Self {
+            kind,
+            name: kind.into(),
+            temperatures: vec![Schedule::Constant(o.float("temperature")?)],
+            chains: o.size("chains")?,
+            start: o.object::<Parameters>("start"),
+            steps,
+            burn_in: 0,
+            every: Trigger::At(Vec::new()),
+            observables: Vec::new(),
+            predict: Vec::new(),
+            region: 1000.0,
+            seed,
+            full_steps: None,
+        })
+    }
+
     /// From the checked options of `sample` or `sweep`.
     pub fn from_options(kind: &'static str, o: &Options, session: &Session) -> Result<Self> {
         let temperatures = match o.floats("temperatures") {

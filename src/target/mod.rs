@@ -80,10 +80,16 @@ pub trait Potential: Send + Sync {
     }
 
     /// Whether examples can be classified wrongly.
-    fn classifies(&self) -> bool;
+    fn classifies(&self) -> bool {
+        false
+    }
 
-    /// Initial parameters.
-    fn initialise(&self, stream: Stream) -> Vec<f32>;
+    /// Initial parameters; standard normal unless the target says otherwise.
+    fn initialise(&self, stream: Stream) -> Vec<f32> {
+        let mut w = vec![0.0; self.layout().len()];
+        crate::kernels::normal::fill_normal(&stream, &mut w);
+        w
+    }
 
     /// Enter its data into a checksum, to tell whether a run may be resumed on it.
     fn fingerprint(&self, hash: &mut crc32fast::Hasher);

@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::kernels::expression::{Expression, Scratch, Tape};
 use crate::model::Layout;
 use crate::model::loss::Sums;
-use crate::rng::Stream;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -118,18 +117,8 @@ impl Potential for Traced {
         anyhow::bail!("a target written as an expression has no split \"{split}\"")
     }
 
-    fn classifies(&self) -> bool {
-        false
-    }
-
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         hash.update(&self.tape.bytes());
         self.rows.iter().for_each(|x| hash.update(&x.to_le_bytes()));
-    }
-
-    fn initialise(&self, stream: Stream) -> Vec<f32> {
-        let mut w = vec![0.0; self.layout.len()];
-        crate::kernels::normal::fill_normal(&stream, &mut w);
-        w
     }
 }

@@ -196,17 +196,7 @@ impl Potential for Mixture {
         anyhow::bail!("an analytic target has no split \"{split}\"")
     }
 
-    fn classifies(&self) -> bool {
-        false
-    }
-
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         self.data.iter().for_each(|x| hash.update(&x.to_le_bytes()));
-    }
-
-    fn initialise(&self, stream: Stream) -> Vec<f32> {
-        let mut w = vec![0.0; self.layout.len()];
-        crate::kernels::normal::fill_normal(&stream, &mut w);
-        w
     }
 }

@@ -1,13 +1,16 @@
 //! Pseudo-Langevin: underdamped Langevin dynamics that takes the minibatch noise for part of its heat bath (Zambon 2026).
 
+mod ratio;
+
+use self::ratio::{COOLING, FIRST};
 use super::gradient::{self, Estimator};
-use super::gradient_noise::{self, ESTIMATE, Precision};
+use super::gradient_noise::Precision;
 use super::{Configured, Sampler};
+use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
-use crate::engine::{Chains, Member};
 use crate::error::Result;
-use crate::kernels::map::{kernel, reduction};
-use crate::kernels::update::{DOT, DRAW_MOMENTUM, FILL, TOTAL, TWICE_KINETIC};
+use crate::kernels::map::kernel;
+use crate::kernels::update::{DRAW_MOMENTUM, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
 use crate::target::Target;
@@ -156,47 +159,6 @@ kernel! {
     }
 }
 
-kernel! {
-    /// Masses for the ratio 𝒯 from the clamped V, where asked for.
-    SET_MASS = pseudo_langevin_set_mass(mass; variance; ; floor, per_variance, lightest, on) {
-        let wanted = max(max(variance, floor) * per_variance, lightest);
-        mass = choose(on > 0.0, wanted, mass);
-    }
-}
-
-kernel! {
-    /// Masses below their least, for 𝒯_max, are raised and their momenta redrawn, where asked for.
-    RAISE_MASS = pseudo_langevin_raise_mass(mass, p, raised; variance; eta; per_variance, temperature, on) {
-        let least = variance * per_variance;
-        raised = choose(mass < least, on, 0.0);
-        mass = choose(raised > 0.0, least, mass);
-        p = choose(raised > 0.0, root(temperature * mass) * eta, p);
-    }
-}
-
-kernel! {
-    /// Momenta p ~ N(0, MT), where asked for.
-    REDRAW = pseudo_langevin_redraw(p; mass; eta; temperature, on) {
-        p = choose(on > 0.0, root(temperature * mass) * eta, p);
-    }
-}
-
-reduction! {
-    /// Σ V/M.
-    RATIO = sum pseudo_langevin_ratio(variance, mass) { variance / mass }
-}
-
-reduction! {
-    /// The largest V/M.
-    LARGEST_RATIO = largest pseudo_langevin_largest_ratio(variance, mass) { variance / mass }
-}
-
-/// Steps that a chain is left alone after a refresh before it is refreshed for being hot.
-const COOLING: f64 = 10.0;
-
-/// Steps to the first refresh, and between refreshes while V changes by more than a factor of two.
-const FIRST: f64 = 10.0;
-
 impl PseudoLangevin {
     fn from_options(o: &Options) -> Result<Self> {
         let friction = o.float("friction")?;
@@ -239,181 +201,6 @@ impl PseudoLangevin {
             ((1.0 + c) * (1.0 + c) * dt * dt / 4.0) as f32,
             dt as f32,
         ]
-    }
-
-    /// 𝒯_i = V_i · this / M_i (eq. 18).
-    fn ratio_per_variance(&self, t: f64) -> f64 {
-        self.dt * self.dt / (4.0 * (1.0 - self.keep) * t)
-    }
-
-    /// Set every mass of the chains in `which` for the ratio 𝒯, from the clamped V.
-    fn set_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
-        if self.uniform {
-            return chains.map(&FILL, &[MASS], |_, _| [1.0]);
-        }
-        let n = chains.dim() as f64;
-        // The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run: they
-        // must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
-        let precision = 25.0 * chains.engine.target().prior().pull().0;
-        let squares = chains.sum(&DOT, &[Params, Params])?;
-        let lightest = |c: usize, m: &Member| {
-            let thermal = 400.0 * m.temperature * n / squares[c];
-            let thermal = if thermal.is_finite() { thermal } else { 0.0 };
-            self.dt * self.dt * thermal.max(precision)
-        };
-        let overall = chains.sum(&TOTAL, &[VARIANCE])?;
-        for (c, variance) in overall.iter().enumerate() {
-            if !variance.is_finite() {
-                chains.fail(c, "the minibatch gradient is not finite");
-            }
-            anyhow::ensure!(
-                *variance != 0.0,
-                "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
-            );
-        }
-        let tensors = chains.engine.target().layout().tensors().to_vec();
-        for range in tensors.into_iter().map(|t| t.range) {
-            let own = chains.engine.sum(&TOTAL, &[VARIANCE], range.clone())?;
-            let size = range.len() as f64;
-            chains.map_range(
-                &SET_MASS,
-                &[MASS, VARIANCE],
-                range,
-                |c, m| {
-                    // A tensor without any noise borrows from the others.
-                    let mean = if own[c] > 0.0 {
-                        own[c] / size
-                    } else {
-                        overall[c] / n
-                    };
-                    let floor = self
-                        .floor
-                        .unwrap_or(0.1 * mean)
-                        .max(f32::MIN_POSITIVE as f64);
-                    let per_variance = self.ratio_per_variance(m.temperature) / self.ratio;
-                    let on = f32::from(u8::from(which[c]));
-                    [floor as f32, per_variance as f32, lightest(c, m) as f32, on]
-                },
-                &[],
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Measure V of the chains in `which`.
-    fn measure_variance(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
-        let into = match which.iter().all(|w| *w) {
-            true => VARIANCE,
-            false => ESTIMATE,
-        };
-        let (gradient, precision) = (&self.gradient, self.precision);
-        let batches = gradient_noise::estimate(chains, gradient, precision, 0, which, into)?;
-        chains.engine.copy(into, VARIANCE, which)?;
-        for c in (0..chains.len()).filter(|c| which[*c]) {
-            chains.scalars(c)[BATCHES] += batches as f64;
-        }
-        Ok(())
-    }
-
-    /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many, per chain.
-    fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<Vec<f64>> {
-        if self.uniform {
-            return Ok(vec![0.0; chains.len()]);
-        }
-        // The gradient's place is free: it holds which masses were raised.
-        let vectors = [MASS, MOMENTUM, Gradient, VARIANCE];
-        chains.map_with_noise(&RAISE_MASS, &vectors, (Purpose::Momentum, 0), |c, m| {
-            let per_variance = self.ratio_per_variance(m.temperature) / self.ratio_max;
-            let on = f32::from(u8::from(which[c]));
-            [per_variance as f32, m.temperature as f32, on]
-        })?;
-        chains.sum(&TOTAL, &[Gradient])
-    }
-
-    fn note_ratios(&self, chains: &mut Chains) -> Result<()> {
-        let sums = chains.sum(&RATIO, &[VARIANCE, MASS])?;
-        let largest = chains.sum(&LARGEST_RATIO, &[VARIANCE, MASS])?;
-        let n = chains.dim() as f64;
-        let per_variance = chains.each(|m| self.ratio_per_variance(m.temperature));
-        for c in 0..chains.len() {
-            let s = chains.scalars(c);
-            s[RATIO_MEAN] = per_variance[c] * sums[c] / n;
-            s[RATIO_MAX] = per_variance[c] * largest[c];
-        }
-        Ok(())
-    }
-
-    /// Σ V over each tensor, per chain.
-    fn variance_by_tensor(chains: &mut Chains) -> Result<Vec<Vec<f64>>> {
-        let tensors = chains.engine.target().layout().tensors().to_vec();
-        let sum = |t: crate::model::TensorSpec| chains.engine.sum(&TOTAL, &[VARIANCE], t.range);
-        tensors.into_iter().map(sum).collect()
-    }
-
-    /// Measure V of the chains in `which` again, control the ratios, and choose when to do so next.
-    fn refresh(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
-        let before = Self::variance_by_tensor(chains)?;
-        self.measure_variance(chains, which)?;
-        let after = Self::variance_by_tensor(chains)?;
-        let raised = self.raise_masses(chains, which)?;
-        let uniform = chains.uniform(Purpose::Reset);
-        let reset: Vec<_> = which
-            .iter()
-            .zip(&uniform)
-            .map(|(w, u)| *w && *u < self.reset)
-            .collect();
-        if reset.iter().any(|r| *r) {
-            self.set_masses(chains, &reset)?;
-            chains.map_with_noise(
-                &REDRAW,
-                &[MOMENTUM, MASS],
-                (Purpose::Momentum, 1),
-                |c, m| [m.temperature as f32, f32::from(u8::from(reset[c]))],
-            )?;
-        }
-        self.note_ratios(chains)?;
-        let (n, step) = (chains.dim() as f64, chains.step as f64);
-        for c in (0..chains.len()).filter(|c| which[*c]) {
-            let pairs = before.iter().zip(&after).map(|(b, a)| (b[c], a[c]));
-            let change = pairs
-                .map(|(old, new)| (new / old).max(old / new))
-                .fold(1.0, f64::max);
-            if after.iter().any(|v| !v[c].is_finite()) {
-                chains.fail(c, "the minibatch gradient is not finite");
-            }
-            let s = chains.scalars(c);
-            s[RAISED] = raised[c] / n;
-            s[RESETS] += f64::from(u8::from(reset[c]));
-            // Within 10 % the interval grows with the streak; past a factor of two it shrinks; in between it is the usual one at most.
-            let (interval, refresh) = (s[INTERVAL], self.refresh as f64);
-            let first = FIRST.min(refresh);
-            (s[STREAK], s[INTERVAL]) = if change <= 1.1 {
-                let streak = s[STREAK] + 1.0;
-                (streak, (interval * streak).min(self.refresh_max as f64))
-            } else if change <= 2.0 {
-                (1.0, (2.0 * interval).min(refresh))
-            } else {
-                (1.0, (interval / 2.0).clamp(first, refresh))
-            };
-            s[LAST] = step;
-            s[NEXT] = step + s[INTERVAL];
-        }
-        Ok(())
-    }
-
-    /// Let chains that are hotter than V explains be refreshed at the next step.
-    fn watch_heat(&self, chains: &mut Chains) -> Result<()> {
-        let n = chains.dim() as f64;
-        let limit = 1.0 + 0.5f64.max(5.0 * (2.0 / n).sqrt());
-        let kinetic = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
-        let (step, temperatures) = (chains.step as f64, chains.each(|m| m.temperature));
-        for c in 0..chains.len() {
-            let s = chains.scalars(c);
-            if kinetic[c] / n > limit * temperatures[c] && step >= s[LAST] + COOLING {
-                s[NEXT] = step + 1.0;
-            }
-        }
-        Ok(())
     }
 }
 
