@@ -16,6 +16,8 @@ mod digits;
 mod divide;
 mod file;
 mod idx;
+mod linear;
+mod moments;
 mod npy;
 mod npz;
 mod project;
@@ -25,6 +27,7 @@ mod split;
 #[cfg(test)]
 mod testing;
 
+pub use linear::LinearRows;
 pub use scale::Scale;
 pub use spin_vectors::class_vectors;
 pub use split::{Inputs, Split, Targets};
@@ -64,6 +67,10 @@ pub struct Dataset {
     pub validation: Option<Arc<Split>>,
     /// Targets of the test split without noise, row-major, where they are known.
     pub clean: Option<Arc<Vec<f32>>>,
+    /// Rank of the matrix of a linear regression, where it is known.
+    pub rank: Option<usize>,
+    /// n of the data set whose second moments the training rows have, if they are such a compressed form.
+    pub stands_for: Option<usize>,
     /// Where the data come from and what was done to them, in order.
     pub provenance: Vec<(String, String)>,
 }
@@ -106,6 +113,11 @@ impl Dataset {
                     classes == 0 && *width == outputs,
                     "{name}: the {which} split has {width} target values per row, but {outputs} are expected"
                 ),
+                Targets::Made(law) => ensure!(
+                    classes == 0 && law.width == outputs,
+                    "{name}: the {which} split has {} target values per row, but {outputs} are expected",
+                    law.width
+                ),
             }
         }
         Ok(Dataset {
@@ -117,6 +129,8 @@ impl Dataset {
             test: test.map(Arc::new),
             validation: None,
             clean: None,
+            rank: None,
+            stands_for: None,
             provenance,
         })
     }
@@ -148,10 +162,17 @@ impl Dataset {
     /// The first rows of every split, `rows` of the training split and as large a share of the others; for trying things out.
     pub fn cut(&self, rows: usize) -> Dataset {
         let n = self.train.rows;
-        if n <= rows {
+        // Fewer rows of a compressed form would be another form.
+        if n <= rows || self.stands_for.is_some() {
             return self.clone();
         }
         let cut = |s: &Arc<Split>| {
+            if s.is_made() {
+                return Arc::new(Split {
+                    rows,
+                    ..Split::clone(s)
+                });
+            }
             let keep: Vec<u32> = (0..(s.rows * rows / n).max(1) as u32).collect();
             Arc::new(s.select(&keep))
         };

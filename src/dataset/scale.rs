@@ -118,6 +118,11 @@ fn floats(s: &Split) -> Vec<f32> {
     match &s.inputs {
         Inputs::F32(x) => x.clone(),
         Inputs::I8(x) => x.iter().map(|&x| x as f32).collect(),
+        Inputs::Made(_) => {
+            let mut x = vec![0.0; s.rows * s.dim];
+            s.copy(0..s.rows, &mut x);
+            x
+        }
     }
 }
 

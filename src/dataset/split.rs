@@ -1,9 +1,11 @@
 //! One split: inputs and targets of its rows, and the copies into the batches that a model reads.
 
+use super::linear::LinearRows;
 use crate::error::Result;
 use crate::kernels::gather;
 use anyhow::ensure;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Inputs of a split, row-major `[rows, dim]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +14,8 @@ pub enum Inputs {
     F32(Vec<f32>),
     /// Components ±1, one byte each: a quarter of the memory traffic of a batch.
     I8(Vec<i8>),
+    /// Made when they are read.
+    Made(Arc<LinearRows>),
 }
 
 /// Targets of a split, one per row.
@@ -26,6 +30,8 @@ pub enum Targets {
         /// The numbers.
         data: Vec<f32>,
     },
+    /// Numbers that are made when they are read.
+    Made(Arc<LinearRows>),
 }
 
 impl Targets {
@@ -34,6 +40,7 @@ impl Targets {
         match self {
             Targets::Classes(_) => 1,
             Targets::Values { width, .. } => *width,
+            Targets::Made(law) => law.width,
         }
     }
 }
@@ -57,12 +64,14 @@ impl Split {
         let components = match &inputs {
             Inputs::F32(x) => x.len(),
             Inputs::I8(x) => x.len(),
+            Inputs::Made(_) => 0,
         };
         ensure!(dim > 0, "an input needs at least one component");
         ensure!(targets.width() > 0, "a target needs at least one value");
         let values = match &targets {
             Targets::Classes(l) => l.len(),
             Targets::Values { data, .. } => data.len(),
+            Targets::Made(_) => 0,
         };
         let rows = components / dim;
         ensure!(
@@ -83,6 +92,51 @@ impl Split {
         })
     }
 
+    /// A split of so many rows that are made when they are read.
+    pub fn made(law: Arc<LinearRows>, rows: usize) -> Result<Split> {
+        ensure!(
+            rows <= u32::MAX as usize,
+            "{rows} rows are more than 2^32 - 1, the most a split can hold"
+        );
+        Ok(Split {
+            rows,
+            dim: law.dim,
+            inputs: Inputs::Made(law.clone()),
+            targets: Targets::Made(law),
+        })
+    }
+
+    /// The same rows in memory, if they are made when they are read and take no more than so many bytes.
+    pub fn stored(self, most: usize) -> Split {
+        let Inputs::Made(law) = &self.inputs else {
+            return self;
+        };
+        if 4 * self.rows.saturating_mul(self.dim + law.width) > most {
+            return self;
+        }
+        let mut x = vec![0f32; self.rows * self.dim];
+        let mut data = vec![0f32; self.rows * law.width];
+        self.copy(0..self.rows, &mut x);
+        // In pieces, as rows have no room of their own there.
+        const PIECE: usize = 1024;
+        for (k, y) in data.chunks_mut(PIECE * law.width).enumerate() {
+            let rows = y.len() / law.width;
+            self.copy_values(k * PIECE..k * PIECE + rows, y);
+        }
+        let width = law.width;
+        Split {
+            rows: self.rows,
+            dim: self.dim,
+            inputs: Inputs::F32(x),
+            targets: Targets::Values { width, data },
+        }
+    }
+
+    /// Whether its rows are made when they are read, and are nowhere in memory.
+    pub fn is_made(&self) -> bool {
+        matches!(self.inputs, Inputs::Made(_))
+    }
+
     /// Copy the inputs of `rows`, in that order, to `out` as `[rows.len(), dim]`.
     ///
     /// # Panics
@@ -91,6 +145,7 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => gather::floats(x, self.dim, rows, out),
             Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
+            Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
         }
     }
 
@@ -103,6 +158,21 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => out.copy_from_slice(&x[part]),
             Inputs::I8(x) => gather::widen(&x[part], out),
+            Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
+        }
+    }
+
+    /// Copy the target values of a range of rows to `out` as `[range.len(), width]`; nothing for classes.
+    ///
+    /// # Panics
+    /// If the range does not exist or `out` has another length.
+    pub fn copy_values(&self, range: Range<usize>, out: &mut [f32]) {
+        match &self.targets {
+            Targets::Classes(_) => {}
+            Targets::Values { width, data } => {
+                out.copy_from_slice(&data[range.start * width..range.end * width]);
+            }
+            Targets::Made(law) => law.targets(range.start as u32..range.end as u32, out),
         }
     }
 
@@ -110,14 +180,14 @@ impl Split {
     pub fn labels(&self) -> Option<&[u16]> {
         match &self.targets {
             Targets::Classes(l) => Some(l),
-            Targets::Values { .. } => None,
+            Targets::Values { .. } | Targets::Made(_) => None,
         }
     }
 
-    /// The target values as `(width, [rows, width])`, if the targets are numbers.
+    /// The target values as `(width, [rows, width])`, if the targets are numbers in memory.
     pub fn values(&self) -> Option<(usize, &[f32])> {
         match &self.targets {
-            Targets::Classes(_) => None,
+            Targets::Classes(_) | Targets::Made(_) => None,
             Targets::Values { width, data } => Some((*width, data)),
         }
     }
@@ -141,11 +211,14 @@ impl Split {
     /// # Panics
     /// If a row does not exist.
     pub fn gather_values(&self, rows: &[u32], out: &mut [f32]) -> bool {
-        let Some((w, values)) = self.values() else {
-            return false;
-        };
-        for (o, &r) in out.chunks_exact_mut(w).zip(rows) {
-            o.copy_from_slice(&values[r as usize * w..][..w]);
+        match &self.targets {
+            Targets::Classes(_) => return false,
+            Targets::Values { width, data } => {
+                for (o, &r) in out.chunks_exact_mut(*width).zip(rows) {
+                    o.copy_from_slice(&data[r as usize * width..][..*width]);
+                }
+            }
+            Targets::Made(law) => law.targets(rows.iter().copied(), out),
         }
         true
     }
@@ -177,10 +250,15 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => enter(x, f32::to_le_bytes, hash),
             Inputs::I8(x) => enter(x, i8::to_le_bytes, hash),
+            Inputs::Made(law) => {
+                hash.update(&(self.rows as u64).to_le_bytes());
+                law.fingerprint(hash);
+            }
         }
         match &self.targets {
             Targets::Classes(x) => enter(x, u16::to_le_bytes, hash),
             Targets::Values { data, .. } => enter(data, f32::to_le_bytes, hash),
+            Targets::Made(_) => {}
         }
     }
 
@@ -189,11 +267,13 @@ impl Split {
         let inputs = match &self.inputs {
             Inputs::F32(x) => size_of_val(&x[..]),
             Inputs::I8(x) => size_of_val(&x[..]),
+            Inputs::Made(law) => size_of_val(&law.matrix[..]),
         };
         inputs
             + match &self.targets {
                 Targets::Classes(l) => size_of_val(&l[..]),
                 Targets::Values { data, .. } => size_of_val(&data[..]),
+                Targets::Made(_) => 0,
             }
     }
 
@@ -208,6 +288,11 @@ impl Split {
             inputs: match &self.inputs {
                 Inputs::F32(x) => Inputs::F32(pick(x, self.dim, rows)),
                 Inputs::I8(x) => Inputs::I8(pick(x, self.dim, rows)),
+                Inputs::Made(_) => {
+                    let mut x = vec![0f32; rows.len() * self.dim];
+                    self.gather(rows, &mut x);
+                    Inputs::F32(x)
+                }
             },
             targets: match &self.targets {
                 Targets::Classes(l) => Targets::Classes(pick(l, 1, rows)),
@@ -215,6 +300,12 @@ impl Split {
                     width: *width,
                     data: pick(data, *width, rows),
                 },
+                Targets::Made(law) => {
+                    let mut data = vec![0f32; rows.len() * law.width];
+                    law.targets(rows.iter().copied(), &mut data);
+                    let width = law.width;
+                    Targets::Values { width, data }
+                }
             },
         }
     }

@@ -131,6 +131,11 @@ impl Engine for Group<'_> {
         })
     }
 
+    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        let work = self.target.dim() * draw.batch;
+        self.share(work, |c, host| host.minibatch_loss(&streams[c..=c], draw))
+    }
+
     fn gradient(&mut self) -> Result<()> {
         let work = self.target.dim() * self.target.examples();
         self.share(work, |_, host| host.gradient())

@@ -66,6 +66,7 @@ impl Chain<'_> {
             step: self.step,
             burn_in: self.burn_in,
             seed: self.seed,
+            losses: None,
         })?;
         let [member] = members;
         Ok(member.failure)
@@ -177,6 +178,15 @@ impl Engine for Host<'_, '_> {
             .minibatch_gradient(self.w, &indices, &mut grad, self.work);
         self.work.indices = indices;
         self.work.grad = grad;
+        self.loss = loss?;
+        Ok(())
+    }
+
+    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        let mut indices = std::mem::take(&mut self.work.indices);
+        draw.indices(&streams[0], self.target.examples(), &mut indices);
+        let loss = self.target.minibatch_loss(self.w, &indices, self.work);
+        self.work.indices = indices;
         self.loss = loss?;
         Ok(())
     }

@@ -68,6 +68,9 @@ pub trait Engine {
     /// ∇U on minibatches drawn by the streams, into [`Vector::Gradient`].
     fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()>;
 
+    /// Mean losses of minibatches drawn by the streams, for [`Engine::report_loss`].
+    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()>;
+
     /// ∇U over all examples, into [`Vector::Gradient`].
     fn gradient(&mut self) -> Result<()>;
 
@@ -127,7 +130,7 @@ pub trait Engine {
         factor: f64,
     ) -> Result<()>;
 
-    /// Report the mean loss of the last minibatches. Does not wait.
+    /// Report the mean loss of the last minibatches, or of all examples if those were the last. Does not wait.
     fn report_loss(&mut self, slot: usize) -> Result<()>;
 
     /// Report numbers, one per chain.
@@ -176,6 +179,8 @@ pub struct Chains<'a> {
     pub burn_in: u64,
     /// Seed of the run.
     pub seed: u64,
+    /// The first slot of what is reported of the gradient that the step follows, if anything is; see `sampler::LOSSES`.
+    pub losses: Option<usize>,
 }
 
 impl Chains<'_> {
@@ -229,6 +234,12 @@ impl Chains<'_> {
     pub fn minibatch_gradient(&mut self, purpose: Purpose, sub: u16, draw: Draw) -> Result<()> {
         let streams = self.streams(purpose, sub);
         self.engine.minibatch_gradient(&streams, draw)
+    }
+
+    /// Mean losses of fresh minibatches, for [`Engine::report_loss`].
+    pub fn minibatch_loss(&mut self, purpose: Purpose, sub: u16, draw: Draw) -> Result<()> {
+        let streams = self.streams(purpose, sub);
+        self.engine.minibatch_loss(&streams, draw)
     }
 
     /// Run a kernel over all elements; `scalars` gives the kernel's scalars for a chain.

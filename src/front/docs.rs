@@ -7,6 +7,7 @@ use crate::script::{all_items, reference};
 pub const PAGES: &[(&str, &str)] = &[
     ("performance", include_str!("pages/performance.md")),
     ("samplers", include_str!("pages/samplers.md")),
+    ("learning", include_str!("pages/learning.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

@@ -1,4 +1,4 @@
-//! Standard normal numbers from Philox by Box–Muller, in blocks of 64 that stay in registers and L1.
+//! Standard normal numbers from Philox by Box–Muller, and uniform ones, in blocks of 64 that stay in registers and L1.
 //!
 //! Element `e` of a stream takes word `k = (e mod 64) / 16` of the Philox block with counter `16·(e / 64) + e mod 16`. Sixteen
 //! counters run side by side in vector lanes, and each of the four words fills sixteen neighbouring elements.
@@ -11,9 +11,9 @@ const LANES: usize = 16;
 /// Normals made at a time.
 pub const BLOCK: usize = 4 * LANES;
 
-/// The `index`-th block of 64 normals of a stream.
+/// The words of the `index`-th sixteen Philox blocks of a stream, word by word.
 #[inline(always)]
-pub fn normal_block(stream: &Stream, index: usize) -> [f32; BLOCK] {
+fn words(stream: &Stream, index: usize) -> [[u32; LANES]; 4] {
     let first = (index * LANES) as u32;
     let mut c0: [u32; LANES] = std::array::from_fn(|l| first.wrapping_add(l as u32));
     let [mut c1, mut c2, mut c3] = stream.high.map(|w| [w; LANES]);
@@ -30,6 +30,13 @@ pub fn normal_block(stream: &Stream, index: usize) -> [f32; BLOCK] {
         k0 = k0.wrapping_add(WEYL[0]);
         k1 = k1.wrapping_add(WEYL[1]);
     }
+    [c0, c1, c2, c3]
+}
+
+/// The `index`-th block of 64 normals of a stream.
+#[inline(always)]
+pub fn normal_block(stream: &Stream, index: usize) -> [f32; BLOCK] {
+    let [c0, c1, c2, c3] = words(stream, index);
     let mut out = [0f32; BLOCK];
     box_muller(&c0, &c1, 0, &mut out);
     box_muller(&c2, &c3, 2 * LANES, &mut out);
@@ -59,6 +66,24 @@ simd! {
     pub fn fill_normal(stream: &Stream, out: &mut [f32]) {
         for (i, chunk) in out.chunks_mut(BLOCK).enumerate() {
             chunk.copy_from_slice(&normal_block(stream, i)[..chunk.len()]);
+        }
+    }
+}
+
+simd! {
+    /// Fill `out` with uniform numbers of `stream` in (-limit, limit).
+    pub fn fill_uniform(stream: &Stream, limit: f32, out: &mut [f32]) {
+        // Half-integers of 24 bits: symmetric, and never an end of the interval.
+        let scale = limit / 8_388_608.0;
+        for (i, chunk) in out.chunks_mut(BLOCK).enumerate() {
+            let words = words(stream, i);
+            let mut block = [0f32; BLOCK];
+            for (part, words) in block.chunks_exact_mut(LANES).zip(&words) {
+                for (x, w) in part.iter_mut().zip(words) {
+                    *x = ((w >> 8) as f32 + 0.5 - 8_388_608.0) * scale;
+                }
+            }
+            chunk.copy_from_slice(&block[..chunk.len()]);
         }
     }
 }
@@ -141,5 +166,29 @@ mod tests {
             .take(1000)
             .collect();
         assert_eq!(best, plain);
+    }
+
+    #[test]
+    fn uniform_numbers_are_those_of_the_words_and_stay_inside() {
+        let s = Stream::new(3, Purpose::Dataset, 1, 5);
+        let mut out = vec![0.0; 200];
+        fill_uniform(&s, 10.0, &mut out);
+        for e in [0usize, 15, 17, 40, 63, 64, 130, 199] {
+            let word = s.block((16 * (e / 64) + e % 16) as u32)[(e % 64) / 16];
+            let expected = ((word >> 8) as f64 + 0.5) / 2f64.powi(23) - 1.0;
+            assert!((out[e] as f64 - 10.0 * expected).abs() < 1e-5, "{e}");
+        }
+        let mut many = vec![0.0; 1 << 16];
+        fill_uniform(&s, 1.0, &mut many);
+        assert!(many.iter().all(|x| x.abs() < 1.0));
+        // The mean of n numbers has the variance 1/3n, that of their squares 4/45n.
+        let n = many.len() as f64;
+        let mean = many.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+        let square = many.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / n;
+        assert!(mean.abs() < 4.0 * (1.0 / (3.0 * n)).sqrt(), "{mean}");
+        assert!(
+            (square - 1.0 / 3.0).abs() < 4.0 * (4.0 / (45.0 * n)).sqrt(),
+            "{square}"
+        );
     }
 }

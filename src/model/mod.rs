@@ -69,6 +69,46 @@ impl Layout {
         &self.tensors
     }
 
+    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension ("w1[3]", "w1[2..5]"), or all tensors whose names
+    /// begin with this and a dot ("block1" for "block1.query").
+    ///
+    /// # Errors
+    /// If there is no such part; the message lists the names there are.
+    pub fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
+        let prefix = format!("{name}.");
+        let below: Vec<_> = self
+            .tensors
+            .iter()
+            .filter(|t| t.name.starts_with(&prefix))
+            .cloned()
+            .collect();
+        if !below.is_empty() {
+            return Ok(below);
+        }
+        let Some((tensor, slice)) = name.strip_suffix(']').and_then(|n| n.split_once('[')) else {
+            return Ok(vec![self.tensor(name)?.clone()]);
+        };
+        let t = self.tensor(tensor)?;
+        let rows = t.shape.first().copied().unwrap_or(1);
+        let wrong = || {
+            anyhow::anyhow!(
+                "'{name}' is no slice of '{tensor}', whose first dimension has {rows} entries; write '{tensor}[3]' or '{tensor}[0..{rows}]'"
+            )
+        };
+        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+        let (from, to) = match slice.split_once("..") {
+            Some((from, to)) => (number(from)?, number(to)?),
+            None => (number(slice)?, number(slice)? + 1),
+        };
+        anyhow::ensure!(from < to && to <= rows, wrong());
+        let size = t.range.len() / rows;
+        let mut shape = t.shape.clone();
+        shape[0] = to - from;
+        let range = t.range.start + from * size..t.range.start + to * size;
+        let name = name.into();
+        Ok(vec![TensorSpec { name, shape, range }])
+    }
+
     /// The tensor of that name; the error lists the names there are.
     pub fn tensor(&self, name: &str) -> Result<&TensorSpec> {
         self.tensors.iter().find(|t| t.name == name).ok_or_else(|| {

@@ -183,6 +183,14 @@ impl Options {
         })
     }
 
+    /// The same options, one of them with another value of its kind, or without one.
+    pub fn with(&self, name: &'static str, value: Option<Value>) -> Self {
+        let mut out = self.clone();
+        out.values.retain(|(n, _)| *n != name);
+        out.values.extend(value.map(|v| (name, v)));
+        out
+    }
+
     /// What messages call the thing that these options configure.
     pub fn owner(&self) -> &str {
         &self.owner

@@ -3,7 +3,7 @@
 use crate::engine::Vector::{self, Gradient, Params, Scratch, State};
 use crate::engine::{Chains, Draw};
 use crate::error::Result;
-use crate::kernels::map::kernel;
+use crate::kernels::map::{kernel, reduction};
 use crate::kernels::update::SQUARED_DISTANCE;
 use crate::options::{Entry, Kind, Options, Range, Spec, option, optional};
 use crate::rng::Purpose;
@@ -17,11 +17,27 @@ use std::sync::Arc;
 pub struct Estimator {
     /// The minibatch; none for all examples.
     draw: Option<Draw>,
-    control: Option<Anchor>,
+    /// Whether control variates are used.
+    control: bool,
+    /// What is reported of the gradients that steps follow.
+    report: Report,
+    /// w0 of both.
+    anchor: Anchor,
+}
+
+/// What is reported of the gradient that a step follows, in [`Chains::losses`] and the slots after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Report {
+    /// Nothing.
+    Nothing,
+    /// The loss, and the virial (1/N) Σ (w - w0)_i g_i.
+    Loss,
+    /// Both, and the loss at w0 on the same minibatch.
+    Paired,
 }
 
 /// Where control variates are anchored.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Anchor {
     /// Where each chain starts.
     Start,
@@ -94,7 +110,7 @@ pub const REGISTRY: &[Entry<Arc<Estimator>>] = &[
         build: |o| {
             Ok(Arc::new(Estimator {
                 draw: Some(draw(o)?),
-                control: None,
+                ..Estimator::FULL
             }))
         },
     },
@@ -126,7 +142,9 @@ pub const REGISTRY: &[Entry<Arc<Estimator>>] = &[
             );
             Ok(Arc::new(Estimator {
                 draw: Some(draw(o)?),
-                control: Some(at.map_or(Anchor::Start, Anchor::At)),
+                control: true,
+                anchor: at.map_or(Anchor::Start, Anchor::At),
+                ..Estimator::FULL
             }))
         },
     },
@@ -146,6 +164,11 @@ kernel! {
     }
 }
 
+reduction! {
+    /// Σ (w - w0) g.
+    DISTANCE_DOT = sum distance_dot(w, from, g) { (w - from) * g }
+}
+
 /// A place that no sampler uses: parameters that are away, or a first gradient.
 const ASIDE: Vector = Scratch(40);
 
@@ -160,14 +183,14 @@ impl fmt::Display for Estimator {
             " without replacement"
         };
         write!(f, "minibatches of {}{how}", draw.batch)?;
-        match &self.control {
-            Some(Anchor::Start) => write!(f, ", control variates around the start"),
-            Some(Anchor::At(w)) => {
+        match &self.anchor {
+            _ if !self.control => Ok(()),
+            Anchor::Start => write!(f, ", control variates around the start"),
+            Anchor::At(w) => {
                 let mut hash = crc32fast::Hasher::new();
                 w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
                 write!(f, ", control variates around point {:08x}", hash.finalize())
             }
-            None => Ok(()),
         }
     }
 }
@@ -176,7 +199,9 @@ impl Estimator {
     /// Over all examples.
     pub const FULL: Self = Self {
         draw: None,
-        control: None,
+        control: false,
+        report: Report::Nothing,
+        anchor: Anchor::Start,
     };
 
     /// From a sampler's options `batch` and `gradient`.
@@ -201,8 +226,44 @@ impl Estimator {
     pub fn minibatch(batch: usize) -> Self {
         Self {
             draw: Some(Draw::independent(batch)),
-            control: None,
+            ..Self::FULL
         }
+    }
+
+    /// The same, which also reports the loss of the gradient that a step follows, and its virial around `w0`; if `paired`, the loss at `w0` on the
+    /// same minibatch too (over all examples there is nothing to pair).
+    ///
+    /// # Errors
+    /// If it has control variates around another point: one anchor serves both.
+    pub fn reporting(&self, w0: &Arc<Vec<f32>>, paired: bool) -> Result<Self> {
+        let at = Anchor::At(w0.clone());
+        anyhow::ensure!(
+            !self.control || self.anchor == Anchor::Start || self.anchor == at,
+            "gradient::control_variates: the anchor is not the point that losses are compared with; leave the option 'anchor' out"
+        );
+        let report = match paired && self.draw.is_some() {
+            true => Report::Paired,
+            false => Report::Loss,
+        };
+        Ok(Self {
+            report,
+            anchor: at,
+            ..self.clone()
+        })
+    }
+
+    /// Numbers that it reports.
+    pub fn reports(&self) -> usize {
+        match self.report {
+            Report::Nothing => 0,
+            Report::Loss => 2,
+            Report::Paired => 3,
+        }
+    }
+
+    /// How minibatches are drawn; none over all examples.
+    pub fn draw(&self) -> Option<Draw> {
+        self.draw
     }
 
     /// m; none over all examples.
@@ -212,9 +273,10 @@ impl Estimator {
 
     /// Names of its state vectors, which are the last of the chain's.
     pub fn vectors(&self) -> &'static [&'static str] {
-        match self.control {
-            Some(_) => &["anchor", "anchor_gradient"],
-            None => &[],
+        match (self.control, self.report) {
+            (true, _) => &["anchor", "anchor_gradient"],
+            (false, Report::Nothing) => &[],
+            (false, _) => &["anchor"],
         }
     }
 
@@ -228,7 +290,7 @@ impl Estimator {
                 d.batch
             );
         }
-        if let Some(Anchor::At(w)) = &self.control {
+        if let Anchor::At(w) = &self.anchor {
             anyhow::ensure!(
                 w.len() == dim,
                 "gradient::control_variates: the anchor has {} parameters, the model {dim}",
@@ -238,21 +300,24 @@ impl Estimator {
         Ok(())
     }
 
-    /// The vectors that hold anchor and full gradient there.
-    fn anchor(chains: &Chains) -> [Vector; 2] {
-        let count = chains.engine.vectors();
-        [State(count - 2), State(count - 1)]
+    /// The vectors that hold the anchor and, with control variates, the full gradient there.
+    fn anchor(&self, chains: &Chains) -> [Vector; 2] {
+        let first = chains.engine.vectors() - self.vectors().len();
+        [State(first), State(first + 1)]
     }
 
     /// Prepare the chains, once their parameters are set.
     pub fn init(&self, chains: &mut Chains) -> Result<()> {
-        let Some(control) = &self.control else {
+        if self.vectors().is_empty() {
             return Ok(());
-        };
-        let [anchor, full] = Self::anchor(chains);
-        match control {
+        }
+        let [anchor, full] = self.anchor(chains);
+        match &self.anchor {
             Anchor::Start => chains.copy(Params, anchor)?,
             Anchor::At(w) => chains.engine.write_all(anchor, w)?,
+        }
+        if !self.control {
+            return Ok(());
         }
         Self::at(chains, anchor, |chains| chains.engine.gradient())?;
         chains.copy(Gradient, full)
@@ -268,20 +333,56 @@ impl Estimator {
 
     /// The estimate of ∇U from fresh minibatches, into [`Gradient`]. Equal `purpose` and `sub` mean equal minibatches.
     pub fn estimate(&self, chains: &mut Chains, purpose: Purpose, sub: u16) -> Result<()> {
-        let Some(draw) = self.draw else {
-            return chains.engine.gradient();
+        // Of the gradient that a step follows, if they are asked for.
+        let slot = chains
+            .losses
+            .filter(|_| (purpose, sub) == (Purpose::Minibatch, 0));
+        self.compute(chains, purpose, sub, slot)?;
+        if let Some(slot) = slot {
+            let [anchor, _] = self.anchor(chains);
+            let per = 1.0 / chains.dim() as f64;
+            chains
+                .engine
+                .report_sum(slot + 1, &DISTANCE_DOT, &[Params, anchor, Gradient], per)?;
+        }
+        Ok(())
+    }
+
+    /// The estimate; its loss goes into `slot`, and that at the anchor two further.
+    fn compute(
+        &self,
+        chains: &mut Chains,
+        purpose: Purpose,
+        sub: u16,
+        slot: Option<usize>,
+    ) -> Result<()> {
+        let report = |chains: &mut Chains, slot: Option<usize>| match slot {
+            Some(slot) => chains.engine.report_loss(slot),
+            None => Ok(()),
         };
-        if self.control.is_some() {
-            let [anchor, _] = Self::anchor(chains);
-            Self::at(chains, anchor, |chains| {
-                chains.minibatch_gradient(purpose, sub, draw)
+        let Some(draw) = self.draw else {
+            chains.engine.gradient()?;
+            return report(chains, slot);
+        };
+        let pair = slot
+            .filter(|_| self.report == Report::Paired)
+            .map(|slot| slot + 2);
+        if self.control || pair.is_some() {
+            let [anchor, _] = self.anchor(chains);
+            Self::at(chains, anchor, |chains| match self.control {
+                true => chains.minibatch_gradient(purpose, sub, draw),
+                false => chains.minibatch_loss(purpose, sub, draw),
             })?;
-            // The loss that is reported is the one at the chain's own parameters, so these come last.
+            report(chains, pair)?;
+        }
+        if self.control {
+            // The loss of the last minibatches is to be the one at the chain's own parameters, so these come last.
             chains.copy(Gradient, ASIDE)?;
         }
         chains.minibatch_gradient(purpose, sub, draw)?;
-        if self.control.is_some() {
-            let [_, full] = Self::anchor(chains);
+        report(chains, slot)?;
+        if self.control {
+            let [_, full] = self.anchor(chains);
             chains.map(&CONTROL, &[Gradient, ASIDE, full], |_, _| -> [f32; 0] {
                 []
             })?;

@@ -102,6 +102,10 @@ impl Sampler for Langevin {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn init(&self, chains: &mut Chains) -> Result<()> {
         let draw = (Purpose::Momentum, 0);
         chains.map_with_noise(&SCALED_NOISE, &[MOMENTUM], draw, |_, m| {

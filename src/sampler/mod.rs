@@ -21,7 +21,7 @@ pub mod sgnht;
 
 use crate::engine::Chains;
 use crate::error::Result;
-use crate::options::{Entry, Options};
+use crate::options::{Entry, Options, Value};
 use crate::target::Target;
 use gradient::Estimator;
 use std::sync::Arc;
@@ -55,6 +55,12 @@ pub trait Sampler: Send + Sync {
         None
     }
 
+    /// Whether every step takes one estimate of ∇U (as `Purpose::Minibatch`, sub-stream 0), at a state of the chain: then the loss that
+    /// comes with it is a sample of the loss. Not so where states are proposed and rejected, or explored without being samples.
+    fn follows_one_gradient(&self) -> bool {
+        false
+    }
+
     /// Whether the chains of a temperature act on each other, and so must step together.
     fn couples(&self) -> bool {
         false
@@ -86,7 +92,15 @@ pub struct Configured {
     pub scalars: Vec<&'static str>,
     /// Names of all that a step reports.
     pub info: Vec<&'static str>,
+    /// How it was asked for.
+    asked: Options,
+    /// Where losses are reported, if they are.
+    losses: Option<usize>,
 }
+
+/// What is reported of the gradient that a step follows: its loss, its virial around a reference point, and the loss at that point on the
+/// same minibatch.
+pub const LOSSES: [&str; 3] = ["gradient_loss", "gradient_virial", "gradient_loss_at_start"];
 
 /// Steps between two measurements of the gradient's noise: two minibatches more in so many.
 const PROBE: u64 = 200;
@@ -111,7 +125,58 @@ impl Configured {
             options,
             gradient,
             sampler: Box::new(sampler),
+            asked: o.clone(),
+            losses: None,
         })
+    }
+
+    /// The same sampler with one option set to another value; none if it has no such option.
+    pub fn with(&self, name: &str, value: f64) -> Result<Option<Arc<Self>>> {
+        let entry = self.entry();
+        let Some(spec) = entry.options.iter().find(|s| s.name == name) else {
+            return Ok(None);
+        };
+        let changed = self.asked.with(spec.name, Some(Value::Float(value)));
+        (entry.build)(&changed).map(Some)
+    }
+
+    /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
+    pub fn step_size(&self) -> Option<(&'static str, f64)> {
+        let adapted = self.asked.bool("adapt").unwrap_or(false);
+        let fixed = |name| {
+            let value = self.asked.opt_float(name).filter(|_| !adapted);
+            value.map(|value| (name, value))
+        };
+        fixed("step")
+            .or_else(|| fixed("dt"))
+            .or_else(|| fixed("sigma"))
+    }
+
+    /// The same sampler, which also reports [`LOSSES`] around `w0`, the last of them if `paired`. None if its steps do not follow one gradient
+    /// each.
+    pub fn reporting_losses(&self, w0: &Arc<Vec<f32>>, paired: bool) -> Result<Option<Arc<Self>>> {
+        if !self.sampler.follows_one_gradient() {
+            return Ok(None);
+        }
+        let gradient = self.gradient.reporting(w0, paired)?;
+        let reports = gradient.reports();
+        let object = Value::Object(Arc::new(gradient), "Gradient");
+        let changed = self
+            .asked
+            .with("batch", None)
+            .with("gradient", Some(object));
+        let mut out = (self.entry().build)(&changed)?;
+        if let Some(own) = Arc::get_mut(&mut out) {
+            own.losses = Some(own.info.len());
+            own.info.extend(&LOSSES[..reports]);
+            own.options = self.options.clone();
+        }
+        Ok(Some(out))
+    }
+
+    fn entry(&self) -> &'static Entry<Arc<Configured>> {
+        let own = |e: &&Entry<Arc<Configured>>| e.name == self.name();
+        REGISTRY.iter().find(own).unwrap_or(&REGISTRY[0])
     }
 
     /// Name, as in scripts.
@@ -153,11 +218,16 @@ impl Configured {
 
     /// Move the chains by one step and report everything in [`Configured::info`].
     pub fn step(&self, chains: &mut Chains) -> Result<()> {
+        chains.losses = self.losses;
         self.sampler.step(chains)?;
         if self.gradient.batch().is_none() {
             return Ok(());
         }
-        let (slot, scalar) = (self.info.len() - 1, self.scalars.len() - 1);
+        chains.losses = None;
+        let (slot, scalar) = (
+            self.losses.unwrap_or(self.info.len()) - 1,
+            self.scalars.len() - 1,
+        );
         if chains.step.is_multiple_of(PROBE) {
             for (c, v) in self.gradient.variance(chains)?.into_iter().enumerate() {
                 chains.scalars(c)[scalar] = v;

@@ -179,6 +179,10 @@ impl Sampler for OhzekiIchiki {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn couples(&self) -> bool {
         self.between == Between::Replicas
     }

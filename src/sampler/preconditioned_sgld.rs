@@ -217,6 +217,10 @@ impl Sampler for PreconditionedSgld {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn init(&self, chains: &mut Chains) -> Result<()> {
         self.preconditioner.init(chains)
     }

@@ -127,6 +127,10 @@ impl Sampler for Sghmc {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn init(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         let draw = (Purpose::Momentum, 0);

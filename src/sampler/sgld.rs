@@ -58,6 +58,10 @@ impl Sampler for Sgld {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;

@@ -114,6 +114,10 @@ impl Sampler for Sgnht {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn init(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         (0..chains.len()).for_each(|c| chains.scalars(c)[FRICTION] = self.friction);

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
+use crate::sampler::Configured;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;
@@ -51,6 +52,9 @@ fn object(x: &Dynamic) -> Option<Value> {
     }
     if let Some(e) = handle::<Arc<Estimator>>(x) {
         return value(e, "Gradient");
+    }
+    if let Some(s) = handle::<Arc<Configured>>(x) {
+        return value(s, "Sampler");
     }
     if let Some(m) = handle::<Arc<dyn Model>>(x) {
         return value(Arc::new(m), "Model");

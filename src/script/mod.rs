@@ -10,6 +10,7 @@ mod convert;
 mod drawings;
 mod expressions;
 mod grids;
+mod learning;
 mod objects;
 mod parameters;
 mod plots;
@@ -162,6 +163,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     runs::bind(&mut b);
     expressions::bind(&mut b);
     grids::bind(&mut b);
+    learning::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
     let Binder {

@@ -91,7 +91,7 @@ pub fn benchmark(
         limits: vec![f64::INFINITY; chains],
     };
     let device = session.open_device()?;
-    let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
+    let mut place = Place::new(&shared, device.as_deref(), &state, session.threads)?;
     place.advance(&shared, &mut state, None)?;
     // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
     let scalars = &sampler.scalars;

@@ -77,6 +77,7 @@ impl<'a> Lockstep<'a> {
             scalars: &mut state.scalars,
             step,
             burn_in: self.shared.plan.burn_in,
+            losses: None,
             seed: self.shared.plan.seed,
         })?;
         for m in &self.members {

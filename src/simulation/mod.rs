@@ -8,6 +8,7 @@ pub mod benchmark;
 pub mod compare;
 mod course;
 mod export;
+pub mod llc;
 mod lockstep;
 pub mod optimizer;
 pub mod plan;
@@ -77,8 +78,7 @@ pub fn run(
     let starts = plan.starts(target)?;
     let mut state = State::new(&starts, target, sampler, &predictors);
     let info = plan.info(target, sampler, columns, &state.params, session)?;
-    let limit = |w: &[f32]| plan.region * plan.region * dot(w, w).max(w.len() as f64);
-    let limits = state.params.chunks_exact(state.dim).map(limit).collect();
+    let limits = plan.limits(&state);
     let mut seconds = 0.0;
     let mut fresh = true;
     if let Some(meta) = resume(&folder, &info, &mut state, sampler, session)? {
@@ -98,7 +98,7 @@ pub fn run(
         limits,
     };
     let device = session.open_device()?;
-    let mut place = Place::new(&shared, device.as_deref(), &state, session)?;
+    let mut place = Place::new(&shared, device.as_deref(), &state, session.threads)?;
     let begin = Instant::now();
     let save = |place: &mut Place, state: &mut State, done: bool| -> Result<()> {
         place.fetch(state)?;
@@ -159,6 +159,51 @@ pub fn run(
     finish(&folder)
 }
 
+/// Run a plan to its end in memory: nothing is written, and an interruption loses it.
+pub(crate) fn unsaved(
+    plan: &Plan,
+    target: &Target,
+    sampler: &Configured,
+    session: &Session,
+    threads: usize,
+) -> Result<Run> {
+    sampler.check(target)?;
+    let columns = plan.columns(target, sampler, &[])?;
+    let starts = plan.starts(target)?;
+    let mut state = State::new(&starts, target, sampler, &[]);
+    let info = plan.info(target, sampler, columns, &state.params, session)?;
+    let shared = Shared {
+        plan,
+        target,
+        sampler,
+        width: info.width(),
+        starts: &starts,
+        predictors: Vec::new(),
+        limits: plan.limits(&state),
+    };
+    let mut place = Place::new(&shared, None, &state, threads)?;
+    let begin = Instant::now();
+    place.advance(&shared, &mut state, None)?;
+    while (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < plan.steps) {
+        if session::interrupted() {
+            let what = format!("'{}' within a run", plan.name);
+            return Err(Interrupted { what }.into());
+        }
+        let until = Instant::now() + Duration::from_millis(200);
+        place.advance(&shared, &mut state, Some(until))?;
+    }
+    Ok(Run {
+        info,
+        folder: Default::default(),
+        records: state.records,
+        failures: state.failures,
+        params: Vec::new(),
+        steps: state.steps,
+        scores: Vec::new(),
+        seconds: begin.elapsed().as_secs_f64(),
+    })
+}
+
 /// Where the chains step.
 enum Place<'a> {
     /// Each for itself, on this machine's threads.
@@ -173,13 +218,13 @@ impl<'a> Place<'a> {
         shared: &'a Shared<'a>,
         device: Option<&'a dyn Device>,
         state: &State,
-        session: &Session,
+        threads: usize,
     ) -> Result<Self> {
         if device.is_some() || shared.sampler.couples() {
-            let lockstep = Lockstep::new(shared, device, state, session.threads)?;
+            let lockstep = Lockstep::new(shared, device, state, threads)?;
             return Ok(Self::Together(Box::new(lockstep)));
         }
-        Ok(Self::Here(workspaces(state.chains, session)))
+        Ok(Self::Here(workspaces(state.chains, threads)))
     }
 
     /// Bring the chains back to this machine's memory.
@@ -222,9 +267,9 @@ impl<'a> Place<'a> {
 }
 
 /// One workspace per chain that can step at a time; the threads that are left over share in their gradients.
-fn workspaces(chains: usize, session: &Session) -> Vec<Workspace> {
-    let count = session.threads.clamp(1, chains);
-    let share = |i: usize| session.threads / count + usize::from(i < session.threads % count);
+fn workspaces(chains: usize, threads: usize) -> Vec<Workspace> {
+    let count = threads.clamp(1, chains);
+    let share = |i: usize| threads / count + usize::from(i < threads % count);
     (0..count).map(|i| Workspace::new(share(i))).collect()
 }
 

@@ -3,7 +3,9 @@
 use super::prediction::Predictor;
 use super::run::{Column, Group, RunInfo};
 use super::session::{self, Session};
+use super::state::State;
 use crate::error::Result;
+use crate::kernels::update::dot;
 use crate::memory;
 use crate::observable::{Handle, Observable};
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
@@ -245,6 +247,12 @@ impl Plan {
             per_temperature: self.chains,
             seed: self.seed,
         })
+    }
+
+    /// |w|² above which a chain has left its region, per chain.
+    pub(super) fn limits(&self, state: &State) -> Vec<f64> {
+        let limit = |w: &[f32]| self.region * self.region * dot(w, w).max(w.len() as f64);
+        state.params.chunks_exact(state.dim).map(limit).collect()
     }
 
     /// The posterior predictions to be averaged.

@@ -41,6 +41,11 @@ impl<'a> Predictor<'a> {
                 labels.iter().copied().flat_map(one_hot).collect()
             }
             (Targets::Values { data, .. }, _) => data.clone(),
+            (Targets::Made(law), _) => {
+                let mut values = vec![0.0; split.rows * law.width];
+                split.copy_values(0..split.rows, &mut values);
+                values
+            }
         };
         Ok(Self {
             target,

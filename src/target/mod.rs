@@ -7,6 +7,7 @@ pub mod analytic;
 pub mod grid;
 pub mod network;
 pub mod prior;
+pub mod restricted;
 pub mod traced;
 pub mod workspace;
 
@@ -14,8 +15,9 @@ use crate::error::Result;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
 use crate::kernels::update::scale_and_pull;
-use crate::model::Layout;
+use crate::model::deep_linear::LearningCoefficient;
 use crate::model::loss::Sums;
+use crate::model::{Layout, TensorSpec};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::Stream;
 use prior::{Prior, PriorEnergy};
@@ -41,6 +43,11 @@ pub trait Potential: Send + Sync {
 
     /// n, the number of training examples (1 for a potential without data).
     fn examples(&self) -> usize;
+
+    /// n of the likelihood: that of the data set whose second moments the examples have, where they are such a compressed form.
+    fn stands_for(&self) -> usize {
+        self.examples()
+    }
 
     /// Sum of the losses over `rows`, and, added up in `grad` if given (overwritten), the sum of their gradients.
     fn sums(
@@ -69,6 +76,11 @@ pub trait Potential: Send + Sync {
         None
     }
 
+    /// A part of the parameters by its name; see [`Layout::part`].
+    fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
+        self.layout().part(name)
+    }
+
     /// The matrix products of one gradient, for benchmarks; empty if there are none.
     fn products(&self) -> Vec<Product> {
         Vec::new()
@@ -91,6 +103,11 @@ pub trait Potential: Send + Sync {
         w
     }
 
+    /// The learning coefficient of its true parameters, where it is known in closed form.
+    fn learning_coefficient(&self) -> Option<LearningCoefficient> {
+        None
+    }
+
     /// Enter its data into a checksum, to tell whether a run may be resumed on it.
     fn fingerprint(&self, hash: &mut crc32fast::Hasher);
 }
@@ -107,6 +124,8 @@ pub enum EnergyScale {
         /// β0.
         beta0: f64,
     },
+    /// s = nβ, this number.
+    Given(f64),
 }
 
 /// Energies at one point, in double precision.
@@ -175,6 +194,7 @@ impl EnergyScale {
         Ok(match self {
             Self::Mean => 1.0,
             Self::Sum => n as f64,
+            Self::Given(s) => s,
             Self::Tempered { beta0 } => {
                 anyhow::ensure!(
                     n >= 2,
@@ -189,7 +209,7 @@ impl EnergyScale {
 impl Target {
     /// Put potential, scale and prior together.
     pub fn new(potential: Arc<dyn Potential>, scale: EnergyScale, prior: &Prior) -> Result<Self> {
-        let s = scale.value(potential.examples())?;
+        let s = scale.value(potential.stands_for())?;
         let prior = prior.resolve(potential.layout())?;
         Ok(Self {
             potential,
@@ -202,6 +222,36 @@ impl Target {
     /// The mean loss and its data.
     pub fn potential(&self) -> &dyn Potential {
         &*self.potential
+    }
+
+    /// The target of a learning coefficient at w0: exp(-nβ L(w) - ½γ|w-w0|²) (Lau et al. 2024; Hitchcock & Hoogland 2025, eq. 4). The loss
+    /// is that of this target, its own scale and prior are left out. With `free`, only these ranges of the parameters move.
+    ///
+    /// # Errors
+    /// If w0 has another length than the parameters.
+    pub fn localised(
+        &self,
+        w0: &Arc<Vec<f32>>,
+        nbeta: f64,
+        gamma: f64,
+        free: Option<Vec<TensorSpec>>,
+    ) -> Result<Self> {
+        let (mut potential, mut centre) = (self.potential.clone(), w0.clone());
+        if let Some(free) = free {
+            let restricted = restricted::Restricted::new(potential, free, w0.clone())?;
+            centre = Arc::new(restricted.free(w0));
+            potential = Arc::new(restricted);
+        }
+        Self::new(
+            potential,
+            EnergyScale::Given(nbeta),
+            &Prior::Localised { gamma, centre },
+        )
+    }
+
+    /// n of the likelihood; see [`Potential::stands_for`].
+    pub fn stands_for(&self) -> usize {
+        self.potential.stands_for()
     }
 
     /// The named tensors of the parameters.
@@ -262,6 +312,12 @@ impl Target {
         Ok(sums.loss / indices.len() as f64)
     }
 
+    /// L_B, the mean loss over the minibatch `indices`.
+    pub fn minibatch_loss(&self, w: &[f32], indices: &[u32], work: &mut Workspace) -> Result<f64> {
+        let sums = self.potential.sums(w, Rows::Indices(indices), None, work)?;
+        Ok(sums.loss / indices.len() as f64)
+    }
+
     /// From the summed loss gradient over `rows` examples to the gradient of U.
     fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) {
         let (precision, centre) = self.prior.pull();
@@ -309,6 +365,7 @@ impl Target {
         let scale = match self.scale {
             EnergyScale::Mean => "mean: s = 1".to_string(),
             EnergyScale::Sum => format!("sum: s = n = {}", self.s),
+            EnergyScale::Given(s) => format!("s = nβ = {s:.6}"),
             EnergyScale::Tempered { beta0 } => {
                 format!("tempered: s = nβ = {:.6}, β = {beta0}/ln n", self.s)
             }

@@ -4,9 +4,11 @@ use super::workspace::{Shard, blocks, shards, tiles};
 use super::{Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
+use crate::kernels::elementwise::Activation;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
 use crate::kernels::update::add;
+use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
 use crate::model::loss::{Loss, Sums, TileTargets};
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
@@ -76,6 +78,14 @@ impl Network {
             "loss \"cross_entropy\" needs classes, but '{}' has real targets; use \"squared_error\"",
             dataset.name
         );
+        if let Some(n) = dataset.stands_for {
+            anyhow::ensure!(
+                loss == Loss::SquaredError && is_linear(&*model),
+                "'{}' has the second moments of {n} examples, which is enough for \"squared_error\" of a deep linear network only, not for {}",
+                dataset.name,
+                model.describe()
+            );
+        }
         let w = model.widths();
         let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
         Ok(Self {
@@ -256,6 +266,14 @@ impl Network {
     }
 }
 
+/// Whether outputs are a matrix times the inputs.
+fn is_linear(model: &dyn Model) -> bool {
+    let linear = |l: &model::Dense| l.activation == Activation::Identity && l.bias.is_empty();
+    model
+        .dense()
+        .is_some_and(|layers| layers.iter().all(linear))
+}
+
 /// The targets of a tile: a slice of the split's own, or gathered into a buffer.
 fn tile_targets<'a>(
     split: &'a Split,
@@ -274,9 +292,14 @@ fn tile_targets<'a>(
         (Targets::Values { width, data }, Rows::All) => {
             TileTargets::Values(&data[tile.start * width..tile.end * width])
         }
-        (Targets::Values { width, .. }, Rows::Indices(i)) => {
-            values.resize(tile.len() * width, 0.0);
+        (targets, Rows::Indices(i)) => {
+            values.resize(tile.len() * targets.width(), 0.0);
             split.gather_values(&i[tile], values);
+            TileTargets::Values(values)
+        }
+        (Targets::Made(law), Rows::All) => {
+            values.resize(tile.len() * law.width, 0.0);
+            split.copy_values(tile, values);
             TileTargets::Values(values)
         }
     }
@@ -298,6 +321,10 @@ impl Potential for Network {
 
     fn examples(&self) -> usize {
         self.dataset.train.rows
+    }
+
+    fn stands_for(&self) -> usize {
+        self.dataset.stands_for.unwrap_or(self.dataset.train.rows)
     }
 
     fn sums(
@@ -327,6 +354,10 @@ impl Potential for Network {
     }
 
     fn dense(&self) -> Option<Dense> {
+        // Rows that are made when they are read are nowhere to be put on a device.
+        if self.dataset.splits().any(|(_, s)| s.is_made()) {
+            return None;
+        }
         Some(Dense {
             layers: self.model.dense()?,
             dataset: self.dataset.clone(),
@@ -341,6 +372,18 @@ impl Potential for Network {
     fn sizes(&self) -> (usize, usize) {
         let activations: usize = self.model.widths().activations.iter().sum();
         (self.model.inputs() + activations, self.dataset.bytes())
+    }
+
+    fn learning_coefficient(&self) -> Option<LearningCoefficient> {
+        let rank = self.dataset.rank?;
+        if !is_linear(&*self.model) || self.loss != Loss::SquaredError {
+            return None;
+        }
+        let layers = self.model.dense()?;
+        let widths: Vec<_> = std::iter::once(self.model.inputs())
+            .chain(layers.iter().map(|l| l.fan_out))
+            .collect();
+        learning_coefficient(&widths, rank).ok()
     }
 
     fn classifies(&self) -> bool {

@@ -9,6 +9,7 @@ mod diagnostics;
 mod documentation;
 mod emulated;
 mod layering;
+mod learning;
 mod models;
 mod scripts;
 mod support;

@@ -50,6 +50,9 @@ fn every_script_is_tested() {
         names,
         [
             "langevin_vs_metropolis",
+            "llc_benchmark",
+            "llc_normal_crossing",
+            "llc_quickstart",
             "ohzeki_mixture",
             "quickstart",
             "zambon_diffusion",
@@ -163,4 +166,26 @@ fn the_script_in_the_readme_runs() {
         &serde_json::from_slice(&output.stdout).unwrap(),
         &["cost", "norm2", "error_test", "closure_1"],
     );
+}
+
+#[test]
+fn llc_quickstart() {
+    let v = quick("llc_quickstart", &[]);
+    assert_eq!(v["truth"], 9.5);
+    assert!(v["estimate"].as_f64().unwrap() > 0.0 && v["mcse"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn llc_normal_crossing() {
+    let v = quick("llc_normal_crossing", &[]);
+    let cases = v["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 5);
+    assert_eq!(cases[3]["truth"], 0.25);
+}
+
+#[test]
+fn llc_benchmark() {
+    let v = quick("llc_benchmark", &[]);
+    assert_eq!(v["minibatches"].as_array().map(Vec::len), Some(7 * 7));
+    assert_eq!(v["exact"].as_array().map(Vec::len), Some(3 * 7));
 }

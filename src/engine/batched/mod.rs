@@ -253,6 +253,29 @@ impl<'d> Batched<'d> {
         Ok(())
     }
 
+    /// Sums of losses over minibatches, and with `gradient` the summed gradients.
+    fn minibatch(&mut self, streams: &[Stream], draw: Draw, gradient: bool) -> Result<()> {
+        let batch = draw.batch;
+        if self.network.is_none() {
+            return self.on_host(Some((streams, draw)), gradient);
+        }
+        self.device.upload(bytes(streams), self.streams.at)?;
+        let indices = self.indices.grow(4 * self.chains * batch)?;
+        let args = [
+            Arg::Int(self.target.examples() as u32 as i32),
+            Arg::Int(batch as i32),
+            Arg::Pointer(self.streams.at),
+            Arg::Int(self.chains as i32),
+            Arg::Pointer(indices),
+        ];
+        let (kernel, threads) = match draw.replacement {
+            true => ("draw_indices", batch.div_ceil(4)),
+            false => ("draw_subset", batch),
+        };
+        self.device.launch(kernel, threads, self.chains, &args)?;
+        self.pass(Which::Drawn(batch), gradient)
+    }
+
     /// From the summed loss gradient to ∇U.
     fn finish_gradient(&mut self) -> Result<()> {
         let scale = (self.target.scale() / self.rows as f64) as f32;
@@ -287,27 +310,12 @@ impl Engine for Batched<'_> {
     }
 
     fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
-        let batch = draw.batch;
-        if self.network.is_none() {
-            self.on_host(Some((streams, draw)), true)?;
-        } else {
-            self.device.upload(bytes(streams), self.streams.at)?;
-            let indices = self.indices.grow(4 * self.chains * batch)?;
-            let args = [
-                Arg::Int(self.target.examples() as u32 as i32),
-                Arg::Int(batch as i32),
-                Arg::Pointer(self.streams.at),
-                Arg::Int(self.chains as i32),
-                Arg::Pointer(indices),
-            ];
-            let (kernel, threads) = match draw.replacement {
-                true => ("draw_indices", batch.div_ceil(4)),
-                false => ("draw_subset", batch),
-            };
-            self.device.launch(kernel, threads, self.chains, &args)?;
-            self.pass(Which::Drawn(batch), true)?;
-        }
+        self.minibatch(streams, draw, true)?;
         self.finish_gradient()
+    }
+
+    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        self.minibatch(streams, draw, false)
     }
 
     fn gradient(&mut self) -> Result<()> {

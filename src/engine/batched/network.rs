@@ -25,10 +25,16 @@ impl<'d> Data<'d> {
         let (inputs, spins) = match &split.inputs {
             Inputs::F32(x) => (Buffer::of(device, x)?, false),
             Inputs::I8(x) => (Buffer::of(device, x)?, true),
+            Inputs::Made(_) => {
+                anyhow::bail!("rows that are made when they are read are not on a device")
+            }
         };
         let targets = match &split.targets {
             Targets::Classes(l) => Buffer::of(device, l)?,
             Targets::Values { data, .. } => Buffer::of(device, data)?,
+            Targets::Made(_) => {
+                anyhow::bail!("rows that are made when they are read are not on a device")
+            }
         };
         Ok(Self {
             inputs,

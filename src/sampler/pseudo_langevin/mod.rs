@@ -244,6 +244,10 @@ impl Sampler for PseudoLangevin {
         Some(&self.gradient)
     }
 
+    fn follows_one_gradient(&self) -> bool {
+        true
+    }
+
     fn check(&self, _: &Target) -> Result<()> {
         anyhow::ensure!(
             self.gradient.batch().is_some(),

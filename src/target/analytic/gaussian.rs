@@ -1,6 +1,7 @@
 //! An anisotropic Gaussian.
 
 use super::{Analytic, EXAMPLES, NOISE, SEED, checked_dim, vector};
+use crate::model::deep_linear::LearningCoefficient;
 use crate::options::{Entry, Kind, Range, option};
 use crate::target::Potential;
 use std::sync::Arc;
@@ -41,11 +42,17 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
             }
             (0..w.len()).map(|i| 0.5 * k[i] * d(i) * d(i)).sum()
         };
-        Analytic::build(
+        // A regular model: half of its dimension.
+        let coefficient = LearningCoefficient {
+            lambda: dim as f64 / 2.0,
+            multiplicity: 1,
+        };
+        Analytic::with_coefficient(
             o,
             format!("Gaussian of condition {condition}"),
             vector(dim),
             Box::new(energy),
+            Some(coefficient),
         )
     },
 };

@@ -20,6 +20,7 @@ mod tests;
 use super::{Potential, Rows, Workspace};
 use crate::error::{Result, did_you_mean};
 use crate::model::Layout;
+use crate::model::deep_linear::LearningCoefficient;
 use crate::model::loss::Sums;
 use crate::options::{Entry, Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
@@ -37,6 +38,8 @@ pub struct Analytic {
     /// ξ, `[n, N]`; zeros without noise.
     noise: Vec<f32>,
     examples: usize,
+    /// Its learning coefficient, where it is known.
+    coefficient: Option<LearningCoefficient>,
 }
 
 const EXAMPLES: Spec = option(
@@ -125,6 +128,17 @@ impl Analytic {
         layout: Layout,
         energy: Energy,
     ) -> Result<Arc<dyn Potential>> {
+        Self::with_coefficient(o, text, layout, energy, None)
+    }
+
+    /// The same, with its learning coefficient.
+    fn with_coefficient(
+        o: &Options,
+        text: String,
+        layout: Layout,
+        energy: Energy,
+        coefficient: Option<LearningCoefficient>,
+    ) -> Result<Arc<dyn Potential>> {
         let (examples, noise) = (o.size("examples")?, o.float("noise")?);
         let dim = layout.len();
         let stream = Stream::new(o.int("seed")?, Purpose::Dataset, 0, 0);
@@ -151,6 +165,7 @@ impl Analytic {
             energy,
             noise: xi,
             examples,
+            coefficient,
         }))
     }
 }
@@ -166,6 +181,10 @@ impl Potential for Analytic {
 
     fn examples(&self) -> usize {
         self.examples
+    }
+
+    fn learning_coefficient(&self) -> Option<LearningCoefficient> {
+        self.coefficient
     }
 
     fn sums(

@@ -1,6 +1,7 @@
 //! Normal crossings: the singularities whose learning coefficient is known.
 
 use super::{Analytic, EXAMPLES, NOISE, SEED, checked, vector};
+use crate::model::deep_linear::LearningCoefficient;
 use crate::options::{Entry, Kind, Range, option};
 use crate::target::Potential;
 use std::sync::Arc;
@@ -61,6 +62,10 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
             }
             product
         };
-        Analytic::build(o, text, vector(dim), Box::new(energy))
+        let coefficient = LearningCoefficient {
+            lambda: 0.5 / *largest as f64,
+            multiplicity: multiplicity as u64,
+        };
+        Analytic::with_coefficient(o, text, vector(dim), Box::new(energy), Some(coefficient))
     },
 };

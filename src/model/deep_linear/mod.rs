@@ -1,5 +1,11 @@
 //! Deep linear networks: a product of matrices, no biases.
 
+pub mod coefficient;
+pub mod problem;
+
+pub use coefficient::{LearningCoefficient, learning_coefficient};
+pub use problem::{CLASSES, Class, Problem};
+
 use super::Model;
 use super::initialise::{self, Initialise};
 use super::mlp::{Mlp, widths};
@@ -24,16 +30,17 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
         initialise::SCALE,
     ],
     example: "model::deep_linear(#{ widths: [5, 4, 3], init: \"glorot\" })",
-    build: |o| {
-        let identity = Activation::Identity;
-        let initialise = Initialise::from_options(o)?;
-        Ok(Arc::new(Mlp::new(
-            "deep_linear",
-            widths(o, "widths")?,
-            identity,
-            identity,
-            false,
-            initialise,
-        )))
-    },
+    build: |o| Ok(network(widths(o, "widths")?, Initialise::from_options(o)?)),
 };
+
+fn network(widths: Vec<usize>, initialise: Initialise) -> Arc<dyn Model> {
+    let identity = Activation::Identity;
+    Arc::new(Mlp::new(
+        "deep_linear",
+        widths,
+        identity,
+        identity,
+        false,
+        initialise,
+    ))
+}

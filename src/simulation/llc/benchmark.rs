@@ -1,0 +1,617 @@
+//! The benchmark of learning-coefficient estimators: all problems × samplers × step sizes (Hitchcock & Hoogland 2025, §3).
+//!
+//! A cell is one problem, one sampler and one step size. Cells are independent, run side by side, one thread each where there are enough
+//! problems, and what is finished is on disk: an interrupted benchmark goes on with `--resume`.
+
+use super::problems::{self, Posed, Setting};
+use super::protocol::{Baseline, Point, Prepared};
+use crate::diagnostic;
+use crate::error::{Interrupted, Result};
+use crate::model::deep_linear::Problem;
+use crate::model::deep_linear::problem::NAMES;
+use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
+use crate::sampler::Configured;
+use crate::simulation::plan::Plan;
+use crate::simulation::progress::Progress;
+use crate::simulation::session::{self, Session};
+use crate::simulation::unsaved;
+use crate::store::{read_json, write_json};
+use crate::target::prior::Parameters;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Options of `llc_benchmark(#{…})`.
+pub const OPTIONS: &[Spec] = &[
+    option("class", Kind::Choice(NAMES), "1K", "Class of problems."),
+    option(
+        "problems",
+        Kind::Int(Range::Between(1.0, 1e5)),
+        "10",
+        "Number of problems.",
+    ),
+    option(
+        "first",
+        Kind::Int(Range::NonNegative),
+        "0",
+        "Index of the first problem.",
+    ),
+    optional(
+        "samplers",
+        Kind::Objects("Sampler"),
+        "sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500",
+        "The samplers; their step sizes are those of the next option.",
+    ),
+    optional(
+        "step_sizes",
+        Kind::Anything("array of numbers, or array with such an array per sampler"),
+        "each sampler's own",
+        "Step sizes of every sampler.",
+    ),
+    option(
+        "chains",
+        Kind::Int(Range::Between(1.0, 1000.0)),
+        "1",
+        "Chains per cell.",
+    ),
+    option(
+        "steps",
+        Kind::Int(Range::Between(10.0, 1e9)),
+        "50_000",
+        "Steps per chain.",
+    ),
+    option(
+        "burn_in",
+        Kind::Float(Range::NonNegative),
+        "0.9",
+        "Part of the steps (below 1) or number of steps (from 1) that is not averaged.",
+    ),
+    option(
+        "gamma",
+        Kind::Float(Range::NonNegative),
+        "1",
+        "γ of the localisation.",
+    ),
+    option(
+        "baseline",
+        Kind::Choice(Baseline::NAMES),
+        "paired",
+        "L(w0), as in `llc`; the paper has \"first_batch\".",
+    ),
+    problems::N,
+    problems::DATA,
+    problems::NOISE,
+    option(
+        "seed",
+        Kind::Int(Range::NonNegative),
+        "1",
+        "Seed of problems and chains.",
+    ),
+    optional(
+        "name",
+        Kind::Text,
+        "benchmark-1, …",
+        "Name of the benchmark and of its folder.",
+    ),
+];
+
+/// One problem, one sampler, one step size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Index of the problem.
+    pub problem: u64,
+    /// Which sampler.
+    pub sampler: usize,
+    /// Which of its step sizes.
+    pub step: usize,
+    /// λ̂; none if every chain failed.
+    pub estimate: Option<f64>,
+    /// Its standard error; none if there are too few draws for one.
+    pub mcse: Option<f64>,
+    /// Virial temperature, set 1.
+    pub virial: Option<f64>,
+    /// Why chains failed.
+    pub failed: Vec<String>,
+    /// Seconds of the chains.
+    pub seconds: f64,
+}
+
+/// What is known of a problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Its index.
+    pub problem: u64,
+    /// Widths.
+    pub widths: Vec<usize>,
+    /// Rank of the product.
+    pub rank: usize,
+    /// λ.
+    pub truth: f64,
+    /// Half the rank of the Jacobian at the weights.
+    pub regular: f64,
+    /// N.
+    pub parameters: usize,
+}
+
+/// A benchmark, finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Benchmark {
+    /// Everything that defines it, in words.
+    pub setting: serde_json::Value,
+    /// Names of the samplers.
+    pub samplers: Vec<String>,
+    /// Step sizes of each.
+    pub step_sizes: Vec<Vec<f64>>,
+    /// Steps per chain, times chains.
+    pub steps: u64,
+    /// The problems.
+    pub problems: Vec<Known>,
+    /// What was measured, problem by problem.
+    pub cells: Vec<Cell>,
+}
+
+/// A sampler at its step sizes.
+struct Contender {
+    label: String,
+    at: Vec<(f64, Arc<Configured>)>,
+}
+
+/// All cells.
+pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
+    let contenders = contenders(o)?;
+    let (first, mut count) = (o.int("first")?, o.int("problems")?);
+    let mut steps = o.int("steps")?;
+    if session.quick {
+        (count, steps) = (count.min(3), steps.min(300));
+    }
+    let name = session.name_run("benchmark", o.opt_text("name"))?;
+    let path = session.folder(&name).join("benchmark.json");
+    let class = problems::class(o.text("class")?);
+    let seed = o.int("seed")?;
+    let setting = Setting {
+        n: o.size("n")?,
+        noise: o.float("noise")?,
+        moments: o.text("data")? == "moments",
+    };
+    let mut words = o.describe();
+    words.retain(|(k, _)| {
+        !["name", "problems", "steps", "samplers", "step_sizes"].contains(&k.as_str())
+    });
+    words.push(("steps".into(), steps.to_string()));
+    let problem = |index| -> Result<(Problem, Known)> {
+        let p = Problem::draw(class, seed, index)?;
+        let known = Known {
+            problem: index,
+            widths: p.widths.clone(),
+            rank: p.rank,
+            truth: p.truth.lambda,
+            regular: p.regular,
+            parameters: p.weights.len(),
+        };
+        Ok((p, known))
+    };
+    let indices: Vec<u64> = (first..first + count).collect();
+    let known = indices.iter().map(|i| problem(*i).map(|(_, k)| k));
+    let mut out = Benchmark {
+        setting: json!({
+            "options": words,
+            "samplers": contenders.iter().map(|c| &c.label).collect::<Vec<_>>(),
+        }),
+        samplers: contenders.iter().map(|c| c.label.clone()).collect(),
+        step_sizes: contenders
+            .iter()
+            .map(|c| c.at.iter().map(|a| a.0).collect())
+            .collect(),
+        steps: steps * o.int("chains")?,
+        problems: known.collect::<Result<_>>()?,
+        cells: Vec::new(),
+    };
+    if session.resume && path.exists() {
+        let before: Benchmark = read_json(&path)?;
+        anyhow::ensure!(
+            before.setting == out.setting && before.step_sizes == out.step_sizes,
+            "{}: this benchmark was started with other settings; resume with the same script and --set values, or choose another --out",
+            path.display()
+        );
+        out.cells = before.cells;
+        out.cells.retain(|c| indices.contains(&c.problem));
+    }
+    let point = Point {
+        nbeta: setting.n as f64 / (setting.n as f64).ln(),
+        gamma: o.float("gamma")?,
+        baseline: Baseline::from_options(o)?,
+    };
+    let per_problem: usize = contenders.iter().map(|c| c.at.len()).sum();
+    let total = (per_problem * indices.len()) as u64;
+    let progress = Progress::new(&name, total, session.quiet, out.cells.len() as u64);
+    let workers = session.threads.clamp(1, indices.len());
+    let threads = session.threads / workers;
+    let (next, shared) = (AtomicUsize::new(0), Mutex::new((out, Instant::now())));
+    let lock = || shared.lock().unwrap_or_else(|e| e.into_inner());
+    let work = || -> Result<()> {
+        while let Some(index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let missing = |s: usize, k: usize| {
+                let found = |c: &Cell| (c.problem, c.sampler, c.step) == (*index, s, k);
+                !lock().0.cells.iter().any(found)
+            };
+            let todo: Vec<_> = contenders
+                .iter()
+                .enumerate()
+                .flat_map(|(s, c)| (0..c.at.len()).map(move |k| (s, k)))
+                .filter(|(s, k)| missing(*s, *k))
+                .collect();
+            if todo.is_empty() {
+                continue;
+            }
+            let posed = Posed::new(problem(*index)?.0, setting, seed + index, threads)?;
+            for (s, k) in todo {
+                let seed = session::seed_of(seed, &format!("{index} {s} {k}"));
+                let plan = plan(o, &posed, (steps, seed))?;
+                let sampler = &contenders[s].at[k].1;
+                let mut cell = measure(&posed, sampler, point, &plan, session, threads)?;
+                (cell.problem, cell.sampler, cell.step) = (*index, s, k);
+                let mut held = lock();
+                held.0.cells.push(cell);
+                progress.set(held.0.cells.len() as u64, 0);
+                if held.1.elapsed().as_secs_f64() > session.checkpoint_every {
+                    write_json(&path, &held.0)?;
+                    held.1 = Instant::now();
+                }
+            }
+        }
+        Ok(())
+    };
+    let results: Vec<Result<()>> = std::thread::scope(|s| {
+        let running: Vec<_> = (0..workers).map(|_| s.spawn(work)).collect();
+        let join = |t: std::thread::ScopedJoinHandle<Result<()>>| match t.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        running.into_iter().map(join).collect()
+    });
+    progress.finish();
+    let mut out = shared.into_inner().unwrap_or_else(|e| e.into_inner()).0;
+    out.cells.sort_by_key(|c| (c.problem, c.sampler, c.step));
+    write_json(&path, &out)?;
+    for result in results {
+        result.map_err(|e| match e.downcast_ref::<Interrupted>() {
+            Some(_) => {
+                let what = format!(
+                    "'{name}' with {} of {total} cells; continue with --resume",
+                    out.cells.len()
+                );
+                Interrupted { what }.into()
+            }
+            None => e,
+        })?;
+    }
+    Ok(out)
+}
+
+/// The plan of a cell.
+fn plan(o: &Options, posed: &Posed, (steps, seed): (u64, u64)) -> Result<Plan> {
+    let burn_in = o.float("burn_in")?;
+    let warm = match burn_in {
+        part if part < 1.0 => (part * steps as f64) as u64,
+        whole => whole as u64,
+    };
+    anyhow::ensure!(
+        warm < steps,
+        "{}: option 'burn_in' is {burn_in}, which leaves nothing of {steps} steps",
+        o.owner()
+    );
+    Ok(Plan {
+        kind: "llc_benchmark",
+        name: "cell".into(),
+        temperatures: vec![crate::schedule::Schedule::Constant(1.0)],
+        chains: o.size("chains")?,
+        start: Some(Arc::new(Parameters {
+            vectors: posed.start.vectors.clone(),
+        })),
+        steps,
+        burn_in: warm,
+        // About two hundred records of what is averaged.
+        every: crate::trigger::Trigger::Every(((steps - warm) / 200).max(1)),
+        observables: Vec::new(),
+        predict: Vec::new(),
+        region: 1000.0,
+        seed,
+        full_steps: None,
+    })
+}
+
+fn measure(
+    posed: &Posed,
+    sampler: &Arc<Configured>,
+    point: Point,
+    plan: &Plan,
+    session: &Session,
+    threads: usize,
+) -> Result<Cell> {
+    let prepared = Prepared::new(&posed.target, sampler, &posed.start.vectors[0], point, None)?;
+    anyhow::ensure!(
+        !prepared.observes(),
+        "llc_benchmark: sampler::{} accepts or rejects; use `llc` for it",
+        sampler.name()
+    );
+    let run = unsaved(plan, &prepared.target, &prepared.sampler, session, threads)?;
+    let seconds = run.seconds;
+    let reasons = run.failures.iter().flatten();
+    let failed: Vec<_> = reasons
+        .map(|f| format!("{} at step {}", f.reason, f.step))
+        .collect();
+    let found = match failed.len() == plan.chains {
+        true => None,
+        false => Some(prepared.estimate(Arc::new(run), threads)?),
+    };
+    let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+    Ok(Cell {
+        problem: 0,
+        sampler: 0,
+        step: 0,
+        estimate: found.as_ref().and_then(|e| finite(e.lambda)),
+        mcse: found.as_ref().and_then(|e| finite(e.mcse)),
+        virial: found.as_ref().and_then(|e| finite(e.virial.temperature)),
+        failed,
+        seconds,
+    })
+}
+
+/// The samplers at their step sizes.
+fn contenders(o: &Options) -> Result<Vec<Contender>> {
+    let mut samplers: Vec<Arc<Configured>> = o.objects("samplers");
+    if samplers.is_empty() {
+        for name in ["sgld", "rmsprop_sgld", "adam_sgld", "sghmc", "sgnht"] {
+            samplers.push(named(name)?);
+        }
+    }
+    let grids = match o.get("step_sizes") {
+        None => {
+            let own = |s: &Arc<Configured>| s.step_size().map(|(_, x)| vec![x]);
+            samplers.iter().map(own).collect::<Option<Vec<_>>>()
+        }
+        Some(Value::List(list)) => grids(list, samplers.len()),
+        Some(_) => None,
+    };
+    let grids = grids.ok_or_else(|| {
+        anyhow::anyhow!(
+            "{}: option 'step_sizes' must be an array of numbers > 0, or an array with one such array for each of the {} samplers",
+            o.owner(),
+            samplers.len()
+        )
+    })?;
+    let one = |(sampler, grid): (Arc<Configured>, Vec<f64>)| -> Result<Contender> {
+        let (option, _) = sampler.step_size().ok_or_else(|| {
+            anyhow::anyhow!(
+                "{}: sampler::{} has no fixed step size that could be varied",
+                o.owner(),
+                sampler.name()
+            )
+        })?;
+        let at = grid.into_iter().map(|step| {
+            let changed = sampler.with(option, step)?;
+            Ok((step, changed.unwrap_or_else(|| sampler.clone())))
+        });
+        Ok(Contender {
+            label: label(&sampler),
+            at: at.collect::<Result<_>>()?,
+        })
+    };
+    samplers.into_iter().zip(grids).map(one).collect()
+}
+
+/// One grid for all, or one each.
+fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
+    let number = |v: &Value| match v {
+        Value::Int(x) => Some(*x as f64),
+        Value::Float(x) => Some(*x),
+        _ => None,
+    };
+    let grid = |list: &[Value]| -> Option<Vec<f64>> {
+        let all: Vec<f64> = list.iter().map(number).collect::<Option<_>>()?;
+        (!all.is_empty() && all.iter().all(|x| *x > 0.0 && x.is_finite())).then_some(all)
+    };
+    if let Some(one) = grid(list) {
+        return Some(vec![one; samplers]);
+    }
+    let each = list.iter().map(|v| match v {
+        Value::List(own) => grid(own),
+        _ => None,
+    });
+    each.collect::<Option<Vec<_>>>()
+        .filter(|g| g.len() == samplers)
+}
+
+/// A sampler by its name, with minibatches of 500.
+fn named(name: &str) -> Result<Arc<Configured>> {
+    let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
+    let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
+    let batch = vec![("batch".to_string(), Value::Int(500))];
+    (entry.build)(&Options::check(name, entry.options, batch)?)
+}
+
+/// What a sampler is called in tables: its name, and how its gradient is estimated if not by plain minibatches.
+fn label(sampler: &Configured) -> String {
+    let estimator = sampler.estimator();
+    match (estimator.batch(), estimator.to_string()) {
+        (None, _) => format!("{}, exact gradient", sampler.name()),
+        (_, text) if text.contains("control") => format!("{}, control variates", sampler.name()),
+        _ => sampler.name().to_string(),
+    }
+}
+
+/// A sampler at a step size, over all problems.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Sampler.
+    pub sampler: String,
+    /// Step size.
+    pub step: f64,
+    /// Problems.
+    pub problems: usize,
+    /// Share of problems without an estimate.
+    pub failed: f64,
+    /// Mean of (λ̂-λ)/λ over the others, its standard deviation, and its median.
+    pub error: f64,
+    /// See `error`.
+    pub sd: f64,
+    /// See `error`.
+    pub median: f64,
+    /// The same mean against the larger of λ and half the Jacobian's rank.
+    pub local_error: f64,
+    /// Share of pairs of problems whose estimates are in the order of their λ, of all pairs with different λ; a failed one is in no order.
+    pub order: f64,
+    /// Share of estimates within 1.96 standard errors of λ, and of that larger bound.
+    pub coverage: f64,
+    /// See `coverage`.
+    pub local_coverage: f64,
+    /// Median standard error over λ.
+    pub mcse: f64,
+    /// Milliseconds per step of a chain, mean over problems.
+    pub milliseconds: f64,
+}
+
+impl Benchmark {
+    /// One line per sampler and step size.
+    pub fn lines(&self) -> Vec<Line> {
+        let mut out = Vec::new();
+        for (s, name) in self.samplers.iter().enumerate() {
+            for (k, step) in self.step_sizes[s].iter().enumerate() {
+                let of = |c: &&Cell| c.sampler == s && c.step == k;
+                let cells: Vec<_> = self.cells.iter().filter(of).collect();
+                if !cells.is_empty() {
+                    out.push(self.line(name, *step, &cells));
+                }
+            }
+        }
+        out
+    }
+
+    fn line(&self, name: &str, step: f64, cells: &[&Cell]) -> Line {
+        let known = |c: &Cell| self.problems.iter().find(|k| k.problem == c.problem);
+        // λ = 0 (a product of rank 0 through a single unit has none) leaves no relative error.
+        let found: Vec<_> = cells
+            .iter()
+            .filter_map(|c| Some((known(c)?, c.estimate?, c.mcse)))
+            .filter(|(k, ..)| k.truth > 0.0)
+            .collect();
+        let local = |k: &Known| k.truth.max(k.regular);
+        let errors: Vec<_> = found.iter().map(|(k, e, _)| e / k.truth - 1.0).collect();
+        let locals: Vec<_> = found.iter().map(|(k, e, _)| e / local(k) - 1.0).collect();
+        let relative = found
+            .iter()
+            .filter_map(|(k, _, m)| Some(m.as_ref()? / k.truth));
+        let within = |of: &dyn Fn(&Known) -> f64| {
+            let hit = |(k, e, m): &&(&Known, f64, Option<f64>)| {
+                m.is_some_and(|m| (e - of(k)).abs() <= 1.96 * m)
+            };
+            found.iter().filter(hit).count() as f64 / found.len() as f64
+        };
+        let (mut pairs, mut right) = (0.0, 0.0);
+        for (i, a) in cells.iter().enumerate() {
+            for b in &cells[..i] {
+                let (Some(ka), Some(kb)) = (known(a), known(b)) else {
+                    continue;
+                };
+                if ka.truth == kb.truth {
+                    continue;
+                }
+                pairs += 1.0;
+                if let (Some(x), Some(y)) = (a.estimate, b.estimate) {
+                    right += f64::from(u8::from((x > y) == (ka.truth > kb.truth) && x != y));
+                }
+            }
+        }
+        let seconds: f64 = cells.iter().map(|c| c.seconds).sum();
+        Line {
+            sampler: name.into(),
+            step,
+            problems: cells.len(),
+            failed: cells.iter().filter(|c| c.estimate.is_none()).count() as f64
+                / cells.len() as f64,
+            error: diagnostic::mean(&[&errors]),
+            sd: diagnostic::sd(&[&errors]),
+            median: median(errors),
+            local_error: diagnostic::mean(&[locals]),
+            order: right / pairs,
+            coverage: within(&|k| k.truth),
+            local_coverage: within(&local),
+            mcse: median(relative.collect()),
+            milliseconds: 1e3 * seconds / (cells.len() as u64 * self.steps) as f64,
+        }
+    }
+
+    /// As a map, for scripts.
+    pub fn to_json(&self) -> serde_json::Value {
+        let line = |l: Line| {
+            json!({
+                "sampler": l.sampler, "step": l.step, "problems": l.problems, "failed": l.failed,
+                "error": l.error, "sd": l.sd, "median": l.median, "local_error": l.local_error, "order": l.order,
+                "coverage": l.coverage, "local_coverage": l.local_coverage, "mcse": l.mcse, "milliseconds": l.milliseconds,
+            })
+        };
+        let lines: Vec<_> = self.lines().into_iter().map(line).collect();
+        json!({ "lines": lines, "problems": self.problems, "cells": self.cells })
+    }
+}
+
+fn median(mut x: Vec<f64>) -> f64 {
+    x.sort_by(f64::total_cmp);
+    match x.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => x[n / 2],
+        n => 0.5 * (x[n / 2 - 1] + x[n / 2]),
+    }
+}
+
+impl std::fmt::Display for Benchmark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let above = self
+            .problems
+            .iter()
+            .filter(|k| k.regular > 1.01 * k.truth)
+            .count();
+        let of_chains = self.steps;
+        writeln!(
+            f,
+            "{} problems, {of_chains} steps each; at {above} of them the local coefficient is above λ by more than 1 %",
+            self.problems.len()
+        )?;
+        write!(
+            f,
+            "{:<32} {:>8} {:>7} {:>16} {:>8} {:>8} {:>6} {:>9} {:>9} {:>8} {:>8}",
+            "sampler",
+            "step",
+            "failed",
+            "error ± sd",
+            "median",
+            "local",
+            "order",
+            "coverage",
+            "(local)",
+            "mcse/λ",
+            "ms/step"
+        )?;
+        for l in self.lines() {
+            write!(
+                f,
+                "\n{:<32} {:>8.1e} {:>6.0}% {:>+8.3} ±{:>6.3} {:>+8.3} {:>+8.3} {:>6.3} {:>9.2} {:>9.2} {:>8.4} {:>8.3}",
+                l.sampler,
+                l.step,
+                100.0 * l.failed,
+                l.error,
+                l.sd,
+                l.median,
+                l.local_error,
+                l.order,
+                l.coverage,
+                l.local_coverage,
+                l.mcse,
+                l.milliseconds
+            )?;
+        }
+        Ok(())
+    }
+}

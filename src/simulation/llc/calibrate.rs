@@ -1,0 +1,314 @@
+//! Calibration without a known answer: the sweep over step sizes and nβ that is otherwise judged by eye, with the signs of a step that is
+//! too large (a hot virial, an estimate that halving changes, failed chains) or too small (a cold virial, chains that disagree) read off
+//! at each point.
+
+use super::protocol::{Baseline, Point, Prepared};
+use super::{Estimate, nbeta, one_point};
+use crate::diagnostic::Verdict;
+use crate::error::Result;
+use crate::options::{Kind, Options, Range, Spec, option, optional, required};
+use crate::sampler::Configured;
+use crate::simulation::plan::Plan;
+use crate::simulation::progress::Progress;
+use crate::simulation::session::{self, Session};
+use crate::simulation::unsaved;
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use serde_json::json;
+use std::fmt;
+use std::sync::Arc;
+
+/// Options of `calibrate_llc(target, sampler, #{…})`.
+pub const OPTIONS: &[Spec] = &[
+    required("start", Kind::Object("Parameters"), "w0, as in `llc`."),
+    required(
+        "step_sizes",
+        Kind::Floats(Range::Positive),
+        "Step sizes to try, in place of the sampler's own.",
+    ),
+    optional(
+        "nbetas",
+        Kind::Floats(Range::Positive),
+        "n/ln n alone",
+        "Values of nβ to try.",
+    ),
+    option(
+        "chains",
+        Kind::Int(Range::Between(2.0, 1e5)),
+        "4",
+        "Chains at each point.",
+    ),
+    option(
+        "steps",
+        Kind::Int(Range::Between(20.0, 1e12)),
+        "2000",
+        "Steps per chain, burn-in included.",
+    ),
+    option(
+        "burn_in",
+        Kind::Float(Range::Open01),
+        "0.5",
+        "Part of the steps that is not averaged.",
+    ),
+    option(
+        "gamma",
+        Kind::Float(Range::NonNegative),
+        "1",
+        "γ of the localisation.",
+    ),
+    option(
+        "baseline",
+        Kind::Choice(Baseline::NAMES),
+        "paired",
+        "L(w0), as in `llc`.",
+    ),
+    option(
+        "tolerance",
+        Kind::Float(Range::Positive),
+        "0.05",
+        "Relative error of discretisation and relaxation that is tolerated.",
+    ),
+    optional(
+        "seed",
+        Kind::Int(Range::NonNegative),
+        "from --seed",
+        "Seed of all trials.",
+    ),
+];
+
+/// One step size at one nβ.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// Step size.
+    pub step: f64,
+    /// nβ.
+    pub nbeta: f64,
+    /// The estimate; none if every chain failed.
+    pub estimate: Option<Estimate>,
+    /// What speaks against it, in words; empty if nothing does.
+    pub against: Vec<String>,
+}
+
+/// All trials, and which of them is recommended.
+#[derive(Debug, Clone)]
+pub struct Calibration {
+    /// In order of nβ, then of the step size.
+    pub trials: Vec<Trial>,
+    /// The trial with the smallest error bar among those that nothing speaks against; none if there is none.
+    pub recommended: Option<usize>,
+}
+
+/// Try all step sizes at all nβ.
+pub fn calibrate(
+    target: &Target,
+    sampler: &Arc<Configured>,
+    o: &Options,
+    session: &Session,
+) -> Result<Calibration> {
+    let start = one_point(o)?;
+    anyhow::ensure!(
+        start.len() == target.dim(),
+        "{}: option 'start' has {} parameters, but the model has {}",
+        o.owner(),
+        start.len(),
+        target.dim()
+    );
+    let Some((name, _)) = sampler.step_size() else {
+        anyhow::bail!(
+            "{}: sampler::{} has no fixed step size that could be varied; give it one",
+            o.owner(),
+            sampler.name()
+        )
+    };
+    let mut steps = o.floats("step_sizes").unwrap_or_default();
+    let mut nbetas = match o.floats("nbetas") {
+        Some(list) => list,
+        None => vec![nbeta(o, target.stands_for())?],
+    };
+    anyhow::ensure!(
+        !steps.is_empty() && !nbetas.is_empty(),
+        "{}: there is nothing to try: options 'step_sizes' and 'nbetas' need at least one number each",
+        o.owner()
+    );
+    steps.sort_by(f64::total_cmp);
+    nbetas.sort_by(f64::total_cmp);
+    let tolerance = o.float("tolerance")?;
+    let total = (steps.len() * nbetas.len()) as u64;
+    let progress = Progress::new("calibrate_llc", total, session.quiet, 0);
+    let mut trials: Vec<Trial> = Vec::new();
+    for nbeta in &nbetas {
+        let point = Point {
+            nbeta: *nbeta,
+            gamma: o.float("gamma")?,
+            baseline: Baseline::from_options(o)?,
+        };
+        for step in &steps {
+            let changed = sampler
+                .with(name, *step)?
+                .unwrap_or_else(|| sampler.clone());
+            let prepared = Prepared::new(target, &changed, &start, point, None)?;
+            let plan = plan(o, &prepared, session)?;
+            let run = unsaved(
+                &plan,
+                &prepared.target,
+                &prepared.sampler,
+                session,
+                session.threads,
+            )?;
+            let estimate = match run.failures.iter().all(Option::is_some) {
+                true => None,
+                false => Some(prepared.estimate(Arc::new(run), session.threads)?),
+            };
+            trials.push(Trial {
+                step: *step,
+                nbeta: *nbeta,
+                estimate,
+                against: Vec::new(),
+            });
+            progress.set(trials.len() as u64, 0);
+        }
+    }
+    progress.finish();
+    for i in 0..trials.len() {
+        let smaller = (i % steps.len() > 0).then(|| trials[i - 1].clone());
+        trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
+    }
+    let fine = |i: &usize| trials[*i].against.is_empty();
+    let error = |i: &usize| {
+        trials[*i]
+            .estimate
+            .as_ref()
+            .map_or(f64::INFINITY, |e| e.mcse / e.lambda.abs())
+    };
+    let recommended = (0..trials.len())
+        .filter(fine)
+        .min_by(|a, b| error(a).total_cmp(&error(b)));
+    Ok(Calibration {
+        trials,
+        recommended,
+    })
+}
+
+fn plan(o: &Options, prepared: &Prepared, session: &Session) -> Result<Plan> {
+    let mut steps = o.int("steps")?;
+    if session.quick {
+        steps = steps.min(400);
+    }
+    let warm = (o.float("burn_in")? * steps as f64) as u64;
+    Ok(Plan {
+        kind: "calibrate_llc",
+        name: "trial".into(),
+        temperatures: vec![crate::schedule::Schedule::Constant(1.0)],
+        chains: o.size("chains")?,
+        start: Some(Arc::new(Parameters {
+            vectors: vec![prepared.start.clone()],
+        })),
+        steps,
+        burn_in: warm,
+        every: crate::trigger::Trigger::Every(prepared.every().min((steps - warm) / 8).max(1)),
+        observables: prepared.observables()?,
+        predict: Vec::new(),
+        region: 1000.0,
+        seed: o
+            .opt_int("seed")
+            .unwrap_or_else(|| session::seed_of(session.seed, "calibrate_llc")),
+        full_steps: None,
+    })
+}
+
+/// Whether chains have not relaxed, which says nothing of larger steps.
+fn is_cold(e: &Estimate, tolerance: f64) -> bool {
+    e.virial.temperature < 1.0 - tolerance.max(2.0 * e.virial.mcse)
+}
+
+/// What speaks against a trial; `smaller` is the one with the next smaller step.
+fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String> {
+    let Some(e) = &trial.estimate else {
+        return vec!["every chain failed".into()];
+    };
+    let mut out = Vec::new();
+    if !e.failed.is_empty() {
+        out.push(format!(
+            "{} of {} chains failed",
+            e.failed.len(),
+            e.chains.len()
+        ));
+    }
+    let off = e.virial.temperature - 1.0;
+    let clear = off.abs() > tolerance.max(2.0 * e.virial.mcse);
+    match e.virial.verdict {
+        Verdict::Undecided if e.virial.mcse > tolerance => {
+            out.push("the virial is too noisy to tell".into())
+        }
+        _ if clear && off > 0.0 => out.push("hot: the step is too large".into()),
+        _ if clear => out.push("cold: chains have not relaxed".into()),
+        _ => {}
+    }
+    if e.rhat > 1.05 {
+        out.push(format!("chains disagree (R̂ {:.2})", e.rhat));
+    }
+    if let Some(s) = smaller
+        .and_then(|t| t.estimate.as_ref())
+        .filter(|s| !is_cold(s, tolerance))
+    {
+        let difference = e.lambda - s.lambda;
+        let noise = 2.0 * e.mcse.hypot(s.mcse);
+        if difference.abs() > noise.max(tolerance * e.lambda.abs()) {
+            out.push("the next smaller step gives another estimate".into());
+        }
+    }
+    if e.mcse > tolerance * e.lambda.abs() {
+        out.push("the error bar is wide".into());
+    }
+    out
+}
+
+impl Calibration {
+    /// As a map, for scripts.
+    pub fn to_json(&self) -> serde_json::Value {
+        let trial = |t: &Trial| {
+            let e = t.estimate.as_ref();
+            json!({
+                "step": t.step, "nbeta": t.nbeta, "against": t.against,
+                "estimate": e.map(|e| e.lambda), "mcse": e.map(|e| e.mcse),
+                "virial": e.map(|e| e.virial.temperature), "rhat": e.map(|e| e.rhat),
+            })
+        };
+        json!({
+            "trials": self.trials.iter().map(trial).collect::<Vec<_>>(),
+            "recommended": self.recommended.map(|i| trial(&self.trials[i])),
+        })
+    }
+}
+
+impl fmt::Display for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:>10} {:>10} {:>22} {:>18} {:>6}",
+            "nβ", "step", "estimate", "virial", "R̂"
+        )?;
+        for (i, t) in self.trials.iter().enumerate() {
+            write!(f, "\n{:>10.4e} {:>10.3e} ", t.nbeta, t.step)?;
+            if let Some(e) = &t.estimate {
+                let (value, virial) = (
+                    format!("{:.4} ± {:.4}", e.lambda, e.mcse),
+                    format!("{:.3} ± {:.3}", e.virial.temperature, e.virial.mcse),
+                );
+                write!(f, "{value:>22} {virial:>18} {:>6.3}", e.rhat)?;
+            }
+            match (self.recommended == Some(i), t.against.is_empty()) {
+                (true, _) => write!(f, "  ← recommended")?,
+                (_, true) => write!(f, "  fine")?,
+                _ => write!(f, "  {}", t.against.join("; "))?,
+            }
+        }
+        if self.recommended.is_none() {
+            write!(
+                f,
+                "\nnothing is recommended: take more steps, or other step sizes, as the remarks say"
+            )?;
+        }
+        Ok(())
+    }
+}

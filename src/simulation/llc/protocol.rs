@@ -1,0 +1,193 @@
+//! How a learning coefficient is measured: the target that is sampled, where losses come from, and what they are compared with.
+
+use super::Estimate;
+use crate::diagnostic::{Reading, thermometer};
+use crate::error::Result;
+use crate::model::TensorSpec;
+use crate::model::deep_linear::LearningCoefficient;
+use crate::observable::Handle;
+use crate::observable::basic::COST;
+use crate::options::Options;
+use crate::rng::{Purpose, Stream};
+use crate::sampler::{Configured, LOSSES};
+use crate::simulation::run::Run;
+use crate::target::{Target, Workspace};
+use std::sync::Arc;
+
+/// What L(w0) is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baseline {
+    /// The loss at w0 on the minibatch of each step.
+    Paired,
+    /// The loss at w0 over all examples.
+    Full,
+    /// The loss at w0 on each chain's first minibatch.
+    FirstBatch,
+}
+
+impl Baseline {
+    /// Names, as in scripts.
+    pub const NAMES: &'static [&'static str] = &["paired", "full", "first_batch"];
+
+    /// From the option `baseline`.
+    pub fn from_options(o: &Options) -> Result<Self> {
+        Ok(match o.text("baseline")? {
+            "full" => Self::Full,
+            "first_batch" => Self::FirstBatch,
+            _ => Self::Paired,
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// The constants of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// nβ.
+    pub nbeta: f64,
+    /// γ.
+    pub gamma: f64,
+    /// What L(w0) is.
+    pub baseline: Baseline,
+}
+
+/// Everything before the first step.
+pub struct Prepared {
+    /// exp(-nβ L - ½γ|w-w0|²).
+    pub target: Target,
+    /// The sampler, which reports the losses it meets, if it can.
+    pub sampler: Arc<Configured>,
+    /// w0, of the parameters that move.
+    pub start: Arc<Vec<f32>>,
+    /// The constants; the baseline is the one in use.
+    pub point: Point,
+    /// n of the likelihood.
+    pub n: usize,
+    /// The exact coefficient, where it is known.
+    pub truth: Option<LearningCoefficient>,
+    /// Whether the loss is observed at records, for want of gradients that come with one.
+    observed: bool,
+}
+
+/// Minibatches from which the noise of a single one is estimated.
+const PROBES: usize = 64;
+
+impl Prepared {
+    /// Put target, sampler and point together. With `free`, only these parts of the parameters move.
+    pub fn new(
+        target: &Target,
+        sampler: &Arc<Configured>,
+        start: &Arc<Vec<f32>>,
+        mut point: Point,
+        free: Option<Vec<TensorSpec>>,
+    ) -> Result<Self> {
+        let restricted = free.is_some();
+        let local = target.localised(start, point.nbeta, point.gamma, free.clone())?;
+        let start = match free {
+            None => start.clone(),
+            Some(parts) => {
+                let ranges = parts.into_iter().map(|t| t.range);
+                Arc::new(ranges.flat_map(|r| start[r].iter().copied()).collect())
+            }
+        };
+        let paired = point.baseline == Baseline::Paired;
+        let reporting = sampler.reporting_losses(&start, paired)?;
+        let observed = reporting.is_none();
+        if observed || sampler.batch().is_none() {
+            point.baseline = Baseline::Full;
+        }
+        Ok(Self {
+            n: target.stands_for(),
+            truth: target
+                .potential()
+                .learning_coefficient()
+                .filter(|_| !restricted),
+            target: local,
+            sampler: reporting.unwrap_or_else(|| sampler.clone()),
+            start,
+            point,
+            observed,
+        })
+    }
+
+    /// Whether the loss must be observed at records.
+    pub fn observes(&self) -> bool {
+        self.observed
+    }
+
+    /// What must be observed at records.
+    pub fn observables(&self) -> Result<Vec<Handle>> {
+        if !self.observed {
+            return Ok(Vec::new());
+        }
+        let none = Options::check("observable", &[], Vec::new())?;
+        Ok(vec![(COST.build)(&none)?])
+    }
+
+    /// Steps per record, unless the user says otherwise.
+    pub fn every(&self) -> u64 {
+        if self.observed { 1 } else { 10 }
+    }
+
+    /// The estimate from a run of the plan.
+    pub fn estimate(&self, run: Arc<Run>, threads: usize) -> Result<Estimate> {
+        let mut work = Workspace::new(threads);
+        let chains = run.records.len();
+        let (at_start, error) = match self.point.baseline {
+            Baseline::Paired => (Vec::new(), 0.0),
+            Baseline::Full => {
+                let loss = self.target.energies(&self.start, &mut work)?.loss;
+                (vec![loss; chains], 0.0)
+            }
+            Baseline::FirstBatch => self.first_batches(run.info.seed, chains, &mut work)?,
+        };
+        let name = if self.observed { "cost" } else { LOSSES[0] };
+        let trace = |c: usize| -> Result<Vec<f64>> {
+            let loss = run.trace(name, 0, c)?;
+            let base = match self.point.baseline {
+                Baseline::Paired => run.trace(LOSSES[2], 0, c)?,
+                _ => vec![at_start[c]; loss.len()],
+            };
+            let both = loss.iter().zip(&base);
+            Ok(both.map(|(l, b)| self.point.nbeta * (l - b)).collect())
+        };
+        let traces = (0..chains).map(trace).collect::<Result<Vec<_>>>()?;
+        Estimate::new(self, run, traces, self.point.nbeta * error)
+    }
+
+    /// The thermometer: the virial around w0, which the noise of minibatches disturbs far less than that around the origin.
+    pub fn thermometer(&self, run: &Run) -> Result<Reading> {
+        if self.observed {
+            return run.thermometer(0);
+        }
+        let virial = run.draws(LOSSES[1], 0, 0, true)?;
+        Ok(thermometer(&run.independent(virial), 1.0))
+    }
+
+    /// L(w0) on the first minibatch of each chain, the very one that its first step takes, and the standard error of their mean.
+    fn first_batches(
+        &self,
+        seed: u64,
+        chains: usize,
+        work: &mut Workspace,
+    ) -> Result<(Vec<f64>, f64)> {
+        let Some(draw) = self.sampler.estimator().draw() else {
+            anyhow::bail!("a first minibatch of a sampler that takes none");
+        };
+        let mut indices = Vec::new();
+        let mut loss = |stream: Stream| {
+            draw.indices(&stream, self.target.examples(), &mut indices);
+            self.target.minibatch_loss(&self.start, &indices, work)
+        };
+        let first = (0..chains).map(|c| loss(Stream::new(seed, Purpose::Minibatch, c, 0)));
+        let first = first.collect::<Result<Vec<_>>>()?;
+        let probe = |k| loss(Stream::new(seed, Purpose::Probe, 0, k as u64));
+        let probes = (0..PROBES).map(probe).collect::<Result<Vec<_>>>()?;
+        let error = crate::diagnostic::sd(&[probes]) / (chains as f64).sqrt();
+        Ok((first, error))
+    }
+}

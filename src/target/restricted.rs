@@ -1,0 +1,152 @@
+//! A potential of some of the parameters, the others held where they are: weight-restricted learning coefficients
+//! (Wang, Hoogland, van Wingerden, Furman & Murfet 2024).
+
+use super::{Potential, Rows, Workspace};
+use crate::error::Result;
+use crate::kernels::floor::Product;
+use crate::model::loss::Sums;
+use crate::model::{Layout, TensorSpec};
+use crate::rng::Stream;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The same mean loss, as a function of the free parameters.
+pub struct Restricted {
+    inner: Arc<dyn Potential>,
+    layout: Layout,
+    /// Where the free parameters are among all, in the order of the layout.
+    free: Vec<TensorSpec>,
+    /// All parameters; those that do not move stay as they are here.
+    fixed: Arc<Vec<f32>>,
+}
+
+thread_local! {
+    /// All parameters and their gradient, of the evaluation this thread is at.
+    static WHOLE: RefCell<[Vec<f32>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+impl Restricted {
+    /// Hold everything but these parts of tensors at `fixed`.
+    ///
+    /// # Errors
+    /// If `fixed` has another length than the parameters, no part is given, or parts overlap.
+    pub fn new(
+        inner: Arc<dyn Potential>,
+        free: Vec<TensorSpec>,
+        fixed: Arc<Vec<f32>>,
+    ) -> Result<Self> {
+        let n = inner.layout().len();
+        anyhow::ensure!(
+            fixed.len() == n,
+            "a point of {} parameters for a model of {n}",
+            fixed.len()
+        );
+        anyhow::ensure!(!free.is_empty(), "no parameters are left to move");
+        let mut ranges: Vec<_> = free.iter().map(|t| t.range.clone()).collect();
+        ranges.sort_by_key(|r| r.start);
+        anyhow::ensure!(
+            ranges.windows(2).all(|r| r[0].end <= r[1].start),
+            "parts of the parameters are named twice"
+        );
+        let tensors = free.iter().map(|t| (t.name.clone(), t.shape.clone()));
+        Ok(Self {
+            layout: Layout::new(tensors),
+            inner,
+            free,
+            fixed,
+        })
+    }
+
+    /// The free ones of all parameters.
+    pub fn free(&self, all: &[f32]) -> Vec<f32> {
+        let ranges = self.free.iter().map(|t| t.range.clone());
+        ranges.flat_map(|r| all[r].iter().copied()).collect()
+    }
+
+    /// Do something at all parameters, with `w` in place of the free ones; then take the free part of the gradient, if it is wanted.
+    fn at<R>(
+        &self,
+        w: &[f32],
+        grad: Option<&mut [f32]>,
+        f: impl FnOnce(&[f32], Option<&mut [f32]>) -> Result<R>,
+    ) -> Result<R> {
+        // Taken out, not borrowed: another potential of this kind may be inside.
+        let [mut all, mut whole] = WHOLE.with_borrow_mut(std::mem::take);
+        all.clear();
+        all.extend_from_slice(&self.fixed);
+        for (own, t) in self.layout.tensors().iter().zip(&self.free) {
+            all[t.range.clone()].copy_from_slice(&w[own.range.clone()]);
+        }
+        whole.resize(all.len(), 0.0);
+        let wanted = grad.is_some();
+        let result = f(&all, wanted.then_some(&mut whole[..]));
+        if let Some(grad) = grad {
+            for (own, t) in self.layout.tensors().iter().zip(&self.free) {
+                grad[own.range.clone()].copy_from_slice(&whole[t.range.clone()]);
+            }
+        }
+        WHOLE.with_borrow_mut(|kept| *kept = [all, whole]);
+        result
+    }
+}
+
+impl Potential for Restricted {
+    fn describe(&self) -> String {
+        let names: Vec<_> = self.free.iter().map(|t| t.name.as_str()).collect();
+        format!("{}\nonly {} move", self.inner.describe(), names.join(", "))
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn examples(&self) -> usize {
+        self.inner.examples()
+    }
+
+    fn stands_for(&self) -> usize {
+        self.inner.stands_for()
+    }
+
+    fn sums(
+        &self,
+        w: &[f32],
+        rows: Rows,
+        grad: Option<&mut [f32]>,
+        work: &mut Workspace,
+    ) -> Result<Sums> {
+        self.at(w, grad, |all, grad| self.inner.sums(all, rows, grad, work))
+    }
+
+    fn splits(&self) -> Vec<&'static str> {
+        self.inner.splits()
+    }
+
+    fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)> {
+        self.at(w, None, |all, _| self.inner.split_sums(all, split, work))
+    }
+
+    fn products(&self) -> Vec<Product> {
+        self.inner.products()
+    }
+
+    fn sizes(&self) -> (usize, usize) {
+        self.inner.sizes()
+    }
+
+    fn classifies(&self) -> bool {
+        self.inner.classifies()
+    }
+
+    fn initialise(&self, stream: Stream) -> Vec<f32> {
+        self.free(&self.inner.initialise(stream))
+    }
+
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        self.inner.fingerprint(hash);
+        hash.update(self.describe().as_bytes());
+        self.fixed
+            .iter()
+            .for_each(|x| hash.update(&x.to_le_bytes()));
+    }
+}
