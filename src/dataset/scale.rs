@@ -118,6 +118,7 @@ fn floats(s: &Split) -> Vec<f32> {
     match &s.inputs {
         Inputs::F32(x) => x.clone(),
         Inputs::I8(x) => x.iter().map(|&x| x as f32).collect(),
+        Inputs::Tokens(x) => x.iter().map(|&x| x as f32).collect(),
     }
 }
 

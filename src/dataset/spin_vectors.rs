@@ -178,7 +178,7 @@ mod tests {
     fn spins(s: &Split) -> &[i8] {
         match &s.inputs {
             Inputs::I8(x) => x,
-            Inputs::F32(_) => panic!("spins are bytes"),
+            _ => panic!("spins are bytes"),
         }
     }
 

@@ -8,9 +8,11 @@
 pub mod autograd;
 pub mod deep_linear;
 pub mod initialise;
+pub mod load;
 pub mod loss;
 pub mod mlp;
 pub mod teacher;
+pub mod transformer;
 
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
@@ -105,7 +107,7 @@ pub struct Tile {
     pub before: Vec<Vec<f32>>,
     /// See [`Widths::deltas`].
     pub deltas: Vec<Vec<f32>>,
-    /// A number per row for the loss.
+    /// A number per position for the loss.
     pub row: Vec<f64>,
 }
 
@@ -124,7 +126,7 @@ pub struct Block<'a> {
     pub before: Vec<&'a mut [f32]>,
     /// See [`Widths::deltas`].
     pub deltas: Vec<&'a mut [f32]>,
-    /// A number per row for the loss.
+    /// A number per position for the loss.
     pub row: &'a mut [f64],
 }
 
@@ -146,7 +148,7 @@ impl Tile {
         let bounds: Vec<_> = (0..=count).map(|k| k * rows / count).collect();
         let sizes: Vec<_> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
         let mut blocks: Vec<_> = split(&mut self.inputs, model.inputs(), &sizes)
-            .zip(split(&mut self.row, 1, &sizes))
+            .zip(split(&mut self.row, model.positions(), &sizes))
             .zip(bounds.iter().zip(&sizes))
             .map(|((inputs, row), (first, rows))| Block {
                 first: *first,
@@ -233,8 +235,18 @@ pub trait Model: Send + Sync {
     /// Components of an input.
     fn inputs(&self) -> usize;
 
-    /// Components of an output.
+    /// Components of an output, of all positions together.
     fn outputs(&self) -> usize;
+
+    /// Positions of a row, each with outputs and a target of its own: `[positions, outputs / positions]`.
+    fn positions(&self) -> usize {
+        1
+    }
+
+    /// How many tokens it knows, if its inputs are numbers of tokens.
+    fn vocabulary(&self) -> Option<usize> {
+        None
+    }
 
     /// The layers, if that is all it is: then an accelerator computes all chains together.
     fn dense(&self) -> Option<Vec<Dense>> {
@@ -286,4 +298,5 @@ pub trait Model: Send + Sync {
 }
 
 /// Every kind of model a script can build.
-pub const REGISTRY: &[Entry<Arc<dyn Model>>] = &[mlp::ENTRY, deep_linear::ENTRY];
+pub const REGISTRY: &[Entry<Arc<dyn Model>>] =
+    &[mlp::ENTRY, deep_linear::ENTRY, transformer::ENTRY];

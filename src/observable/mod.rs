@@ -47,7 +47,7 @@ impl Known {
         if split == "train" {
             self.energies = Some(target.energies_from(sums, target.prior().energy(w)));
         } else {
-            let both = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+            let both = [sums.loss / rows as f64, sums.errors / rows as f64];
             self.splits.push((split.into(), both));
         }
     }
@@ -77,7 +77,7 @@ impl View<'_, '_> {
             .target
             .potential()
             .split_sums(self.chain.w, name, self.work)?;
-        let v = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+        let v = [sums.loss / rows as f64, sums.errors / rows as f64];
         self.known.splits.push((name.into(), v));
         Ok(v)
     }

@@ -355,7 +355,7 @@ impl Trainer<'_> {
         let mut score = loss;
         for split in &self.splits {
             let (sums, rows) = self.target.potential().split_sums(&c.w, split, work)?;
-            let (loss, error) = (sums.loss / rows as f64, sums.errors as f64 / rows as f64);
+            let (loss, error) = (sums.loss / rows as f64, sums.errors / rows as f64);
             c.history.push(loss);
             if self.target.potential().classifies() {
                 c.history.push(error);

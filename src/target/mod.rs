@@ -289,7 +289,7 @@ impl Target {
             loss,
             prior,
             total: self.s * loss + prior,
-            error: sums.errors as f64 / n,
+            error: sums.errors / n,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::workspace::{Shard, blocks, shards, tiles};
 use super::{Potential, Rows, Workspace};
-use crate::dataset::{Dataset, Split, Targets};
+use crate::dataset::{Dataset, Inputs, Split, Targets};
 use crate::error::Result;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
@@ -58,13 +58,23 @@ impl Network {
         } else {
             "target components"
         };
+        let positions = model.positions();
+        anyhow::ensure!(
+            positions == dataset.positions(),
+            "the model answers at {positions} positions of a row, but '{}' has {} targets per row",
+            dataset.name,
+            dataset.positions()
+        );
         anyhow::ensure!(
             model.outputs() == dataset.outputs,
             "the model has {} outputs, but '{}' has {} {what}",
-            model.outputs(),
+            model.outputs() / positions,
             dataset.name,
-            dataset.outputs
+            dataset.outputs / positions
         );
+        if let Some(known) = model.vocabulary() {
+            check_tokens(&dataset, known)?;
+        }
         let default = if dataset.classes > 0 {
             Loss::CrossEntropy
         } else {
@@ -119,7 +129,7 @@ impl Network {
             work.rows += count as u64;
         }
         let grad = grad.unwrap_or_default();
-        let ranges: Vec<_> = shards(count, w.len()).collect();
+        let ranges: Vec<_> = shards(count, self.model.positions(), w.len()).collect();
         let job = Job {
             w,
             split,
@@ -187,7 +197,8 @@ impl Network {
         team: &Team,
     ) -> Result<()> {
         shard.sums = Sums::default();
-        for (k, range) in tiles(range, self.numbers, job.apart).enumerate() {
+        let positions = self.model.positions();
+        for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
             let mut targets = tile_targets(job.split, job.rows, range, labels, values);
@@ -196,12 +207,12 @@ impl Network {
                 .blocks(
                     &*self.model,
                     n,
-                    if job.apart { 1 } else { blocks(n) },
+                    if job.apart { 1 } else { blocks(n, positions) },
                     job.gradient,
                 )
                 .into_iter()
                 .map(|block| {
-                    let targets = targets.take(block.rows, self.model.outputs());
+                    let targets = targets.take(block.rows, positions, self.model.outputs());
                     (targets, block, Ok(Sums::default()))
                 })
                 .collect();
@@ -232,7 +243,9 @@ impl Network {
             Rows::Indices(i) => job.split.gather(&i[at], block.inputs),
         }
         self.model.forward(job.w, block)?;
-        let sums = self.loss.evaluate(targets, self.model.outputs(), block)?;
+        let positions = self.model.positions();
+        let columns = self.model.outputs() / positions;
+        let sums = self.loss.evaluate(targets, positions, columns, block)?;
         if job.gradient {
             self.model.backward(job.w, block)?;
         }
@@ -243,7 +256,7 @@ impl Network {
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
         let mut tile = Tile::default();
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for range in tiles(0..split.rows, self.numbers, true) {
+        for range in tiles(0..split.rows, self.model.positions(), self.numbers, true) {
             let n = range.len();
             for block in &mut tile.blocks(&*self.model, n, 1, false) {
                 let first = range.start + block.first;
@@ -256,6 +269,28 @@ impl Network {
     }
 }
 
+/// Fail unless all inputs are numbers of tokens below `known`.
+fn check_tokens(dataset: &Dataset, known: usize) -> Result<()> {
+    for (which, split) in dataset.splits() {
+        let Inputs::Tokens(tokens) = &split.inputs else {
+            anyhow::bail!(
+                "the model takes tokens, but the inputs of '{}' are other numbers; dataset::tokens reads tokens from a file",
+                dataset.name
+            );
+        };
+        if let Some(i) = tokens.iter().position(|t| usize::from(*t) >= known) {
+            anyhow::bail!(
+                "the model knows {known} tokens, but '{}' has token {} at position {} of row {} of the {which} split",
+                dataset.name,
+                tokens[i],
+                i % split.dim,
+                i / split.dim
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The targets of a tile: a slice of the split's own, or gathered into a buffer.
 fn tile_targets<'a>(
     split: &'a Split,
@@ -264,10 +299,13 @@ fn tile_targets<'a>(
     labels: &'a mut Vec<u16>,
     values: &'a mut Vec<f32>,
 ) -> TileTargets<'a> {
+    let positions = split.targets.positions();
     match (&split.targets, rows) {
-        (Targets::Classes(all), Rows::All) => TileTargets::Classes(&all[tile]),
-        (Targets::Classes(_), Rows::Indices(i)) => {
-            labels.resize(tile.len(), 0);
+        (Targets::Classes(all) | Targets::Sequence { labels: all, .. }, Rows::All) => {
+            TileTargets::Classes(&all[tile.start * positions..tile.end * positions])
+        }
+        (Targets::Classes(_) | Targets::Sequence { .. }, Rows::Indices(i)) => {
+            labels.resize(tile.len() * positions, 0);
             split.gather_labels(&i[tile], labels);
             TileTargets::Classes(labels)
         }

@@ -13,3 +13,4 @@ mod models;
 mod scripts;
 mod support;
 mod targets;
+mod transformer;

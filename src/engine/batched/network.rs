@@ -25,9 +25,13 @@ impl<'d> Data<'d> {
         let (inputs, spins) = match &split.inputs {
             Inputs::F32(x) => (Buffer::of(device, x)?, false),
             Inputs::I8(x) => (Buffer::of(device, x)?, true),
+            Inputs::Tokens(x) => {
+                let x: Vec<f32> = x.iter().map(|x| f32::from(*x)).collect();
+                (Buffer::of(device, &x)?, false)
+            }
         };
         let targets = match &split.targets {
-            Targets::Classes(l) => Buffer::of(device, l)?,
+            Targets::Classes(l) | Targets::Sequence { labels: l, .. } => Buffer::of(device, l)?,
             Targets::Values { data, .. } => Buffer::of(device, data)?,
         };
         Ok(Self {
