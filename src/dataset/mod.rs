@@ -103,22 +103,18 @@ impl Dataset {
                 train.dim,
                 s.dim
             );
-            let positions = s.targets.positions();
             ensure!(
-                positions == train.targets.positions(),
-                "{name}: a row has {} targets in the training split, but {positions} in the {which} split",
-                train.targets.positions()
+                s.targets.positions() == train.targets.positions(),
+                "{name}: a row has {} targets in the training split, but {} in the {which} split",
+                train.targets.positions(),
+                s.targets.positions()
             );
             match &s.targets {
                 Targets::Classes(labels) | Targets::Sequence { labels, .. } => {
                     if let Some(i) = labels.iter().position(|&l| l as usize >= classes) {
-                        let of = match positions {
-                            1 => String::new(),
-                            _ => format!("at position {} ", i % positions),
-                        };
                         bail!(
-                            "{name}: the label {of}of row {} of the {which} split is {}, but there are {classes} classes",
-                            i / positions,
+                            "{name}: the label of {} of the {which} split is {}, but there are {classes} classes",
+                            sequences::place(i, s.targets.positions()),
                             labels[i]
                         );
                     }
@@ -191,11 +187,6 @@ impl Dataset {
             provenance: self.provenance.iter().cloned().chain([note]).collect(),
             ..self.clone()
         }
-    }
-
-    /// Positions of a row that have a target of their own: 1 but for sequences.
-    pub fn positions(&self) -> usize {
-        self.train.targets.positions()
     }
 
     /// Memory held by all splits, in bytes.

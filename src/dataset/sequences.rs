@@ -1,9 +1,9 @@
-//! What data sets of tokens share: texts cut into rows, each position with its next token as the label.
+//! Sequences: rows of tokens with a label at each position, and what the data sets of them share.
 
 use super::{Dataset, Inputs, Split, TEST, Targets, VALIDATION};
 use crate::error::Result;
 use crate::options::{Options, Spec};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use std::sync::Arc;
 
 /// Tokens are kept in 16 bits.
@@ -20,6 +20,42 @@ pub(super) const VALIDATION_ROWS: Spec = Spec {
     doc: "Fraction of the training rows moved to a validation split, chosen at random; 0 for none.",
     ..VALIDATION
 };
+
+impl Dataset {
+    /// Positions of a row that have a target of their own: 1 but for sequences.
+    pub fn positions(&self) -> usize {
+        self.train.targets.positions()
+    }
+
+    /// Fail unless all inputs are numbers of tokens below `known`.
+    pub fn check_tokens(&self, known: usize) -> Result<()> {
+        for (which, split) in self.splits() {
+            let Inputs::Tokens(tokens) = &split.inputs else {
+                bail!(
+                    "the model takes tokens, but the inputs of '{}' are other numbers; dataset::tokens reads tokens from a file",
+                    self.name
+                );
+            };
+            if let Some(i) = tokens.iter().position(|t| usize::from(*t) >= known) {
+                bail!(
+                    "the model knows {known} tokens, but '{}' has token {} at {} of the {which} split",
+                    self.name,
+                    tokens[i],
+                    place(i, split.dim)
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where element `i` of rows of `positions` elements is, for messages.
+pub(super) fn place(i: usize, positions: usize) -> String {
+    match positions {
+        1 => format!("row {i}"),
+        _ => format!("position {} of row {}", i % positions, i / positions),
+    }
+}
 
 /// A split of texts of `length` tokens each: row i of a text has its tokens from i·context on, `context` of them, and as labels those
 /// that follow each. What is left at the end of a text is no row. `what` is what messages call the tokens.

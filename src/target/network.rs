@@ -2,7 +2,7 @@
 
 use super::workspace::{Shard, blocks, shards, tiles};
 use super::{Potential, Rows, Workspace};
-use crate::dataset::{Dataset, Inputs, Split, Targets};
+use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
@@ -73,7 +73,7 @@ impl Network {
             dataset.outputs / positions
         );
         if let Some(known) = model.vocabulary() {
-            check_tokens(&dataset, known)?;
+            dataset.check_tokens(known)?;
         }
         let default = if dataset.classes > 0 {
             Loss::CrossEntropy
@@ -267,28 +267,6 @@ impl Network {
         }
         Ok(out)
     }
-}
-
-/// Fail unless all inputs are numbers of tokens below `known`.
-fn check_tokens(dataset: &Dataset, known: usize) -> Result<()> {
-    for (which, split) in dataset.splits() {
-        let Inputs::Tokens(tokens) = &split.inputs else {
-            anyhow::bail!(
-                "the model takes tokens, but the inputs of '{}' are other numbers; dataset::tokens reads tokens from a file",
-                dataset.name
-            );
-        };
-        if let Some(i) = tokens.iter().position(|t| usize::from(*t) >= known) {
-            anyhow::bail!(
-                "the model knows {known} tokens, but '{}' has token {} at position {} of row {} of the {which} split",
-                dataset.name,
-                tokens[i],
-                i % split.dim,
-                i / split.dim
-            );
-        }
-    }
-    Ok(())
 }
 
 /// The targets of a tile: a slice of the split's own, or gathered into a buffer.

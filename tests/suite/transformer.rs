@@ -350,7 +350,7 @@ fn models_and_data_that_do_not_fit_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(
-        e.contains("at position 1 of row 1 of the training split is 7"),
+        e.contains("label of position 1 of row 1 of the training split is 7"),
         "{e}"
     );
 }
