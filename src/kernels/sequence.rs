@@ -10,6 +10,14 @@ const LANES: usize = 16;
 /// What layer norms add to a variance, as PyTorch and TransformerLens do.
 pub const EPSILON: f32 = 1e-5;
 
+/// Exponential of what is not positive, 0 where that is far below what single precision can add to 1: products with numbers too small to
+/// be normal take the processor a hundred times as long.
+#[inline(always)]
+fn exp_or_zero(x: f32) -> f32 {
+    let e = math::exp(x);
+    if e < 1e-20 { 0.0 } else { e }
+}
+
 /// Fold lanes in pairs.
 #[inline(always)]
 fn join(mut lanes: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> f32 {
@@ -153,16 +161,16 @@ simd! {
     pub fn causal_softmax(scores: &mut [f32], keys: usize, first: usize, scale: f32, log_sums: &mut [f32]) {
         for (i, row) in scores.chunks_exact_mut(keys).enumerate() {
             let seen = first + i + 1;
-            // Whole vectors: what the last one has too much is made too small to count.
+            // Whole vectors: what the last one has too much becomes 0.
             let padded = seen.next_multiple_of(LANES).min(keys);
             row[seen..padded].fill(f32::NEG_INFINITY);
             let z = &mut row[..padded];
             let most = scale * largest(z);
-            z.iter_mut().for_each(|z| *z = math::exp(scale * *z - most));
+            z.iter_mut().for_each(|z| *z = exp_or_zero(scale * *z - most));
             let total = sum(z, z, z, |z, _, _| z);
             let inverse = 1.0 / total;
             z.iter_mut().for_each(|z| *z *= inverse);
-            row[seen..].fill(0.0);
+            row[padded..].fill(0.0);
             if let Some(l) = log_sums.get_mut(i) {
                 *l = most + math::ln(total);
             }
@@ -176,7 +184,7 @@ simd! {
         for ((i, row), l) in scores.chunks_exact_mut(keys).enumerate().zip(log_sums) {
             let seen = first + i + 1;
             let padded = seen.next_multiple_of(LANES).min(keys);
-            row[..padded].iter_mut().for_each(|z| *z = math::exp(scale * *z - *l));
+            row[..padded].iter_mut().for_each(|z| *z = exp_or_zero(scale * *z - *l));
             row[seen..].fill(0.0);
         }
     }
@@ -204,7 +212,7 @@ simd! {
     pub fn softmax_shares(z: &mut [f32], columns: usize, log_sum: &mut [f64], share: f32) {
         for (row, l) in z.chunks_exact_mut(columns).zip(log_sum.iter_mut()) {
             let max = largest(row);
-            row.iter_mut().for_each(|z| *z = math::exp(*z - max));
+            row.iter_mut().for_each(|z| *z = exp_or_zero(*z - max));
             let total = sum(row, row, row, |z, _, _| z);
             let inverse = share / total;
             row.iter_mut().for_each(|z| *z *= inverse);
@@ -280,6 +288,10 @@ mod tests {
         let mut z = vec![f32::NAN, 0.0];
         causal_softmax(&mut z[..1], 1, 0, 1.0, &mut []);
         assert!(z[0].is_nan());
+        // Nothing is too small to be normal: it is 0 then.
+        let mut z: Vec<f32> = (0..200).map(|i| -(i as f32)).collect();
+        softmax_shares(&mut z, 200, &mut [0.0], 1e-4);
+        assert!(z.iter().all(|p| *p == 0.0 || p.is_normal()) && z[199] == 0.0);
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub fn shards(
 ///
 /// `apart`: where a shard is one thread's work, the smallest tile will do, and is a single block.
 /// Otherwise a tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
-/// A row with several positions fills the cache by itself: then a tile is what a few threads share.
+/// Of rows with several positions few are too many for the cache; those of the smallest tile, but at least two, that threads may share.
 pub fn tiles(
     rows: Range<usize>,
     positions: usize,
@@ -100,7 +100,7 @@ pub fn tiles(
     let least = (2 * BLOCK).div_ceil(positions);
     let tile = match apart {
         true => least,
-        false if positions > 1 => (8 * BLOCK / positions).max(2),
+        false if positions > 1 => least.max(2),
         false => ((2 << 20) / (4 * numbers.max(1))).clamp(least, 8 * BLOCK),
     };
     let count = rows.div_ceil(tile);
