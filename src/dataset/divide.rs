@@ -54,6 +54,10 @@ impl Dataset {
             self.classes > 0,
             "{name} is a regression data set: it has no classes to take {n} examples of"
         );
+        ensure!(
+            self.train.row_labels().is_some(),
+            "{name} has sequences: their rows have no classes to take {n} examples of"
+        );
         ensure!(n > 0, "{name}: at least one example per class must be kept");
         let counts = self.train.class_counts(self.classes);
         if let Some((class, least)) = counts.iter().copied().enumerate().min_by_key(|(_, c)| *c)
@@ -121,11 +125,12 @@ impl Dataset {
     }
 }
 
-/// The rows of each class (of all rows for regression), each in a random order of its own.
+/// The rows of each class (of all rows for regression and sequences), each in a random order of its own.
 fn groups(split: &Split, classes: usize, seed: u64, use_: Use) -> Vec<Vec<u32>> {
-    let mut groups = vec![Vec::new(); classes.max(1)];
-    match split.labels() {
+    let mut groups = vec![Vec::new()];
+    match split.row_labels() {
         Some(labels) => {
+            groups.resize(classes.max(1), Vec::new());
             for (r, &l) in (0u32..).zip(labels) {
                 groups[l as usize].push(r);
             }

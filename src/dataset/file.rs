@@ -1,6 +1,6 @@
 //! Reading files: opening with a message that helps, gzip by content, and the checks that labels of all files share.
 
-use super::{Split, Targets};
+use super::Split;
 use crate::error::{Result, nearest};
 use anyhow::{anyhow, bail, ensure};
 use flate2::bufread::MultiGzDecoder;
@@ -153,7 +153,7 @@ pub(super) fn count_classes(what: &str, labels: &[u16]) -> Result<usize> {
 
 /// Fail if a test label is not one of the `classes` training labels.
 pub(super) fn check_test_labels(what: &str, test: &Split, classes: usize) -> Result<()> {
-    let Targets::Classes(labels) = &test.targets else {
+    let Some(labels) = test.row_labels() else {
         return Ok(());
     };
     if let Some(row) = labels.iter().position(|&l| l as usize >= classes) {

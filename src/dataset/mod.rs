@@ -10,22 +10,29 @@
 //! | `idx` | `idx.rs` | MNIST and its relatives, from files |
 //! | `csv` | `csv.rs` | a table, from a file |
 //! | `npz` | `npz.rs` | NumPy arrays, from a file |
+//! | `induction` | `induction.rs` | random segments, repeated: next tokens to be copied |
+//! | `text` | `text.rs` | bytes or characters of a file, and the next ones |
+//! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
 
 mod csv;
 mod digits;
 mod divide;
 mod file;
 mod idx;
+mod induction;
 mod linear;
 mod moments;
 mod npy;
 mod npz;
 mod project;
 mod scale;
+mod sequences;
 mod spin_vectors;
 mod split;
 #[cfg(test)]
 mod testing;
+mod text;
+mod tokens;
 
 pub use linear::LinearRows;
 pub use scale::Scale;
@@ -46,6 +53,9 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
     idx::ENTRY,
     csv::ENTRY,
     npz::ENTRY,
+    induction::ENTRY,
+    text::ENTRY,
+    tokens::ENTRY,
 ];
 
 /// Inputs and targets, divided into a training, a test and a validation split.
@@ -57,7 +67,7 @@ pub struct Dataset {
     pub dim: usize,
     /// Number of classes; 0 for regression.
     pub classes: usize,
-    /// Number of outputs a model needs: the classes, or the width of a target.
+    /// Number of outputs a model needs: the classes (at each position of a sequence), or the width of a target.
     pub outputs: usize,
     /// The examples that define the potential.
     pub train: Arc<Split>,
@@ -89,7 +99,7 @@ impl Dataset {
         let outputs = if classes == 0 {
             train.targets.width()
         } else {
-            classes
+            classes * train.targets.positions()
         };
         for (which, s) in [("training", Some(&train)), ("test", test.as_ref())] {
             let Some(s) = s else { continue };
@@ -100,11 +110,18 @@ impl Dataset {
                 train.dim,
                 s.dim
             );
+            ensure!(
+                s.targets.positions() == train.targets.positions(),
+                "{name}: a row has {} targets in the training split, but {} in the {which} split",
+                train.targets.positions(),
+                s.targets.positions()
+            );
             match &s.targets {
-                Targets::Classes(labels) => {
+                Targets::Classes(labels) | Targets::Sequence { labels, .. } => {
                     if let Some(i) = labels.iter().position(|&l| l as usize >= classes) {
                         bail!(
-                            "{name}: the label of row {i} of the {which} split is {}, but there are {classes} classes",
+                            "{name}: the label of {} of the {which} split is {}, but there are {classes} classes",
+                            sequences::place(i, s.targets.positions()),
                             labels[i]
                         );
                     }
@@ -210,6 +227,9 @@ impl fmt::Display for Dataset {
         let task = match self.classes {
             0 if self.outputs == 1 => "regression".into(),
             0 => format!("regression of {} values", self.outputs),
+            k if matches!(self.train.targets, Targets::Sequence { .. }) => {
+                format!("{k} classes at each of {} positions", self.positions())
+            }
             k => format!("{k} classes"),
         };
         write!(
@@ -274,6 +294,10 @@ enum Use {
     Validation = 5,
     /// The choice of a stratified subset.
     PerClass = 6,
+    /// A training sequence.
+    TrainSequence = 7,
+    /// A test sequence.
+    TestSequence = 8,
 }
 
 /// The random numbers of one use; `index` is a row, a pixel or a class.

@@ -96,15 +96,15 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
 }
 
 /// An open archive.
-struct Archive<'a> {
+pub(super) struct Archive<'a> {
     file: &'a File,
     zip: ZipArchive<Cursor<&'a [u8]>>,
     /// Names of the arrays, with their place in the archive.
-    names: Vec<(String, usize)>,
+    pub names: Vec<(String, usize)>,
 }
 
 impl<'a> Archive<'a> {
-    fn open(file: &'a File) -> Result<Archive<'a>> {
+    pub fn open(file: &'a File) -> Result<Archive<'a>> {
         let path = &file.path;
         if file.bytes.starts_with(b"\x93NUMPY") {
             bail!(
@@ -133,7 +133,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The array of this name.
-    fn array(&mut self, name: &str) -> Result<Array> {
+    pub fn array(&mut self, name: &str) -> Result<Array> {
         let path = &self.file.path;
         let Some((_, index)) = self.names.iter().find(|(n, _)| n == name) else {
             let known = did_you_mean(name, self.names.iter().map(|(n, _)| n.as_str()));

@@ -123,6 +123,7 @@ fn floats(s: &Split) -> Vec<f32> {
             s.copy(0..s.rows, &mut x);
             x
         }
+        Inputs::Tokens(x) => x.iter().map(|&x| x as f32).collect(),
     }
 }
 

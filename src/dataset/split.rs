@@ -16,13 +16,22 @@ pub enum Inputs {
     I8(Vec<i8>),
     /// Made when they are read.
     Made(Arc<LinearRows>),
+    /// Numbers of tokens, which models get as floats: those hold them exactly.
+    Tokens(Vec<u16>),
 }
 
-/// Targets of a split, one per row.
+/// Targets of a split, one per row or one per position of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// The label of each row.
     Classes(Vec<u16>),
+    /// Row-major `[rows, positions]`: a label at each position of each row, such as the next token.
+    Sequence {
+        /// Labels per row.
+        positions: usize,
+        /// The labels.
+        labels: Vec<u16>,
+    },
     /// Row-major `[rows, width]`.
     Values {
         /// Numbers per row.
@@ -35,12 +44,21 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// Numbers per row: 1 for labels.
+    /// Numbers per row: 1 for labels of rows.
     pub fn width(&self) -> usize {
         match self {
             Targets::Classes(_) => 1,
+            Targets::Sequence { positions, .. } => *positions,
             Targets::Values { width, .. } => *width,
             Targets::Made(law) => law.width,
+        }
+    }
+
+    /// Positions of a row that have a target of their own: 1 but for sequences.
+    pub fn positions(&self) -> usize {
+        match self {
+            Targets::Sequence { positions, .. } => *positions,
+            _ => 1,
         }
     }
 }
@@ -65,11 +83,12 @@ impl Split {
             Inputs::F32(x) => x.len(),
             Inputs::I8(x) => x.len(),
             Inputs::Made(_) => 0,
+            Inputs::Tokens(x) => x.len(),
         };
         ensure!(dim > 0, "an input needs at least one component");
         ensure!(targets.width() > 0, "a target needs at least one value");
         let values = match &targets {
-            Targets::Classes(l) => l.len(),
+            Targets::Classes(labels) | Targets::Sequence { labels, .. } => labels.len(),
             Targets::Values { data, .. } => data.len(),
             Targets::Made(_) => 0,
         };
@@ -146,6 +165,7 @@ impl Split {
             Inputs::F32(x) => gather::floats(x, self.dim, rows, out),
             Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
             Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
+            Inputs::Tokens(x) => gather::tokens(x, self.dim, rows, out),
         }
     }
 
@@ -158,6 +178,7 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => out.copy_from_slice(&x[part]),
             Inputs::I8(x) => gather::widen(&x[part], out),
+            Inputs::Tokens(x) => gather::widen_tokens(&x[part], out),
             Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
         }
     }
@@ -168,7 +189,7 @@ impl Split {
     /// If the range does not exist or `out` has another length.
     pub fn copy_values(&self, range: Range<usize>, out: &mut [f32]) {
         match &self.targets {
-            Targets::Classes(_) => {}
+            Targets::Classes(_) | Targets::Sequence { .. } => {}
             Targets::Values { width, data } => {
                 out.copy_from_slice(&data[range.start * width..range.end * width]);
             }
@@ -176,23 +197,31 @@ impl Split {
         }
     }
 
-    /// The label of each row, if the targets are classes.
+    /// The labels, row by row, if the targets are classes: one per row, or one per position.
     pub fn labels(&self) -> Option<&[u16]> {
         match &self.targets {
-            Targets::Classes(l) => Some(l),
+            Targets::Classes(labels) | Targets::Sequence { labels, .. } => Some(labels),
             Targets::Values { .. } | Targets::Made(_) => None,
+        }
+    }
+
+    /// The label of each row, if rows have one.
+    pub fn row_labels(&self) -> Option<&[u16]> {
+        match &self.targets {
+            Targets::Classes(labels) => Some(labels),
+            _ => None,
         }
     }
 
     /// The target values as `(width, [rows, width])`, if the targets are numbers in memory.
     pub fn values(&self) -> Option<(usize, &[f32])> {
         match &self.targets {
-            Targets::Classes(_) | Targets::Made(_) => None,
+            Targets::Classes(_) | Targets::Sequence { .. } | Targets::Made(_) => None,
             Targets::Values { width, data } => Some((*width, data)),
         }
     }
 
-    /// Copy the labels of `rows` to `out`; false, and `out` as it was, if the targets are numbers.
+    /// Copy the labels of `rows` to `out` as `[rows.len(), positions]`; false, and `out` as it was, if the targets are numbers.
     ///
     /// # Panics
     /// If a row does not exist.
@@ -200,19 +229,28 @@ impl Split {
         let Some(labels) = self.labels() else {
             return false;
         };
-        for (o, &r) in out.iter_mut().zip(rows) {
-            *o = labels[r as usize];
+        match self.targets.positions() {
+            1 => {
+                for (o, &r) in out.iter_mut().zip(rows) {
+                    *o = labels[r as usize];
+                }
+            }
+            positions => {
+                for (o, &r) in out.chunks_exact_mut(positions).zip(rows) {
+                    o.copy_from_slice(&labels[r as usize * positions..][..positions]);
+                }
+            }
         }
         true
     }
 
-    /// Copy the target values of `rows` to `out` as `[rows.len(), width]`; false, and `out` as it was, for classes.
+    /// Copy the target values of `rows` to `out` as `[rows.len(), width]`; false, and `out` as it was, for labels.
     ///
     /// # Panics
     /// If a row does not exist.
     pub fn gather_values(&self, rows: &[u32], out: &mut [f32]) -> bool {
         match &self.targets {
-            Targets::Classes(_) => return false,
+            Targets::Classes(_) | Targets::Sequence { .. } => return false,
             Targets::Values { width, data } => {
                 for (o, &r) in out.chunks_exact_mut(*width).zip(rows) {
                     o.copy_from_slice(&data[r as usize * width..][..*width]);
@@ -223,9 +261,9 @@ impl Split {
         true
     }
 
-    /// Number of rows of each of `classes` classes; empty for regression.
+    /// Number of rows of each of `classes` classes; empty for regression and sequences.
     pub fn class_counts(&self, classes: usize) -> Vec<usize> {
-        let Some(labels) = self.labels() else {
+        let Some(labels) = self.row_labels() else {
             return Vec::new();
         };
         let mut count = vec![0; classes];
@@ -254,9 +292,12 @@ impl Split {
                 hash.update(&(self.rows as u64).to_le_bytes());
                 law.fingerprint(hash);
             }
+            Inputs::Tokens(x) => enter(x, u16::to_le_bytes, hash),
         }
         match &self.targets {
-            Targets::Classes(x) => enter(x, u16::to_le_bytes, hash),
+            Targets::Classes(x) | Targets::Sequence { labels: x, .. } => {
+                enter(x, u16::to_le_bytes, hash)
+            }
             Targets::Values { data, .. } => enter(data, f32::to_le_bytes, hash),
             Targets::Made(_) => {}
         }
@@ -268,10 +309,11 @@ impl Split {
             Inputs::F32(x) => size_of_val(&x[..]),
             Inputs::I8(x) => size_of_val(&x[..]),
             Inputs::Made(law) => size_of_val(&law.matrix[..]),
+            Inputs::Tokens(x) => size_of_val(&x[..]),
         };
         inputs
             + match &self.targets {
-                Targets::Classes(l) => size_of_val(&l[..]),
+                Targets::Classes(l) | Targets::Sequence { labels: l, .. } => size_of_val(&l[..]),
                 Targets::Values { data, .. } => size_of_val(&data[..]),
                 Targets::Made(_) => 0,
             }
@@ -293,9 +335,14 @@ impl Split {
                     self.gather(rows, &mut x);
                     Inputs::F32(x)
                 }
+                Inputs::Tokens(x) => Inputs::Tokens(pick(x, self.dim, rows)),
             },
             targets: match &self.targets {
                 Targets::Classes(l) => Targets::Classes(pick(l, 1, rows)),
+                Targets::Sequence { positions, labels } => Targets::Sequence {
+                    positions: *positions,
+                    labels: pick(labels, *positions, rows),
+                },
                 Targets::Values { width, data } => Targets::Values {
                     width: *width,
                     data: pick(data, *width, rows),
@@ -358,6 +405,35 @@ mod tests {
         assert!(!bytes().gather_labels(&[2, 1], &mut l));
         assert_eq!(floats().class_counts(3), [1, 0, 2]);
         assert!(bytes().class_counts(0).is_empty());
+    }
+
+    #[test]
+    fn sequences_have_a_label_at_each_position() {
+        let targets = Targets::Sequence {
+            positions: 2,
+            labels: vec![5, 6, 7, 65535],
+        };
+        let s = Split::new(3, Inputs::Tokens(vec![0, 1, 2, 3, 4, 65535]), targets).unwrap();
+        assert_eq!(
+            (s.rows, s.targets.width(), s.targets.positions()),
+            (2, 2, 2)
+        );
+        let (mut x, mut l) = ([0.0; 6], [0; 4]);
+        s.gather(&[1, 0], &mut x);
+        assert!(s.gather_labels(&[1, 0], &mut l));
+        assert_eq!(
+            (x, l),
+            ([3.0, 4.0, 65535.0, 0.0, 1.0, 2.0], [7, 65535, 5, 6])
+        );
+        s.copy(1..2, &mut x[..3]);
+        assert_eq!(x[..3], [3.0, 4.0, 65535.0]);
+        assert!(s.row_labels().is_none() && s.class_counts(9).is_empty());
+        assert_eq!(s.bytes(), 6 * 2 + 4 * 2);
+        let second = s.select(&[1]);
+        assert_eq!(
+            (second.rows, second.labels().unwrap()),
+            (1, &[7, 65535][..])
+        );
     }
 
     #[test]

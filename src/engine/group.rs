@@ -141,6 +141,11 @@ impl Engine for Group<'_> {
         self.share(work, |_, host| host.gradient())
     }
 
+    fn gradient_at_anchor(&mut self) -> Result<()> {
+        let work = self.target.dim() * self.target.examples();
+        self.share(work, |_, host| host.gradient_at_anchor())
+    }
+
     fn energies(&mut self) -> Result<Vec<f64>> {
         Ok(self.chains.iter().map(|c| c.energy).collect())
     }

@@ -4,7 +4,7 @@ use super::{Chains, Draw, Engine, Member, Vector};
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::rng::Stream;
-use crate::target::{Target, Workspace};
+use crate::target::{Energies, Target, Workspace};
 use std::ops::Range;
 
 /// Elements that one thread works on at a time; fixed, so that sums have one order.
@@ -132,6 +132,19 @@ impl<'a, 'v> Host<'a, 'v> {
             _ => unreachable!("a vector is put back where it was taken from"),
         }
     }
+
+    /// Energies and ∇U over all examples, by one of the target's ways.
+    fn full_gradient(
+        &mut self,
+        compute: impl FnOnce(&Target, &[f32], &mut [f32], &mut Workspace) -> Result<Energies>,
+    ) -> Result<()> {
+        let mut grad = std::mem::take(&mut self.work.grad);
+        let energies = compute(self.target, self.w, &mut grad, self.work);
+        self.work.grad = grad;
+        let energies = energies?;
+        (self.energy, self.loss) = (energies.total, energies.loss);
+        Ok(())
+    }
 }
 
 /// A vector that was taken out of its place.
@@ -192,14 +205,11 @@ impl Engine for Host<'_, '_> {
     }
 
     fn gradient(&mut self) -> Result<()> {
-        let mut grad = std::mem::take(&mut self.work.grad);
-        let energies = self
-            .target
-            .energies_and_gradient(self.w, &mut grad, self.work);
-        self.work.grad = grad;
-        let energies = energies?;
-        (self.energy, self.loss) = (energies.total, energies.loss);
-        Ok(())
+        self.full_gradient(Target::energies_and_gradient)
+    }
+
+    fn gradient_at_anchor(&mut self) -> Result<()> {
+        self.full_gradient(Target::energies_and_gradient_at_anchor)
     }
 
     fn energies(&mut self) -> Result<Vec<f64>> {

@@ -74,6 +74,11 @@ pub trait Engine {
     /// ∇U over all examples, into [`Vector::Gradient`].
     fn gradient(&mut self) -> Result<()>;
 
+    /// The same, at a point that others have too, or will come back to: what is known of it need not be computed again.
+    fn gradient_at_anchor(&mut self) -> Result<()> {
+        self.gradient()
+    }
+
     /// U where the last full gradient was taken, or the last [`Engine::evaluate`].
     fn energies(&mut self) -> Result<Vec<f64>>;
 

@@ -52,9 +52,24 @@ gather! {
     spins, i8, |x| x as f32
 }
 
+gather! {
+    /// Rows of tokens, as floats, in the order of `rows`.
+    tokens, u16, |x| x as f32
+}
+
 simd! {
     /// Small integers as floats.
     pub fn widen(from: &[i8], to: &mut [f32]) {
+        assert_eq!(from.len(), to.len(), "length of a batch");
+        for (o, x) in to.iter_mut().zip(from) {
+            *o = *x as f32;
+        }
+    }
+}
+
+simd! {
+    /// Tokens as floats, exactly.
+    pub fn widen_tokens(from: &[u16], to: &mut [f32]) {
         assert_eq!(from.len(), to.len(), "length of a batch");
         for (o, x) in to.iter_mut().zip(from) {
             *o = *x as f32;

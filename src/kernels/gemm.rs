@@ -26,6 +26,11 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Rows and columns.
+    pub fn shape(self) -> [usize; 2] {
+        [self.rows, self.columns]
+    }
+
     /// Its transpose, without moving anything.
     pub fn transposed(self) -> Self {
         Self {
@@ -74,6 +79,21 @@ impl<'a> Part<'a> {
             columns: 0..columns,
             stride: columns,
             matrix: std::marker::PhantomData,
+        }
+    }
+
+    /// Some columns of a row-major matrix of `stride` columns: a head of several, say.
+    pub fn columns(data: &'a mut [f32], rows: usize, stride: usize, columns: Range<usize>) -> Self {
+        assert!(
+            columns.start <= columns.end && columns.end <= stride,
+            "columns of a matrix"
+        );
+        let whole = Self::whole(data, rows, stride);
+        Self {
+            // Of a matrix without rows this is never followed.
+            start: whole.start.wrapping_add(columns.start),
+            columns,
+            ..whole
         }
     }
 
@@ -157,6 +177,22 @@ pub fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_of_a_matrix_are_written_alone() {
+        let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
+        let b: Vec<f32> = (0..15).map(|i| (i * i) as f32).collect(); // 3x5, of which columns 1 and 2
+        let mut out = vec![-1.0; 8]; // 2x4, of which columns 2 and 3
+        let right = Matrix::new(&b, 3, 5).columns(1..3);
+        Part::columns(&mut out, 2, 4, 2..4).multiply(Matrix::new(&a, 2, 3), right, false);
+        for i in 0..2 {
+            for j in 0..4 {
+                let sum = |j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 5 + j]).sum();
+                let expected: f32 = if j < 2 { -1.0 } else { sum(j - 1) };
+                assert_eq!(out[i * 4 + j], expected);
+            }
+        }
+    }
 
     #[test]
     fn products_and_transposes_match_the_definition() {

@@ -43,9 +43,10 @@ pub fn exp(x: f32) -> f32 {
     y = y * r + 1.666_666_5e-1;
     y = y * r + 5.000_000_1e-1;
     y = y * z + r + 1.0;
-    // SAFETY of the cast: n is within ±128 for finite x, and a saturating cast would not vectorise.
     let n = if n.is_nan() { 0.0 } else { n };
-    let scale = f32::from_bits(((n as i32 + 127) as u32) << 23);
+    // SAFETY: n is a whole number within ±128 by the limits of x. A saturating cast would not vectorise.
+    let n: i32 = unsafe { n.to_int_unchecked() };
+    let scale = f32::from_bits(((n + 127) as u32) << 23);
     y * scale
 }
 

@@ -6,6 +6,7 @@
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.
 //! * [`elementwise`] — activations, losses, gathers around the products.
+//! * [`sequence`] — what transformers need around the products.
 //!
 //! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
 //! at run time. No fused multiply–add is used, so that all of them give the same bits.
@@ -19,6 +20,7 @@ pub mod gemm;
 pub mod map;
 pub mod math;
 pub mod normal;
+pub mod sequence;
 pub mod team;
 pub mod update;
 

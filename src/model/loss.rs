@@ -2,10 +2,11 @@
 
 use crate::error::Result;
 use crate::kernels::elementwise::{double, misclassified, softmax_rows, squared_error};
+use crate::kernels::sequence::softmax_shares;
 use crate::kernels::update::dot;
 use crate::model::Block;
 
-/// A loss per example. `L(w)` is its mean over examples.
+/// A loss per example. `L(w)` is its mean over examples; that of a row with labels at several positions is the mean over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// `-ln softmax(output)[label]`
@@ -14,21 +15,23 @@ pub enum Loss {
     SquaredError,
 }
 
+const NO_CLASSES: &str = "cross_entropy needs a data set with classes, this one has real targets; use loss: \"squared_error\"";
+
 /// The targets of one tile, row by row.
 #[derive(Debug, Clone, Copy)]
 pub enum TileTargets<'a> {
-    /// A class per row.
+    /// `[rows, positions]`: a class per row, or per position of a row.
     Classes(&'a [u16]),
     /// `[rows, width]` values.
     Values(&'a [f32]),
 }
 
 impl TileTargets<'_> {
-    /// Those of the first `rows` rows, which are taken off; `width` values per row.
-    pub fn take(&mut self, rows: usize, width: usize) -> Self {
+    /// Those of the first `rows` rows, which are taken off; `positions` labels or `width` values per row.
+    pub fn take(&mut self, rows: usize, positions: usize, width: usize) -> Self {
         match self {
             Self::Classes(all) => {
-                let (first, rest) = all.split_at(rows);
+                let (first, rest) = all.split_at(rows * positions);
                 *all = rest;
                 Self::Classes(first)
             }
@@ -46,8 +49,8 @@ impl TileTargets<'_> {
 pub struct Sums {
     /// Sum of the losses.
     pub loss: f64,
-    /// Rows that are classified wrongly (0 for regression).
-    pub errors: u64,
+    /// Rows that are classified wrongly (0 for regression); of a row with several positions, the fraction of those that are.
+    pub errors: f64,
 }
 
 impl std::ops::AddAssign for Sums {
@@ -66,27 +69,75 @@ impl Loss {
         Self::NAMES[self as usize]
     }
 
-    /// Loss and errors of rows with these outputs; fills the last of `block.deltas` with dLoss/dOutput (of the sum, not the mean).
-    pub fn evaluate(self, targets: TileTargets, columns: usize, block: &mut Block) -> Result<Sums> {
+    /// The loss of each position of rows with these outputs.
+    ///
+    /// # Errors
+    /// If the targets are no classes, but the loss is the cross-entropy.
+    pub fn of_each(
+        self,
+        targets: TileTargets,
+        columns: usize,
+        outputs: &[f32],
+    ) -> Result<Vec<f64>> {
+        let each = outputs.chunks_exact(columns);
+        Ok(match (self, targets) {
+            (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
+                let loss = |(z, label): (&[f32], &u16)| {
+                    let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
+                    let sum: f64 = z.iter().map(|z| (*z as f64 - most).exp()).sum();
+                    most + sum.ln() - z[*label as usize] as f64
+                };
+                each.zip(labels).map(loss).collect()
+            }
+            (Loss::SquaredError, TileTargets::Classes(labels)) => {
+                let loss =
+                    |(z, label): (&[f32], &u16)| dot(z, z) - 2.0 * z[*label as usize] as f64 + 1.0;
+                each.zip(labels).map(loss).collect()
+            }
+            (Loss::SquaredError, TileTargets::Values(values)) => {
+                let square = |(z, y): (&f32, &f32)| (*z as f64 - *y as f64).powi(2);
+                let loss = |(z, y): (&[f32], &[f32])| z.iter().zip(y).map(square).sum();
+                each.zip(values.chunks_exact(columns)).map(loss).collect()
+            }
+            (Loss::CrossEntropy, TileTargets::Values(_)) => anyhow::bail!(NO_CLASSES),
+        })
+    }
+
+    /// Loss and errors of rows with these outputs; fills the last of `block.deltas` with dLoss/dOutput (of the sum over rows, not
+    /// their mean).
+    ///
+    /// A row has labels at `positions` positions, of `columns` outputs each, and its loss is their mean; one with real targets has one.
+    pub fn evaluate(
+        self,
+        targets: TileTargets,
+        positions: usize,
+        columns: usize,
+        block: &mut Block,
+    ) -> Result<Sums> {
         let (Some(outputs), Some(delta)) = (block.activations.last(), block.deltas.last_mut())
         else {
             anyhow::bail!("loss of rows that no model has computed");
         };
         let outputs = &**outputs;
         let mut sums = Sums::default();
+        // What a position counts in its row: exactly 1 where it is the only one.
+        let share = 1.0 / positions as f32;
         match (self, targets) {
             (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
                 let log_sum = &mut *block.row;
-                softmax_rows(delta, columns, log_sum);
+                match positions {
+                    1 => softmax_rows(delta, columns, log_sum),
+                    _ => softmax_shares(delta, columns, log_sum, share),
+                }
                 let each = outputs
                     .chunks_exact(columns)
                     .zip(delta.chunks_exact_mut(columns));
                 for (((z, d), &label), l) in each.zip(labels).zip(log_sum.iter()) {
                     let label = label as usize;
                     sums.loss += *l - z[label] as f64;
-                    sums.errors += u64::from(misclassified(z, label));
-                    d[label] -= 1.0;
+                    sums.errors += f64::from(misclassified(z, label));
+                    d[label] -= share;
                 }
             }
             (Loss::SquaredError, TileTargets::Values(values)) => {
@@ -101,16 +152,19 @@ impl Loss {
                 for ((z, d), &label) in each.zip(labels) {
                     let label = label as usize;
                     sums.loss += dot(z, z) - 2.0 * z[label] as f64 + 1.0;
-                    sums.errors += u64::from(misclassified(z, label));
+                    sums.errors += f64::from(misclassified(z, label));
                     d[label] -= 2.0;
+                }
+                if positions > 1 {
+                    delta.iter_mut().for_each(|d| *d *= share);
                 }
             }
             (Loss::CrossEntropy, TileTargets::Values(_)) => {
-                anyhow::bail!(
-                    "cross_entropy needs a data set with classes, this one has real targets; use loss: \"squared_error\""
-                )
+                anyhow::bail!(NO_CLASSES)
             }
         }
+        sums.loss /= positions as f64;
+        sums.errors /= positions as f64;
         Ok(sums)
     }
 }

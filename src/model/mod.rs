@@ -8,9 +8,11 @@
 pub mod autograd;
 pub mod deep_linear;
 pub mod initialise;
+pub mod load;
 pub mod loss;
 pub mod mlp;
 pub mod teacher;
+pub mod transformer;
 
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
@@ -37,6 +39,8 @@ pub struct TensorSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     tensors: Vec<TensorSpec>,
+    /// Further names of parts, and the slices that each is made of: see [`Layout::with_part`].
+    parts: Vec<(String, Vec<String>)>,
 }
 
 impl Layout {
@@ -51,7 +55,16 @@ impl Layout {
                 TensorSpec { name, shape, range }
             })
             .collect();
-        Self { tensors }
+        Self {
+            tensors,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Give a name to some slices that belong together, as the four of an attention head.
+    pub fn with_part(mut self, name: String, slices: Vec<String>) -> Self {
+        self.parts.push((name, slices));
+        self
     }
 
     /// N, the number of parameters.
@@ -69,12 +82,16 @@ impl Layout {
         &self.tensors
     }
 
-    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension ("w1[3]", "w1[2..5]"), or all tensors whose names
-    /// begin with this and a dot ("block1" for "block1.query").
+    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension ("w1[3]", "w1[2..5]"), all tensors whose names
+    /// begin with this and a dot ("block1" for "block1.query"), or what the model has a name for ("block1.attn.head3").
     ///
     /// # Errors
     /// If there is no such part; the message lists the names there are.
     pub fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
+        if let Some((_, slices)) = self.parts.iter().find(|(part, _)| part == name) {
+            let each = slices.iter().map(|s| self.part(s));
+            return Ok(each.collect::<Result<Vec<_>>>()?.concat());
+        }
         let prefix = format!("{name}.");
         let below: Vec<_> = self
             .tensors
@@ -113,8 +130,12 @@ impl Layout {
     pub fn tensor(&self, name: &str) -> Result<&TensorSpec> {
         self.tensors.iter().find(|t| t.name == name).ok_or_else(|| {
             let names: Vec<_> = self.tensors.iter().map(|t| t.name.as_str()).collect();
+            let parts = match (self.parts.first(), self.parts.last()) {
+                (Some((first, _)), Some((last, _))) => format!(", and parts {first} … {last}"),
+                _ => String::new(),
+            };
             anyhow::anyhow!(
-                "the model has no tensor '{name}'; it has {}",
+                "the model has no tensor '{name}'; it has {}{parts}",
                 names.join(", ")
             )
         })
@@ -145,7 +166,7 @@ pub struct Tile {
     pub before: Vec<Vec<f32>>,
     /// See [`Widths::deltas`].
     pub deltas: Vec<Vec<f32>>,
-    /// A number per row for the loss.
+    /// A number per position for the loss.
     pub row: Vec<f64>,
 }
 
@@ -164,7 +185,7 @@ pub struct Block<'a> {
     pub before: Vec<&'a mut [f32]>,
     /// See [`Widths::deltas`].
     pub deltas: Vec<&'a mut [f32]>,
-    /// A number per row for the loss.
+    /// A number per position for the loss.
     pub row: &'a mut [f64],
 }
 
@@ -186,7 +207,7 @@ impl Tile {
         let bounds: Vec<_> = (0..=count).map(|k| k * rows / count).collect();
         let sizes: Vec<_> = bounds.windows(2).map(|b| b[1] - b[0]).collect();
         let mut blocks: Vec<_> = split(&mut self.inputs, model.inputs(), &sizes)
-            .zip(split(&mut self.row, 1, &sizes))
+            .zip(split(&mut self.row, model.positions(), &sizes))
             .zip(bounds.iter().zip(&sizes))
             .map(|((inputs, row), (first, rows))| Block {
                 first: *first,
@@ -273,8 +294,18 @@ pub trait Model: Send + Sync {
     /// Components of an input.
     fn inputs(&self) -> usize;
 
-    /// Components of an output.
+    /// Components of an output, of all positions together.
     fn outputs(&self) -> usize;
+
+    /// Positions of a row, each with outputs and a target of its own: `[positions, outputs / positions]`.
+    fn positions(&self) -> usize {
+        1
+    }
+
+    /// How many tokens it knows, if its inputs are numbers of tokens.
+    fn vocabulary(&self) -> Option<usize> {
+        None
+    }
 
     /// The layers, if that is all it is: then an accelerator computes all chains together.
     fn dense(&self) -> Option<Vec<Dense>> {
@@ -326,4 +357,5 @@ pub trait Model: Send + Sync {
 }
 
 /// Every kind of model a script can build.
-pub const REGISTRY: &[Entry<Arc<dyn Model>>] = &[mlp::ENTRY, deep_linear::ENTRY];
+pub const REGISTRY: &[Entry<Arc<dyn Model>>] =
+    &[mlp::ENTRY, deep_linear::ENTRY, transformer::ENTRY];

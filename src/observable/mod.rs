@@ -3,6 +3,7 @@
 //! To add one: write it as a type here or in a file of its own, with an [`Entry`], and add the entry to [`REGISTRY`].
 
 pub mod basic;
+pub mod example_losses;
 pub mod gradient_variance;
 
 use crate::engine::host::Chain;
@@ -47,7 +48,7 @@ impl Known {
         if split == "train" {
             self.energies = Some(target.energies_from(sums, target.prior().energy(w)));
         } else {
-            let both = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+            let both = [sums.loss / rows as f64, sums.errors / rows as f64];
             self.splits.push((split.into(), both));
         }
     }
@@ -77,7 +78,7 @@ impl View<'_, '_> {
             .target
             .potential()
             .split_sums(self.chain.w, name, self.work)?;
-        let v = [sums.loss / rows as f64, sums.errors as f64 / rows as f64];
+        let v = [sums.loss / rows as f64, sums.errors / rows as f64];
         self.known.splits.push((name.into(), v));
         Ok(v)
     }
@@ -130,4 +131,5 @@ pub const REGISTRY: &[Entry<Handle>] = &[
     basic::VIRIAL_TEMPERATURE,
     basic::ACCEPTANCE,
     gradient_variance::ENTRY,
+    example_losses::ENTRY,
 ];

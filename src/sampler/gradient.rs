@@ -319,7 +319,7 @@ impl Estimator {
         if !self.control {
             return Ok(());
         }
-        Self::at(chains, anchor, |chains| chains.engine.gradient())?;
+        Self::at(chains, anchor, |chains| chains.engine.gradient_at_anchor())?;
         chains.copy(Gradient, full)
     }
 

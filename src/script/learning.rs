@@ -78,6 +78,14 @@ fn floats(x: impl IntoIterator<Item = f64>) -> Dynamic {
     x.into_iter().map(Dynamic::from).collect::<Array>().into()
 }
 
+fn with_mcse((value, mcse): (f64, f64)) -> Map {
+    let pairs = [("estimate", value), ("mcse", mcse)];
+    pairs
+        .map(|(k, v)| (k.into(), v.into()))
+        .into_iter()
+        .collect()
+}
+
 fn estimates(b: &mut Binder) {
     b.object::<Arc<Estimate>>("Estimate", |e| e.to_string());
     let context = b.context.clone();
@@ -137,6 +145,36 @@ fn estimates(b: &mut Binder) {
         "estimate.to_map() -> map",
         "All its numbers.",
         |e: &mut Arc<Estimate>| from_json(&e.to_json()),
+    );
+    b.function(
+        "estimate.influence() -> array",
+        "How the mean loss of example j responds to the weight of example i: `-β Cov(ℓ_i, ℓ_j)`, an array of arrays (Kreer et al. 2025, Bayesian influence, times β).\n\n\
+         Negative where seeing more of i helps with j. Needs `observe: [observable::example_losses()]`.",
+        |e: &mut Arc<Estimate>| -> Bound<Array> {
+            let rows = e.influence().or_raise()?;
+            Ok(rows.into_iter().map(floats).collect())
+        },
+    );
+    b.function(
+        "estimate.susceptibilities() -> array",
+        "`-Cov(L, ℓ_i - L)` of every observed example: how ⟨L⟩ responds when the data shift towards it, over nβ (Baker et al. 2025).\n\n\
+         L is the mean over the observed examples. With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses()]`, with \
+         `each: \"position\"` for single tokens.",
+        |e: &mut Arc<Estimate>| e.susceptibilities().map(floats).or_raise(),
+    );
+    b.function(
+        "estimate.singular_fluctuation() -> map",
+        "`½ β Σ_i Var(ℓ_i)`, the singular fluctuation ν (Watanabe 2010): `#{ estimate, mcse }`.\n\n\
+         Of observed examples that are fewer than n, times n over their number. Needs `observe: [observable::example_losses()]`.",
+        |e: &mut Arc<Estimate>| e.singular_fluctuation().map(with_mcse).or_raise(),
+    );
+    let context = b.context.clone();
+    b.function(
+        "estimate.wbic() -> map",
+        "`n⟨L⟩` at β = 1/ln n, the widely applicable Bayesian information criterion (Watanabe 2013): `#{ estimate, mcse }`.\n\n\
+         From n·L(w0) + λ̂/β, which is more precise than the mean of noisy losses. It estimates the free energy -ln ∫ exp(-nL) of the neighbourhood that γ leaves, if L is a negative \
+         log-likelihood.",
+        move |e: &mut Arc<Estimate>| e.wbic(context.session.threads).map(with_mcse).or_raise(),
     );
     b.function(
         "estimate.online() -> map",

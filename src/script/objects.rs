@@ -5,7 +5,7 @@ use super::convert::{Call, parameters};
 use super::values::Values;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
-use crate::model::Model;
+use crate::model::{self, Model};
 use crate::observable::Handle;
 use crate::sampler::Configured;
 use crate::sampler::gradient::Estimator;
@@ -100,6 +100,28 @@ pub(super) fn bind(b: &mut Binder) {
             let e = t.energies(&w, &mut Default::default()).or_raise()?;
             let pairs = [("loss", e.loss), ("prior", e.prior), ("total", e.total), ("error", e.error)];
             Ok(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+        },
+    );
+    b.function(
+        "target.outputs(parameters, split) -> Values",
+        "What the network answers to the inputs of a split (\"train\", \"test\", …) at a point: its outputs row by row, before the loss.",
+        |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Values> {
+            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not a {}", at.type_name())))?;
+            let w = p.vectors.first().cloned().unwrap_or_default();
+            let outputs = || {
+                let network = t.potential().network().ok_or_else(|| anyhow!("target.outputs needs a network with data, which this target is not"))?;
+                ensure!(w.len() == t.dim(), "target.outputs: {} parameters for a model of {}", w.len(), t.dim());
+                network.predict(&w, network.dataset().split(split)?)
+            };
+            Ok(Values::new(outputs().or_raise()?))
+        },
+    );
+    b.function(
+        "model.load(path) -> Parameters",
+        "Parameters from a safetensors file, as PyTorch's `safetensors.torch.save_file` writes it: tensors of the model's names and shapes, as float32.",
+        |m: &mut Arc<dyn Model>, path: &str| -> Bound<Arc<Parameters>> {
+            let w = model::load::weights(m.layout(), path.as_ref()).or_raise()?;
+            Ok(Arc::new(Parameters { vectors: vec![Arc::new(w)] }))
         },
     );
     b.function(

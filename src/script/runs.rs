@@ -2,6 +2,7 @@
 
 use super::convert::from_json;
 use super::{Binder, Bound, OrRaise, raise};
+use crate::error::Result;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
@@ -52,6 +53,10 @@ pub(super) fn bind(b: &mut Binder) {
             r.failures.iter().flatten().count() as i64
         })
         .register_get("seconds", |t: &mut Arc<Trained>| t.seconds)
+        .register_get("checkpoints", |t: &mut Arc<Trained>| {
+            let each = t.checkpoints.iter().map(|e| Dynamic::from(*e as i64));
+            each.collect::<Array>()
+        })
         .register_get("best_epoch", |t: &mut Arc<Trained>| {
             t.best_epoch
                 .iter()
@@ -82,15 +87,19 @@ pub(super) fn bind(b: &mut Binder) {
     })
     .function(
         "run.trace(name, chain) -> array",
-        "All recorded values of one chain, burn-in included; the chains of the first temperature come first.",
-        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> { r.trace(name, 0, index(chain)?).map(floats).or_raise() },
+        "All recorded values of one chain, burn-in included; the chains of the first temperature come first. Of a vector, an array per record.",
+        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> {
+            let chain = index(chain)?;
+            components(r, name, |k| Ok(vec![r.trace(name, k, chain)?])).map(|mut chains| chains.swap_remove(0)).or_raise()
+        },
     )
     .function(
         "run.draws(name, temperature) -> array",
-        "The values after burn-in of all healthy chains at one temperature (by its index), as one array per chain.",
+        "The values after burn-in of all healthy chains at one temperature (by its index), as one array per chain. Of a vector, an array per record.",
         |r: &mut Arc<Run>, name: &str, t: i64| -> Bound<Array> {
-            let draws = r.draws(name, 0, index(t)?, true).or_raise()?;
-            Ok(draws.into_iter().map(|d| Dynamic::from(floats(d))).collect())
+            let t = index(t)?;
+            let chains = components(r, name, |k| r.draws(name, k, t, true)).or_raise()?;
+            Ok(chains.into_iter().map(Dynamic::from).collect())
         },
     )
     .function(
@@ -113,6 +122,11 @@ pub(super) fn bind(b: &mut Binder) {
             Ok(floats((0..t.history.len()).map(at).collect()))
         },
     )
+    .function(
+        "trained.checkpoint(epoch) -> Parameters",
+        "The parameters after an epoch that the option `checkpoints` of train named, one vector per chain; 0 is the start. `trained.checkpoints` are the epochs there are.",
+        |t: &mut Arc<Trained>, epoch: i64| -> Bound<Arc<Parameters>> { t.checkpoint(u64::try_from(epoch).unwrap_or(u64::MAX)).map(Arc::new).or_raise() },
+    )
     .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
     b.engine
         .register_indexer_get(|s: &mut Arc<Summary>, name: &str| -> Bound<Dynamic> {
@@ -126,4 +140,21 @@ pub(super) fn bind(b: &mut Binder) {
             };
             map.get(name).map(from_json).ok_or_else(missing).or_raise()
         });
+}
+
+/// The records of a trace, chain by chain, from those of its components: numbers, or an array each for a vector.
+fn components(
+    r: &Run,
+    name: &str,
+    of: impl Fn(usize) -> Result<Vec<Vec<f64>>>,
+) -> Result<Vec<Array>> {
+    let (_, column) = r.info.column(name)?;
+    if column.components.is_none() {
+        return Ok(of(0)?.into_iter().map(floats).collect());
+    }
+    let each = (0..column.width()).map(of).collect::<Result<Vec<_>>>()?;
+    let chains = each.first().map_or(0, Vec::len);
+    let record = |c: usize, i: usize| Dynamic::from(floats(each.iter().map(|k| k[c][i]).collect()));
+    let chain = |c: usize| (0..each[0][c].len()).map(|i| record(c, i)).collect();
+    Ok((0..chains).map(chain).collect())
 }

@@ -122,6 +122,7 @@ pub fn run(
     }
     let progress = Progress::new(
         &plan.name,
+        "chain-steps",
         plan.steps * chains as u64,
         session.quiet,
         state.steps.iter().sum(),

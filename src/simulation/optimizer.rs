@@ -17,6 +17,8 @@ pub enum Rule {
         b2: f32,
         /// Added to the root.
         epsilon: f32,
+        /// Share of the parameters that is taken off per unit of learning rate (Loshchilov & Hutter 2019).
+        decay: f32,
     },
     /// Gradient descent with momentum.
     Sgd {
@@ -80,6 +82,40 @@ const PATIENCE: Spec = option(
     "Epochs without improvement before stopping early.",
 );
 
+const ADAM_LR: Spec = option(
+    "lr",
+    Kind::Schedule(Range::Positive),
+    "1e-3",
+    "Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).",
+);
+const BETA1: Spec = option(
+    "beta1",
+    Kind::Float(Range::From0To1),
+    "0.9",
+    "Decay of the mean gradient.",
+);
+const BETA2: Spec = option(
+    "beta2",
+    Kind::Float(Range::From0To1),
+    "0.999",
+    "Decay of the mean squared gradient.",
+);
+const EPSILON: Spec = option(
+    "epsilon",
+    Kind::Float(Range::Positive),
+    "1e-8",
+    "Added to the root of the mean square.",
+);
+
+fn adam(o: &Options, decay: f32) -> Result<Rule> {
+    Ok(Rule::Adam {
+        b1: o.float("beta1")? as f32,
+        b2: o.float("beta2")? as f32,
+        epsilon: o.float("epsilon")? as f32,
+        decay,
+    })
+}
+
 /// `optimizer::…`.
 pub const REGISTRY: &[Entry<Arc<Optimizer>>] = &[
     Entry {
@@ -87,44 +123,33 @@ pub const REGISTRY: &[Entry<Arc<Optimizer>>] = &[
         doc: "Adam (Kingma & Ba 2015), on the gradient of L + R/s.",
         arguments: &[],
         options: &[
+            ADAM_LR, BETA1, BETA2, EPSILON, EPOCHS, BATCH, EARLY, PATIENCE,
+        ],
+        example: "optimizer::adam(#{ lr: schedule::decay(1e-3, 0.8, 10), epochs: 40, batch: 128 })",
+        build: |o| build(o, "adam", adam(o, 0.0)?),
+    },
+    Entry {
+        name: "adamw",
+        doc: "Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.\n\n              Decays all parameters, as `torch.optim.AdamW` given all of them does.",
+        arguments: &[],
+        options: &[
+            ADAM_LR,
+            BETA1,
+            BETA2,
+            EPSILON,
             option(
-                "lr",
-                Kind::Schedule(Range::Positive),
-                "1e-3",
-                "Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).",
-            ),
-            option(
-                "beta1",
-                Kind::Float(Range::From0To1),
-                "0.9",
-                "Decay of the mean gradient.",
-            ),
-            option(
-                "beta2",
-                Kind::Float(Range::From0To1),
-                "0.999",
-                "Decay of the mean squared gradient.",
-            ),
-            option(
-                "epsilon",
-                Kind::Float(Range::Positive),
-                "1e-8",
-                "Added to the root of the mean square.",
+                "weight_decay",
+                Kind::Float(Range::NonNegative),
+                "0.01",
+                "Share of the parameters that is taken off per unit of learning rate.",
             ),
             EPOCHS,
             BATCH,
             EARLY,
             PATIENCE,
         ],
-        example: "optimizer::adam(#{ lr: schedule::decay(1e-3, 0.8, 10), epochs: 40, batch: 128 })",
-        build: |o| {
-            let rule = Rule::Adam {
-                b1: o.float("beta1")? as f32,
-                b2: o.float("beta2")? as f32,
-                epsilon: o.float("epsilon")? as f32,
-            };
-            build(o, "adam", rule)
-        },
+        example: "optimizer::adamw(#{ lr: 1e-3, weight_decay: 0.05, epochs: 20, batch: 32 })",
+        build: |o| build(o, "adamw", adam(o, o.float("weight_decay")? as f32)?),
     },
     Entry {
         name: "sgd",
@@ -196,7 +221,16 @@ impl Optimizer {
     ) {
         let lr = self.lr.at(epoch) as f32;
         match self.rule {
-            Rule::Adam { b1, b2, epsilon } => {
+            Rule::Adam {
+                b1,
+                b2,
+                epsilon,
+                decay,
+            } => {
+                if decay > 0.0 {
+                    let kept = 1.0 - lr * decay;
+                    w.iter_mut().for_each(|w| *w *= kept);
+                }
                 let correct =
                     |b: f32| (1.0 / (1.0 - (b as f64).powi(step.min(1 << 30) as i32))) as f32;
                 update::adam(w, a, b, grad, lr, b1, b2, epsilon, correct(b1), correct(b2));

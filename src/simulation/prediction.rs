@@ -32,10 +32,12 @@ impl<'a> Predictor<'a> {
             anyhow::bail!("option 'predict' needs a network with data, which this target is not")
         };
         let split = network.dataset().split(name)?.clone();
-        let outputs = network.model().outputs();
+        // Each position is predicted by itself.
+        let positions = network.model().positions();
+        let outputs = network.model().outputs() / positions;
         let values = match (&split.targets, network.loss()) {
-            (Targets::Classes(_), Loss::CrossEntropy) => Vec::new(),
-            (Targets::Classes(labels), Loss::SquaredError) => {
+            (Targets::Classes(_) | Targets::Sequence { .. }, Loss::CrossEntropy) => Vec::new(),
+            (Targets::Classes(labels) | Targets::Sequence { labels, .. }, Loss::SquaredError) => {
                 let one_hot =
                     |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
                 labels.iter().copied().flat_map(one_hot).collect()
@@ -51,7 +53,7 @@ impl<'a> Predictor<'a> {
             target,
             network,
             name: name.into(),
-            sums: PredictionSums::new(split.rows, outputs),
+            sums: PredictionSums::new(split.rows * positions, outputs),
             split,
             values,
         })
@@ -62,9 +64,12 @@ impl<'a> Predictor<'a> {
         PredictionSums::width(self.sums.rows(), self.sums.outputs())
     }
 
-    /// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss.
+    /// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss. Where a row has several
+    /// positions, y is the label at one of them, and its loss counts that much less.
     fn likelihood(&self, temperature: f64) -> (f64, f64) {
-        let per_example = self.target.scale() / (self.target.examples() as f64 * temperature);
+        let positions = self.network.model().positions() as f64;
+        let per_example =
+            self.target.scale() / (self.target.examples() as f64 * temperature) / positions;
         match self.values.is_empty() {
             true => (per_example, f64::NAN),
             false => (1.0, 0.5 / per_example),

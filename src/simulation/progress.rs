@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub struct Progress {
     bar: ProgressBar,
     name: String,
+    /// What is counted.
+    unit: &'static str,
     /// Without a terminal: when the last line was printed, and how often one is.
     lines: Option<Mutex<Instant>>,
     begin: Instant,
@@ -18,8 +20,8 @@ pub struct Progress {
 const BETWEEN_LINES: Duration = Duration::from_secs(20);
 
 impl Progress {
-    /// Progress towards `total`, from `done` on.
-    pub fn new(name: &str, total: u64, quiet: bool, done: u64) -> Self {
+    /// Progress towards `total` of what `unit` names ("steps"), from `done` on.
+    pub fn new(name: &str, unit: &'static str, total: u64, quiet: bool, done: u64) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target = if quiet || !terminal {
             ProgressDrawTarget::hidden()
@@ -37,13 +39,14 @@ impl Progress {
         Self {
             bar,
             name: name.into(),
+            unit,
             lines,
             begin: Instant::now(),
             first: done,
         }
     }
 
-    /// `done` chain-steps are done, `failed` chains have failed.
+    /// So many are done, and `failed` chains have failed.
     pub fn set(&self, done: u64, failed: usize) {
         self.bar.set_position(done);
         if failed > 0 {
@@ -58,9 +61,11 @@ impl Progress {
                 let total = self.bar.length().unwrap_or(done);
                 let left = (total - done.min(total)) as f64 / rate.max(1e-9);
                 eprintln!(
-                    "{}: {:.0} %, {rate:.1} chain-steps/s, {left:.0} s left",
+                    "{}: {:.0} %, {rate:.*} {}/s, {left:.0} s left",
                     self.name,
-                    100.0 * done as f64 / total.max(1) as f64
+                    100.0 * done as f64 / total.max(1) as f64,
+                    usize::from(rate < 100.0) + usize::from(rate < 1.0),
+                    self.unit
                 );
             }
         }

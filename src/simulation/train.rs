@@ -8,6 +8,7 @@ use super::summary::with_error;
 use crate::error::{Interrupted, Result};
 use crate::kernels::update::dot;
 use crate::memory;
+use crate::model::{Layout, load};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -17,7 +18,7 @@ use crate::target::{Target, Workspace};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,6 +35,12 @@ pub const OPTIONS: &[Spec] = &[
         Kind::Object("Parameters"),
         "drawn by the model",
         "Initial parameters.",
+    ),
+    optional(
+        "checkpoints",
+        Kind::Ints(Range::NonNegative),
+        "none",
+        "Epochs after which parameters are written to a file of their own, for `trained.checkpoint(epoch)`; 0 is the start.",
     ),
     optional(
         "seed",
@@ -66,9 +73,31 @@ pub struct Trained {
     pub best_epoch: Vec<u64>,
     /// Seconds.
     pub seconds: f64,
+    /// Epochs whose parameters are on disk.
+    pub checkpoints: Vec<u64>,
+    /// Where.
+    folder: PathBuf,
+    layout: Layout,
 }
 
 impl Trained {
+    /// The parameters of all chains after an epoch.
+    ///
+    /// # Errors
+    /// If they were not kept, or cannot be read.
+    pub fn checkpoint(&self, epoch: u64) -> Result<Parameters> {
+        anyhow::ensure!(
+            self.checkpoints.contains(&epoch),
+            "training '{}' kept no parameters of epoch {epoch}; it kept those of {:?} (option 'checkpoints')",
+            self.name,
+            self.checkpoints
+        );
+        let load = |c| load::weights(&self.layout, &weights(&self.folder, c, Some(epoch)));
+        let vectors = (0..self.history.len()).map(|c| Ok(Arc::new(load(c)?)));
+        let vectors = vectors.collect::<Result<_>>()?;
+        Ok(Parameters { vectors })
+    }
+
     /// One column of a chain's history.
     pub fn column(&self, name: &str, chain: usize) -> Result<Vec<f64>> {
         let known = self.columns.iter().map(String::as_str);
@@ -235,6 +264,17 @@ pub fn train(
             seconds + begin.elapsed().as_secs_f64(),
         )
     };
+    let checkpoints: Vec<u64> = o
+        .floats("checkpoints")
+        .unwrap_or_default()
+        .into_iter()
+        .map(|e| e as u64)
+        .collect();
+    if !done && checkpoints.contains(&0) {
+        for (i, c) in courses.iter().enumerate().filter(|(_, c)| c.epoch == 0) {
+            write_weights(&weights(&folder, i, Some(0)), &name, target, &c.w)?;
+        }
+    }
     let trainer = Trainer {
         target,
         optimizer,
@@ -246,6 +286,7 @@ pub fn train(
     let share = (session.threads / chains).max(1);
     let progress = Progress::new(
         &name,
+        "epochs",
         epochs * chains as u64,
         session.quiet,
         courses.iter().map(|c| c.epoch).sum(),
@@ -254,7 +295,14 @@ pub fn train(
     while !done && courses.iter().any(|c| !c.stopped && c.epoch < epochs) {
         courses.par_iter_mut().enumerate().try_for_each_init(
             || Workspace::new(share),
-            |work, (i, c)| trainer.epoch(i, c, work),
+            |work, (i, c)| {
+                let before = c.epoch;
+                trainer.epoch(i, c, work)?;
+                if c.epoch > before && checkpoints.contains(&c.epoch) {
+                    write_weights(&weights(&folder, i, Some(c.epoch)), &name, target, &c.w)?;
+                }
+                Ok::<_, anyhow::Error>(())
+            },
         )?;
         progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
         if session::interrupted() {
@@ -276,6 +324,7 @@ pub fn train(
         keep(&courses, true)?;
         seconds += begin.elapsed().as_secs_f64();
     }
+    let reached = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
     let keep_best = optimizer.early_stopping != EarlyStopping::Never;
     let vectors = courses.iter_mut().map(|c| {
         Arc::new(std::mem::take(if keep_best {
@@ -300,8 +349,11 @@ pub fn train(
         history,
         best_epoch,
         seconds,
+        checkpoints: checkpoints.into_iter().filter(|e| *e <= reached).collect(),
+        folder,
+        layout: target.layout().clone(),
     };
-    write(&trained, target, &folder)?;
+    write(&trained, target)?;
     Ok(Arc::new(trained))
 }
 
@@ -355,7 +407,7 @@ impl Trainer<'_> {
         let mut score = loss;
         for split in &self.splits {
             let (sums, rows) = self.target.potential().split_sums(&c.w, split, work)?;
-            let (loss, error) = (sums.loss / rows as f64, sums.errors as f64 / rows as f64);
+            let (loss, error) = (sums.loss / rows as f64, sums.errors / rows as f64);
             c.history.push(loss);
             if self.target.potential().classifies() {
                 c.history.push(error);
@@ -380,21 +432,26 @@ impl Trainer<'_> {
     }
 }
 
+/// The file of a chain's parameters: those it ended with, or those after an epoch.
+fn weights(folder: &Path, chain: usize, epoch: Option<u64>) -> PathBuf {
+    let epoch = epoch.map_or(String::new(), |e| format!("-epoch-{e}"));
+    folder.join(format!("weights/chain-{chain}{epoch}.safetensors"))
+}
+
+fn write_weights(path: &Path, training: &str, target: &Target, w: &[f32]) -> Result<()> {
+    let tensors = target.layout().tensors().iter();
+    let tensors: Vec<_> = tensors
+        .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
+        .collect();
+    let about = [("training".to_string(), training.to_string())];
+    store::weights::save_weights(path, &tensors, &about)
+}
+
 /// Weights and history on disk.
-fn write(trained: &Trained, target: &Target, folder: &Path) -> Result<()> {
+fn write(trained: &Trained, target: &Target) -> Result<()> {
     for (i, w) in trained.params.vectors.iter().enumerate() {
-        let tensors: Vec<_> = target
-            .layout()
-            .tensors()
-            .iter()
-            .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
-            .collect();
-        let path = folder.join(format!("weights/chain-{i}.safetensors"));
-        store::weights::save_weights(
-            &path,
-            &tensors,
-            &[("training".to_string(), trained.name.clone())],
-        )?;
+        let path = weights(&trained.folder, i, None);
+        write_weights(&path, &trained.name, target, w)?;
     }
     let width = trained.columns.len();
     let rows = |h: &Vec<f64>| -> Vec<Vec<f64>> { h.chunks(width).map(<[f64]>::to_vec).collect() };
@@ -408,5 +465,5 @@ fn write(trained: &Trained, target: &Target, folder: &Path) -> Result<()> {
         "timings": { "seconds": trained.seconds },
         "versions": super::run::versions(),
     });
-    store::write_json(&folder.join("run.json"), &value)
+    store::write_json(&trained.folder.join("run.json"), &value)
 }

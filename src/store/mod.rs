@@ -8,6 +8,7 @@
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
 //! | `weights.rs`    | weights that PyTorch loads                                             |
+//! | `integers.rs`   | whole numbers from safetensors files of others                         |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
 //!
 //! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
@@ -16,6 +17,7 @@
 mod aside;
 mod bytes;
 pub mod checkpoint;
+pub mod integers;
 mod tensors;
 #[cfg(test)]
 mod tests;

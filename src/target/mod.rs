@@ -21,6 +21,7 @@ use crate::model::{Layout, TensorSpec};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::Stream;
 use prior::{Prior, PriorEnergy};
+use std::fmt;
 use std::sync::Arc;
 pub use workspace::Workspace;
 
@@ -58,6 +59,11 @@ pub trait Potential: Send + Sync {
         work: &mut Workspace,
     ) -> Result<Sums>;
 
+    /// Sums over all rows at a point that is asked for again and again, as the anchor of control variates.
+    fn sums_at_anchor(&self, w: &[f32], grad: &mut [f32], work: &mut Workspace) -> Result<Sums> {
+        self.sums(w, Rows::All, Some(grad), work)
+    }
+
     /// Names of the splits other than the training one.
     fn splits(&self) -> Vec<&'static str> {
         Vec::new()
@@ -65,6 +71,26 @@ pub trait Potential: Send + Sync {
 
     /// Loss and errors on another split, as sums, and its number of rows; an error if there is none of that name.
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)>;
+
+    /// The loss of each of these rows of a split ("train", …), one number for each position of a row: `[rows, positions]`.
+    ///
+    /// # Errors
+    /// If examples have no losses of their own, or the split or a row does not exist.
+    fn example_losses(&self, _w: &[f32], _split: &str, _rows: &[u32]) -> Result<Vec<f64>> {
+        anyhow::bail!(
+            "losses of single examples need a network with data, which this target is not"
+        )
+    }
+
+    /// Rows of a split, and positions of a row that have a loss of their own.
+    ///
+    /// # Errors
+    /// See [`Potential::example_losses`].
+    fn rows_and_positions(&self, _split: &str) -> Result<(usize, usize)> {
+        anyhow::bail!(
+            "losses of single examples need a network with data, which this target is not"
+        )
+    }
 
     /// The network, if it is one.
     fn network(&self) -> Option<&network::Network> {
@@ -147,6 +173,12 @@ pub struct Target {
     scale: EnergyScale,
     s: f64,
     prior: PriorEnergy,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
 }
 
 /// Options of `target(model, dataset, #{…})`.
@@ -297,6 +329,18 @@ impl Target {
         Ok(self.energies_of(w, sums))
     }
 
+    /// The same, at the anchor of control variates, which chains and estimates have in common: the potential may remember it.
+    pub fn energies_and_gradient_at_anchor(
+        &self,
+        w: &[f32],
+        grad: &mut [f32],
+        work: &mut Workspace,
+    ) -> Result<Energies> {
+        let sums = self.potential.sums_at_anchor(w, grad, work)?;
+        self.finish_gradient(w, grad, self.examples(), &work.team);
+        Ok(self.energies_of(w, sums))
+    }
+
     /// The unbiased estimate `s·∇L_B + ∇R` of ∇U from the minibatch `indices`; returns L_B.
     pub fn minibatch_gradient(
         &self,
@@ -345,7 +389,7 @@ impl Target {
             loss,
             prior,
             total: self.s * loss + prior,
-            error: sums.errors as f64 / n,
+            error: sums.errors / n,
         }
     }
 

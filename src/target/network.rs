@@ -13,7 +13,7 @@ use crate::model::loss::{Loss, Sums, TileTargets};
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Model, data set and loss.
 pub struct Network {
@@ -22,6 +22,15 @@ pub struct Network {
     loss: Loss,
     /// Floats that are kept of a row.
     numbers: usize,
+    /// The last anchor.
+    anchor: Mutex<Option<Arc<Anchor>>>,
+}
+
+/// A point, and what a pass over all training rows gives there.
+struct Anchor {
+    w: Vec<f32>,
+    gradient: Vec<f32>,
+    sums: Sums,
 }
 
 /// What an accelerator needs of a network of dense layers.
@@ -60,13 +69,23 @@ impl Network {
         } else {
             "target components"
         };
+        let positions = model.positions();
+        anyhow::ensure!(
+            positions == dataset.positions(),
+            "the model answers at {positions} positions of a row, but '{}' has {} targets per row",
+            dataset.name,
+            dataset.positions()
+        );
         anyhow::ensure!(
             model.outputs() == dataset.outputs,
             "the model has {} outputs, but '{}' has {} {what}",
-            model.outputs(),
+            model.outputs() / positions,
             dataset.name,
-            dataset.outputs
+            dataset.outputs / positions
         );
+        if let Some(known) = model.vocabulary() {
+            dataset.check_tokens(known)?;
+        }
         let default = if dataset.classes > 0 {
             Loss::CrossEntropy
         } else {
@@ -93,6 +112,7 @@ impl Network {
             model,
             dataset,
             loss,
+            anchor: Mutex::new(None),
         })
     }
 
@@ -129,7 +149,7 @@ impl Network {
             work.rows += count as u64;
         }
         let grad = grad.unwrap_or_default();
-        let ranges: Vec<_> = shards(count, w.len()).collect();
+        let ranges: Vec<_> = shards(count, self.model.positions(), w.len()).collect();
         let job = Job {
             w,
             split,
@@ -197,7 +217,8 @@ impl Network {
         team: &Team,
     ) -> Result<()> {
         shard.sums = Sums::default();
-        for (k, range) in tiles(range, self.numbers, job.apart).enumerate() {
+        let positions = self.model.positions();
+        for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
             let mut targets = tile_targets(job.split, job.rows, range, labels, values);
@@ -206,12 +227,12 @@ impl Network {
                 .blocks(
                     &*self.model,
                     n,
-                    if job.apart { 1 } else { blocks(n) },
+                    if job.apart { 1 } else { blocks(n, positions) },
                     job.gradient,
                 )
                 .into_iter()
                 .map(|block| {
-                    let targets = targets.take(block.rows, self.model.outputs());
+                    let targets = targets.take(block.rows, positions, self.model.outputs());
                     (targets, block, Ok(Sums::default()))
                 })
                 .collect();
@@ -242,7 +263,9 @@ impl Network {
             Rows::Indices(i) => job.split.gather(&i[at], block.inputs),
         }
         self.model.forward(job.w, block)?;
-        let sums = self.loss.evaluate(targets, self.model.outputs(), block)?;
+        let positions = self.model.positions();
+        let columns = self.model.outputs() / positions;
+        let sums = self.loss.evaluate(targets, positions, columns, block)?;
         if job.gradient {
             self.model.backward(job.w, block)?;
         }
@@ -253,7 +276,7 @@ impl Network {
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
         let mut tile = Tile::default();
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for range in tiles(0..split.rows, self.numbers, true) {
+        for range in tiles(0..split.rows, self.model.positions(), self.numbers, true) {
             let n = range.len();
             for block in &mut tile.blocks(&*self.model, n, 1, false) {
                 let first = range.start + block.first;
@@ -282,10 +305,13 @@ fn tile_targets<'a>(
     labels: &'a mut Vec<u16>,
     values: &'a mut Vec<f32>,
 ) -> TileTargets<'a> {
+    let positions = split.targets.positions();
     match (&split.targets, rows) {
-        (Targets::Classes(all), Rows::All) => TileTargets::Classes(&all[tile]),
-        (Targets::Classes(_), Rows::Indices(i)) => {
-            labels.resize(tile.len(), 0);
+        (Targets::Classes(all) | Targets::Sequence { labels: all, .. }, Rows::All) => {
+            TileTargets::Classes(&all[tile.start * positions..tile.end * positions])
+        }
+        (Targets::Classes(_) | Targets::Sequence { .. }, Rows::Indices(i)) => {
+            labels.resize(tile.len() * positions, 0);
             split.gather_labels(&i[tile], labels);
             TileTargets::Classes(labels)
         }
@@ -337,6 +363,23 @@ impl Potential for Network {
         self.sums_over(w, &self.dataset.train, rows, grad, work)
     }
 
+    fn sums_at_anchor(&self, w: &[f32], grad: &mut [f32], work: &mut Workspace) -> Result<Sums> {
+        let lock = || self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not held while the rows are read: chains that run side by side would wait for each other.
+        let known = lock().clone().filter(|a| a.w == w);
+        if let Some(anchor) = known {
+            grad.copy_from_slice(&anchor.gradient);
+            return Ok(anchor.sums);
+        }
+        let sums = self.sums(w, Rows::All, Some(grad), work)?;
+        *lock() = Some(Arc::new(Anchor {
+            w: w.to_vec(),
+            gradient: grad.to_vec(),
+            sums,
+        }));
+        Ok(sums)
+    }
+
     fn splits(&self) -> Vec<&'static str> {
         ["test", "validation"]
             .into_iter()
@@ -347,6 +390,24 @@ impl Potential for Network {
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)> {
         let split = self.dataset.split(split)?;
         Ok((self.sums_over(w, split, Rows::All, None, work)?, split.rows))
+    }
+
+    fn example_losses(&self, w: &[f32], split: &str, rows: &[u32]) -> Result<Vec<f64>> {
+        let examples = self.dataset.split(split)?.select(rows);
+        let outputs = self.predict(w, &examples)?;
+        let columns = self.model.outputs() / self.model.positions();
+        let (mut labels, mut values) = (Vec::new(), Vec::new());
+        let all = 0..examples.rows;
+        let targets = tile_targets(&examples, Rows::All, all, &mut labels, &mut values);
+        self.loss.of_each(targets, columns, &outputs)
+    }
+
+    fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
+        anyhow::ensure!(
+            self.dataset.stands_for.is_none(),
+            "rows with the second moments of other data are not single examples; sample on those data themselves"
+        );
+        Ok((self.dataset.split(split)?.rows, self.model.positions()))
     }
 
     fn network(&self) -> Option<&Network> {

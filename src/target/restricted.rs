@@ -118,12 +118,29 @@ impl Potential for Restricted {
         self.at(w, grad, |all, grad| self.inner.sums(all, rows, grad, work))
     }
 
+    fn sums_at_anchor(&self, w: &[f32], grad: &mut [f32], work: &mut Workspace) -> Result<Sums> {
+        self.at(w, Some(grad), |all, grad| {
+            self.inner
+                .sums_at_anchor(all, grad.unwrap_or_default(), work)
+        })
+    }
+
     fn splits(&self) -> Vec<&'static str> {
         self.inner.splits()
     }
 
     fn split_sums(&self, w: &[f32], split: &str, work: &mut Workspace) -> Result<(Sums, usize)> {
         self.at(w, None, |all, _| self.inner.split_sums(all, split, work))
+    }
+
+    fn example_losses(&self, w: &[f32], split: &str, rows: &[u32]) -> Result<Vec<f64>> {
+        self.at(w, None, |all, _| {
+            self.inner.example_losses(all, split, rows)
+        })
+    }
+
+    fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
+        self.inner.rows_and_positions(split)
     }
 
     fn products(&self) -> Vec<Product> {

@@ -109,7 +109,7 @@ impl Potential for Traced {
                     .zip(buffer)
                     .for_each(|(g, x)| *g = *x as f32);
             }
-            Ok(Sums { loss, errors: 0 })
+            Ok(Sums { loss, errors: 0.0 })
         })
     }
 

@@ -63,16 +63,21 @@ impl Workspace {
     }
 }
 
-/// Rows of a block, which one thread takes through all layers: a multiple of what the products' micro-kernels take at a time.
+/// Rows of a block, which one thread takes through all layers: a multiple of what the products' micro-kernels take at a time. Of a row
+/// with several positions, each counts: the products take them one by one.
 const BLOCK: usize = 256;
 
 /// The shards of `rows` rows, which are computed one by one or side by side, each with a gradient of its own that is then added up.
 ///
 /// Small networks have several: then threads share nothing but gradients, which are smaller than what is computed of the rows. Of a
 /// larger network threads share the tiles instead, and no thread needs a gradient of its own.
-pub fn shards(rows: usize, parameters: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+pub fn shards(
+    rows: usize,
+    positions: usize,
+    parameters: usize,
+) -> impl ExactSizeIterator<Item = Range<usize>> {
     let count = if parameters < 1 << 15 {
-        blocks(rows).min(16)
+        blocks(rows, positions).min(16)
     } else {
         1
     };
@@ -84,25 +89,29 @@ pub fn shards(rows: usize, parameters: usize) -> impl ExactSizeIterator<Item = R
 ///
 /// `apart`: where a shard is one thread's work, the smallest tile will do, and is a single block.
 /// Otherwise a tile is small enough for its numbers to stay in cache, and large enough that adding its gradient up costs little.
+/// Of rows with several positions few are too many for the cache; those of the smallest tile, but at least two, that threads may share.
 pub fn tiles(
     rows: Range<usize>,
+    positions: usize,
     numbers: usize,
     apart: bool,
 ) -> impl Iterator<Item = Range<usize>> {
     let (start, rows) = (rows.start, rows.len());
-    let least = 2 * BLOCK;
+    let least = (2 * BLOCK).div_ceil(positions);
     let tile = match apart {
         true => least,
+        false if positions > 1 => least.max(2),
         false => ((2 << 20) / (4 * numbers.max(1))).clamp(least, 8 * BLOCK),
     };
     let count = rows.div_ceil(tile);
     (0..count).map(move |k| start + k * rows / count..start + (k + 1) * rows / count)
 }
 
-/// Number of blocks of a tile: even, unless it is one, so that threads get equal shares.
-pub fn blocks(rows: usize) -> usize {
-    if rows < BLOCK / 2 {
+/// Number of blocks of a tile: even, unless it is one or there are as many as rows, so that threads get equal shares.
+pub fn blocks(rows: usize, positions: usize) -> usize {
+    let all = rows * positions;
+    if all < BLOCK / 2 {
         return 1;
     }
-    (rows / BLOCK).max(1).next_multiple_of(2)
+    (all / BLOCK).max(1).next_multiple_of(2).min(rows)
 }

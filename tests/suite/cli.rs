@@ -26,8 +26,8 @@ const SCRIPTS: &[(&str, &[&str])] = &[
         &["there is no function 'sampler::sgdl'; did you mean 'sampler::sgld'?"],
     ),
     (
-        "model::transformer(#{});",
-        &["there is no function 'model::transformer'"],
+        "model::convolution(#{});",
+        &["there is no function 'model::convolution'"],
     ),
     (
         "sampler::sgld(#{ stepp: 1e-3 });",
@@ -61,6 +61,22 @@ const SCRIPTS: &[(&str, &[&str])] = &[
         &["must be > 0 at every step", "reaches -0.1"],
     ),
     ("model::mlp(#{});", &["needs the option 'layers'"]),
+    (
+        "model::transformer(#{ vocabulary: 9, context: 9, width: 30, heads: 4 });",
+        &["the width 30 is no multiple of the 4 heads"],
+    ),
+    (
+        "target(model::transformer(#{ vocabulary: 64, context: 32, width: 8 }), dataset::induction());",
+        &["the model takes 32 inputs, but 'induction' has 64"],
+    ),
+    (
+        "dataset::text(\"README.md\", #{ context: 1_000_000 });",
+        &["too short for a context of 1000000"],
+    ),
+    (
+        "model::mlp(#{ layers: [4, 2] }).load(\"nowhere.safetensors\");",
+        &["nowhere.safetensors", "check the name"],
+    ),
     (
         "plot::points([1], [2], #{ lable: \"a\" });",
         &["plot::points has no option 'lable'; did you mean 'label'?"],

@@ -53,6 +53,7 @@ fn every_script_is_tested() {
             "llc_benchmark",
             "llc_normal_crossing",
             "llc_quickstart",
+            "llc_transformer",
             "ohzeki_mixture",
             "quickstart",
             "zambon_diffusion",
@@ -173,6 +174,18 @@ fn llc_quickstart() {
     let v = quick("llc_quickstart", &[]);
     assert_eq!(v["truth"], 9.5);
     assert!(v["estimate"].as_f64().unwrap() > 0.0 && v["mcse"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn llc_transformer() {
+    let v = quick("llc_transformer", &[]);
+    let parts = v["coefficients"].as_array().unwrap();
+    assert_eq!(parts.len(), 1 + 2 * 4);
+    assert_eq!(parts[8]["part"], "block2.attn.head4");
+    let epochs = v["epochs"].as_array().unwrap().len();
+    for p in parts {
+        assert_eq!(p["llc"].as_array().map(Vec::len), Some(epochs));
+    }
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl<'d> Batched<'d> {
         let (losses, errors) = both.split_at(self.chains);
         let sums = losses.iter().zip(errors).map(|(l, e)| Sums {
             loss: *l,
-            errors: *e as u64,
+            errors: *e,
         });
         Ok(sums.collect())
     }
@@ -232,7 +232,7 @@ impl<'d> Batched<'d> {
             let g = gradient.then_some(g);
             let sums = self.target.potential().sums(w, rows, g, &mut self.work)?;
             losses.push(sums.loss);
-            errors.push(sums.errors as f64);
+            errors.push(sums.errors);
         }
         if gradient {
             self.write(Vector::Gradient, &g)?;

@@ -28,9 +28,13 @@ impl<'d> Data<'d> {
             Inputs::Made(_) => {
                 anyhow::bail!("rows that are made when they are read are not on a device")
             }
+            Inputs::Tokens(x) => {
+                let x: Vec<f32> = x.iter().map(|x| f32::from(*x)).collect();
+                (Buffer::of(device, &x)?, false)
+            }
         };
         let targets = match &split.targets {
-            Targets::Classes(l) => Buffer::of(device, l)?,
+            Targets::Classes(l) | Targets::Sequence { labels: l, .. } => Buffer::of(device, l)?,
             Targets::Values { data, .. } => Buffer::of(device, data)?,
             Targets::Made(_) => {
                 anyhow::bail!("rows that are made when they are read are not on a device")

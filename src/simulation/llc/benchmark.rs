@@ -4,7 +4,7 @@
 //! problems, and what is finished is on disk: an interrupted benchmark goes on with `--resume`.
 
 use super::problems::{self, Posed, Setting};
-use super::protocol::{Baseline, Point, Prepared};
+use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use crate::diagnostic;
 use crate::error::{Interrupted, Result};
 use crate::model::deep_linear::Problem;
@@ -68,18 +68,8 @@ pub const OPTIONS: &[Spec] = &[
         "0.9",
         "Part of the steps (below 1) or number of steps (from 1) that is not averaged.",
     ),
-    option(
-        "gamma",
-        Kind::Float(Range::NonNegative),
-        "1",
-        "γ of the localisation.",
-    ),
-    option(
-        "baseline",
-        Kind::Choice(Baseline::NAMES),
-        "paired",
-        "L(w0), as in `llc`; the paper has \"first_batch\".",
-    ),
+    GAMMA,
+    BASELINE,
     problems::N,
     problems::DATA,
     problems::NOISE,
@@ -225,7 +215,13 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
     };
     let per_problem: usize = contenders.iter().map(|c| c.at.len()).sum();
     let total = (per_problem * indices.len()) as u64;
-    let progress = Progress::new(&name, total, session.quiet, out.cells.len() as u64);
+    let progress = Progress::new(
+        &name,
+        "estimates",
+        total,
+        session.quiet,
+        out.cells.len() as u64,
+    );
     let workers = session.threads.clamp(1, indices.len());
     let threads = session.threads / workers;
     let (next, shared) = (AtomicUsize::new(0), Mutex::new((out, Instant::now())));

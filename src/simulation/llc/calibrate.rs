@@ -2,7 +2,7 @@
 //! too large (a hot virial, an estimate that halving changes, failed chains) or too small (a cold virial, chains that disagree) read off
 //! at each point.
 
-use super::protocol::{Baseline, Point, Prepared};
+use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::{Estimate, nbeta, one_point};
 use crate::diagnostic::Verdict;
 use crate::error::Result;
@@ -50,18 +50,8 @@ pub const OPTIONS: &[Spec] = &[
         "0.5",
         "Part of the steps that is not averaged.",
     ),
-    option(
-        "gamma",
-        Kind::Float(Range::NonNegative),
-        "1",
-        "γ of the localisation.",
-    ),
-    option(
-        "baseline",
-        Kind::Choice(Baseline::NAMES),
-        "paired",
-        "L(w0), as in `llc`.",
-    ),
+    GAMMA,
+    BASELINE,
     option(
         "tolerance",
         Kind::Float(Range::Positive),
@@ -134,7 +124,7 @@ pub fn calibrate(
     nbetas.sort_by(f64::total_cmp);
     let tolerance = o.float("tolerance")?;
     let total = (steps.len() * nbetas.len()) as u64;
-    let progress = Progress::new("calibrate_llc", total, session.quiet, 0);
+    let progress = Progress::new("calibrate_llc", "estimates", total, session.quiet, 0);
     let mut trials: Vec<Trial> = Vec::new();
     for nbeta in &nbetas {
         let point = Point {

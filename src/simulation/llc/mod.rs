@@ -2,9 +2,11 @@
 //! (Lau et al. 2024; Hitchcock & Hoogland 2025, §2.2).
 //!
 //! [`protocol`] turns a target, a sampler and a point into a run and its traces into numbers; here are the options and what is reported.
+//! [`examples`] is what the losses of single examples tell besides.
 
 pub mod benchmark;
 pub mod calibrate;
+pub mod examples;
 pub mod problems;
 pub mod protocol;
 
@@ -19,7 +21,7 @@ use crate::options::{Kind, Options, Range, Spec, Value, option, optional, requir
 use crate::sampler::Configured;
 use crate::target::Target;
 use crate::target::prior::Parameters;
-use protocol::{Baseline, Point, Prepared};
+use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
@@ -55,12 +57,7 @@ pub const OPTIONS: &[Spec] = &[
         "10; 1 for samplers that accept or reject",
         "Steps per record. Losses of gradients are averaged over all steps in between, so nothing is lost.",
     ),
-    option(
-        "gamma",
-        Kind::Float(Range::NonNegative),
-        "1",
-        "γ, the strength of the localisation ½γ|w-w0|².",
-    ),
+    GAMMA,
     optional(
         "beta",
         Kind::Float(Range::Positive),
@@ -73,19 +70,20 @@ pub const OPTIONS: &[Spec] = &[
         "n·beta",
         "nβ, in place of `beta`.",
     ),
-    option(
-        "baseline",
-        Kind::Choice(Baseline::NAMES),
-        "paired",
-        "L(w0): \"paired\" on the minibatch of every step, which cancels most of the noise · \"full\" over all examples, once · \
-         \"first_batch\" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always \"full\".",
-    ),
+    BASELINE,
     optional(
         "restrict",
         Kind::Anything("name of a part, or array of names"),
         "all parameters move",
         "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices along their first dimension (\"w1[0]\", \"w1[2..5]\"), or \
          what several names begin with (\"block1.attn\").",
+    ),
+    optional(
+        "observe",
+        Kind::Objects("Observable"),
+        "nothing",
+        "What else to record along the chains, in `estimate.run`; with observable::example_losses() there are `estimate.influence()`, \
+         `.susceptibilities()` and `.singular_fluctuation()`.",
     ),
     option(
         "halve",
@@ -146,6 +144,9 @@ pub struct Estimate {
     pub halved: Option<Box<Estimate>>,
     /// The run it was taken from.
     pub run: Arc<Run>,
+    /// What was sampled, and w0.
+    target: Arc<Target>,
+    start: Arc<Vec<f32>>,
 }
 
 /// Estimate.
@@ -217,8 +218,12 @@ fn plan(
     let start: Arc<Parameters> = Arc::new(Parameters {
         vectors: vec![prepared.start.clone()],
     });
-    let observe = prepared.observables()?.into_iter();
-    let observe = observe.map(|o| Value::Object(o, "Observable")).collect();
+    let own = prepared.observables()?.into_iter();
+    let own = own.map(|o| Value::Object(o, "Observable"));
+    let observe = match o.get("observe") {
+        Some(Value::List(more)) => own.chain(more.iter().cloned()).collect(),
+        _ => own.collect(),
+    };
     let mut given = vec![
         ("start", Value::Object(start, "Parameters")),
         ("steps", Value::Int(steps as i64)),
@@ -344,6 +349,8 @@ impl Estimate {
             halved: None,
             traces,
             run,
+            target: prepared.target.clone(),
+            start: prepared.start.clone(),
         })
     }
 

@@ -7,12 +7,29 @@ use crate::model::TensorSpec;
 use crate::model::deep_linear::LearningCoefficient;
 use crate::observable::Handle;
 use crate::observable::basic::COST;
-use crate::options::Options;
+use crate::options::{Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::{Configured, LOSSES};
 use crate::simulation::run::Run;
 use crate::target::{Target, Workspace};
 use std::sync::Arc;
+
+/// The option `gamma`.
+pub(super) const GAMMA: Spec = option(
+    "gamma",
+    Kind::Float(Range::NonNegative),
+    "1",
+    "γ, the strength of the localisation ½γ|w-w0|².",
+);
+
+/// The option `baseline`.
+pub(super) const BASELINE: Spec = option(
+    "baseline",
+    Kind::Choice(Baseline::NAMES),
+    "paired",
+    "L(w0): \"paired\" on the minibatch of every step, which cancels most of the noise · \"full\" over all examples, once · \
+     \"first_batch\" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always \"full\".",
+);
 
 /// What L(w0) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +75,7 @@ pub struct Point {
 /// Everything before the first step.
 pub struct Prepared {
     /// exp(-nβ L - ½γ|w-w0|²).
-    pub target: Target,
+    pub target: Arc<Target>,
     /// The sampler, which reports the losses it meets, if it can.
     pub sampler: Arc<Configured>,
     /// w0, of the parameters that move.
@@ -106,7 +123,7 @@ impl Prepared {
                 .potential()
                 .learning_coefficient()
                 .filter(|_| !restricted),
-            target: local,
+            target: Arc::new(local),
             sampler: reporting.unwrap_or_else(|| sampler.clone()),
             start,
             point,

@@ -140,7 +140,7 @@ pub fn validate(
     let starts = plan.starts(target)?;
     let mut state = State::new(&starts, target, sampler, &[]);
     let total = (plan.chains * stops) as u64;
-    let progress = Progress::new("validate", total, session.quiet, 0);
+    let progress = Progress::new("validate", "checks", total, session.quiet, 0);
     for slot in &mut state.slots(&plan) {
         let chain = &mut slot.chain;
         chain.temperature = o.float("temperature")?;

@@ -189,7 +189,7 @@ impl Potential for Mixture {
             g[0] = gradient[0] as f32;
             g[1] = gradient[1] as f32;
         }
-        Ok(Sums { loss, errors: 0 })
+        Ok(Sums { loss, errors: 0.0 })
     }
 
     fn split_sums(&self, _: &[f32], split: &str, _: &mut Workspace) -> Result<(Sums, usize)> {

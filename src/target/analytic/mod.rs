@@ -214,7 +214,7 @@ impl Potential for Analytic {
                 }
             }
         }
-        Ok(Sums { loss, errors: 0 })
+        Ok(Sums { loss, errors: 0.0 })
     }
 
     fn split_sums(&self, _: &[f32], split: &str, _: &mut Workspace) -> Result<(Sums, usize)> {

@@ -1,0 +1,160 @@
+//! `dataset::text`: the bytes or characters of a file.
+
+use super::file::File;
+use super::sequences::{MOST_TOKENS, TEST_ROWS, VALIDATION_ROWS, dataset, rows};
+use super::{Dataset, SEED};
+use crate::error::Result;
+use crate::options::{Entry, Kind, Options, Range, option, required};
+use anyhow::{anyhow, ensure};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
+    name: "text",
+    doc: "The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.\n\n\
+        Row i has the tokens from i·context on, and as label at each position the token after it: every token but the first is foretold once. \
+        What is left at the end is no row. Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: \
+        then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.",
+    arguments: &["path"],
+    options: &[
+        required("path", Kind::Text, "The file."),
+        option(
+            "context",
+            Kind::Int(Range::Between(1.0, 1048576.0)),
+            "64",
+            "Input tokens of a row; each has a label.",
+        ),
+        option(
+            "level",
+            Kind::Choice(&["characters", "bytes"]),
+            "characters",
+            "What a token is: a character of text in UTF-8, or a byte of anything.",
+        ),
+        TEST_ROWS,
+        VALIDATION_ROWS,
+        SEED,
+    ],
+    example: "dataset::text(\"README.md\", #{ context: 32, level: \"bytes\" })",
+    build,
+};
+
+fn build(options: &Options) -> Result<Arc<Dataset>> {
+    let f = File::open(options.text("path")?)?;
+    let bytes = f.content()?;
+    let context = options.size("context")?;
+    let mut provenance = vec![f.provenance()];
+    let (vocabulary, tokens) = match options.text("level")? {
+        "bytes" => (256, bytes.iter().map(|b| u16::from(*b)).collect()),
+        _ => {
+            let (characters, tokens) = characters(&f.path, &bytes)?;
+            let list: String = characters.iter().take(256).collect();
+            let more = if characters.len() > 256 { " …" } else { "" };
+            provenance.push(("characters".into(), format!("{list:?}{more}")));
+            (characters.len(), tokens)
+        }
+    };
+    let tokens: Vec<u16> = tokens;
+    let what = format!("'{}'", f.path);
+    let all = rows(&what, &tokens, tokens.len(), context)?;
+    let used = all.rows * context + 1;
+    provenance.push((
+        "text".into(),
+        format!(
+            "{} tokens, the last {} in no row",
+            tokens.len(),
+            tokens.len() - used
+        ),
+    ));
+    dataset("text", vocabulary, all, provenance, options)
+}
+
+/// The different characters of a text, and the text in their numbers.
+fn characters(path: &str, bytes: &[u8]) -> Result<(Vec<char>, Vec<u16>)> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        anyhow!(
+            "'{path}' is not text in UTF-8: byte {} is none of a character; convert it, or take level: \"bytes\"",
+            e.valid_up_to()
+        )
+    })?;
+    let all: Vec<char> = text.chars().collect::<BTreeSet<_>>().into_iter().collect();
+    ensure!(
+        all.len() <= MOST_TOKENS,
+        "'{path}' has {} different characters, more than {MOST_TOKENS}; take level: \"bytes\"",
+        all.len()
+    );
+    ensure!(
+        all.len() > 1,
+        "'{path}' has no two different characters: with one there is nothing to learn"
+    );
+    let number = |c| all.partition_point(|other| *other < c) as u16;
+    let tokens = text.chars().map(number).collect();
+    Ok((all, tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Inputs;
+    use super::super::testing::{Folder, build, gzip, message, text};
+    use super::*;
+    use crate::options::Value;
+
+    fn whole(context: i64) -> [(&'static str, Value); 2] {
+        [("context", Value::Int(context)), ("test", Value::Int(0))]
+    }
+
+    fn given(path: &str, level: &str, context: i64) -> Vec<(&'static str, Value)> {
+        let mut given = vec![("path", text(path)), ("level", text(level))];
+        given.extend(whole(context));
+        given
+    }
+
+    #[test]
+    fn characters_are_numbered_and_every_one_is_foretold_once() {
+        let folder = Folder::new();
+        let content = "abäcabäb€"; // a b c ä €
+        for bytes in [content.as_bytes().to_vec(), gzip(content.as_bytes())] {
+            let path = folder.write("a.txt", bytes);
+            let d = build(&ENTRY, &given(&path, "characters", 2)).unwrap();
+            assert_eq!((d.dim, d.classes, d.train.rows), (2, 5, 4));
+            assert_eq!(d.train.inputs, Inputs::Tokens(vec![0, 1, 3, 2, 0, 1, 3, 1]));
+            assert_eq!(d.train.labels().unwrap(), [1, 3, 2, 0, 1, 3, 1, 4]);
+            assert!(d.to_string().contains("\"abcä€\""), "{d}");
+        }
+        let path = folder.write("b.txt", content);
+        let d = build(&ENTRY, &given(&path, "bytes", 5)).unwrap();
+        assert_eq!((d.classes, d.train.rows), (256, 2));
+        assert_eq!(d.train.labels().unwrap()[..3], [98, 195, 164]);
+        assert!(
+            d.to_string().contains("13 tokens, the last 2 in no row"),
+            "{d}"
+        );
+    }
+
+    #[test]
+    fn rows_are_divided_at_random() {
+        let folder = Folder::new();
+        let path = folder.write("a", "to be or not to be, that is the question ".repeat(20));
+        let d = build(&ENTRY, &[("path", text(&path)), ("context", Value::Int(8))]).unwrap();
+        let sizes: Vec<_> = d.splits().map(|(_, s)| s.rows).collect();
+        assert_eq!(sizes, [82, 20]);
+    }
+
+    #[test]
+    fn files_that_are_no_text_or_too_short_are_refused() {
+        let folder = Folder::new();
+        let path = folder.write("a", b"ab\xffcd");
+        let e = message(&ENTRY, &given(&path, "characters", 2));
+        assert!(
+            e.contains("byte 2") && e.contains("level: \"bytes\""),
+            "{e}"
+        );
+        let e = message(&ENTRY, &given(&path, "bytes", 5));
+        assert!(
+            e.contains("5 tokens is too short for a context of 5") && e.contains("at most 4"),
+            "{e}"
+        );
+        let path = folder.write("b", "aaaa");
+        assert!(message(&ENTRY, &given(&path, "characters", 2)).contains("nothing to learn"));
+        assert!(message(&ENTRY, &given(&folder.path("c"), "bytes", 2)).contains("no such file"));
+    }
+}

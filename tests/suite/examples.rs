@@ -1,0 +1,209 @@
+//! Losses of single examples: influence, susceptibilities, singular fluctuation and WBIC, against a Gaussian posterior integrated by hand.
+//!
+//! Null hypothesis of every comparison: the estimate has the mean computed here. The bound is four standard errors, from the spread over
+//! seeds or as reported.
+
+use super::support::evaluate;
+use ergodic::options::{Options, Value as Given};
+use ergodic::simulation::llc::problems;
+
+fn numbers(source: &str) -> Vec<f64> {
+    let value = evaluate(source).unwrap_or_else(|e| panic!("{e}\n{source}"));
+    let list = value.as_array().unwrap();
+    list.iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+const ROWS: usize = 500;
+const OBSERVED: usize = 6;
+const OUTPUTS: usize = 3;
+
+/// Linear regression of three outputs on one input: under nβ L + ½|w-w0|² the weights are independent and normal.
+struct Regression {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    /// Means and variances of the weights.
+    posterior: Vec<(f64, f64)>,
+    nbeta: f64,
+}
+
+impl Regression {
+    fn new() -> Self {
+        let widths = Given::List(vec![Given::Int(1), Given::Int(OUTPUTS as i64)]);
+        let given = [
+            ("widths", widths),
+            ("rank", Given::Int(1)),
+            ("n", Given::Int(ROWS as i64)),
+            ("seed", Given::Int(3)),
+        ];
+        let given = given.map(|(k, v)| (k.to_string(), v)).to_vec();
+        let o = Options::check("llc_problem", problems::OPTIONS, given).unwrap();
+        let posed = problems::pose(&o, 1).unwrap();
+        let split = &posed.data.train;
+        let (mut x, mut y) = (vec![0f32; ROWS], vec![0f32; ROWS * OUTPUTS]);
+        split.copy(0..ROWS, &mut x);
+        split.copy_values(0..ROWS, &mut y);
+        let doubles = |v: Vec<f32>| v.into_iter().map(f64::from).collect::<Vec<_>>();
+        let (x, y) = (doubles(x), doubles(y));
+        let nbeta = ROWS as f64 / (ROWS as f64).ln();
+        let xx = x.iter().map(|x| x * x).sum::<f64>() / ROWS as f64;
+        let posterior = (0..OUTPUTS).map(|j| {
+            let xy = x.iter().enumerate().map(|(i, x)| x * y[i * OUTPUTS + j]);
+            let xy = xy.sum::<f64>() / ROWS as f64;
+            let precision = 2.0 * nbeta * xx + 1.0;
+            let w0 = posed.start.vectors[0][j] as f64;
+            ((2.0 * nbeta * xy + w0) / precision, 1.0 / precision)
+        });
+        Self {
+            posterior: posterior.collect(),
+            x,
+            y,
+            nbeta,
+        }
+    }
+
+    /// ℓ_i = Σ_j (a - b z_j)² with z standard normal: a and b of example i and output j.
+    fn line(&self, i: usize, j: usize) -> (f64, f64) {
+        let (mean, variance) = self.posterior[j];
+        let a = self.y[i * OUTPUTS + j] - mean * self.x[i];
+        (a, variance.sqrt() * self.x[i])
+    }
+
+    fn mean(&self, i: usize) -> f64 {
+        (0..OUTPUTS)
+            .map(|j| self.line(i, j))
+            .map(|(a, b)| a * a + b * b)
+            .sum()
+    }
+
+    fn covariance(&self, i: usize, k: usize) -> f64 {
+        let of = |j| {
+            let ((a, b), (c, d)) = (self.line(i, j), self.line(k, j));
+            4.0 * a * b * c * d + 2.0 * (b * d).powi(2)
+        };
+        (0..OUTPUTS).map(of).sum()
+    }
+}
+
+fn sample(rows: usize, seeds: usize, steps: usize, result: &str) -> Vec<f64> {
+    numbers(&format!(
+        "let p = llc_problem(#{{ widths: [1, {OUTPUTS}], rank: 1, n: {ROWS}, seed: 3 }});
+         let out = [];
+         for seed in 0..{seeds} {{
+             let e = llc(p.target, sampler::hmc(#{{ leapfrog: 5 }}), #{{ start: p.start, seed: seed, steps: {steps}, burn_in: 200, observe: [observable::example_losses(#{{ rows: {rows} }})] }});
+             {result}
+         }}
+         out"
+    ))
+}
+
+#[test]
+fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
+    const SEEDS: usize = 24;
+    let r = Regression::new();
+    let found = sample(
+        OBSERVED,
+        SEEDS,
+        1200,
+        "for row in e.influence() { out += row; } out += e.susceptibilities();",
+    );
+    let width = OBSERVED * OBSERVED + OBSERVED;
+    assert_eq!(found.len(), SEEDS * width);
+    let all = || (0..OBSERVED).flat_map(|i| (0..OBSERVED).map(move |k| (i, k)));
+    let beta = r.nbeta / ROWS as f64;
+    let mut expected: Vec<f64> = all().map(|(i, k)| -beta * r.covariance(i, k)).collect();
+    let total = all().map(|(i, k)| r.covariance(i, k)).sum::<f64>() / (OBSERVED as f64).powi(2);
+    expected.extend((0..OBSERVED).map(|i| {
+        let with_mean = (0..OBSERVED).map(|k| r.covariance(i, k)).sum::<f64>();
+        total - with_mean / OBSERVED as f64
+    }));
+    for (k, expected) in expected.into_iter().enumerate() {
+        let of_seeds: Vec<f64> = found.iter().skip(k).step_by(width).copied().collect();
+        let mean = of_seeds.iter().sum::<f64>() / SEEDS as f64;
+        let squares = of_seeds.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+        let error = (squares / (SEEDS * (SEEDS - 1)) as f64).sqrt();
+        assert!(
+            (mean - expected).abs() < 4.0 * error,
+            "{k}: {mean} ± {error}, expected {expected}"
+        );
+    }
+}
+
+#[test]
+fn singular_fluctuation_and_wbic_are_those_of_the_posterior() {
+    let r = Regression::new();
+    let found = sample(
+        ROWS,
+        1,
+        12_000,
+        "let v = e.singular_fluctuation(); let w = e.wbic(); out += [v.estimate, v.mcse, w.estimate, w.mcse];",
+    );
+    let variances = (0..ROWS).map(|i| r.covariance(i, i)).sum::<f64>();
+    let fluctuation = 0.5 * r.nbeta / ROWS as f64 * variances;
+    let wbic = (0..ROWS).map(|i| r.mean(i)).sum::<f64>();
+    for (name, found, expected) in [("ν", &found[..2], fluctuation), ("WBIC", &found[2..], wbic)] {
+        let (value, error) = (found[0], found[1]);
+        assert!(
+            (value - expected).abs() < 4.0 * error && error < 0.03 * expected,
+            "{name}: {value} ± {error}, expected {expected}"
+        );
+    }
+}
+
+/// Losses of single examples add up to the loss, which other code computes, for every kind of loss and target, and under restriction.
+#[test]
+fn losses_of_examples_have_the_loss_as_their_mean() {
+    let digits = "let d = dataset::digits(); let rows = d.train_rows;";
+    for (name, setting) in [
+        ("classes", format!("{digits} let u = target(model::mlp(#{{ layers: [d.dim, 8, 10] }}), d);")),
+        ("classes, squared", format!("{digits} let u = target(model::mlp(#{{ layers: [d.dim, 8, 10] }}), d, #{{ loss: \"squared_error\" }});")),
+        ("values", "let p = llc_problem(#{ widths: [3, 4, 2], n: 40 }); let u = p.target; let rows = 40;".into()),
+        ("sequences", "let d = dataset::induction(#{ vocabulary: 8, context: 6, train: 20, test: 0 }); let rows = 20; let u = target(model::transformer(#{ vocabulary: 8, context: 6, layers: 1, width: 8, heads: 2 }), d);".into()),
+    ] {
+        for each in ["row", "position"] {
+            let source = format!(
+                "{setting}
+                 let r = sample(u, sampler::langevin(#{{ dt: 1e-3 }}), #{{ steps: 3, burn_in: 0, every: 1, chains: 1, observe: [observable::loss(), observable::example_losses(#{{ rows: rows, each: \"{each}\" }})] }});
+                 let means = r.trace(\"example_losses\", 0).map(|l| l.reduce(|a, b| a + b, 0.0) / l.len);
+                 means + r.trace(\"loss\", 0)"
+            );
+            let found = numbers(&source);
+            let (means, losses) = found.split_at(found.len() / 2);
+            assert_eq!(means.len(), 3, "{name}");
+            for (a, b) in means.iter().zip(losses) {
+                assert!((a - b).abs() < 1e-6 * b.abs(), "{name}, each {each}: {a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_not_observed_is_said() {
+    let problem =
+        "let p = llc_problem(#{ widths: [1, 3], n: 100 }); let o = #{ start: p.start, steps: 10 };";
+    let run = "llc(p.target, sampler::hmc(), o)";
+    for (source, said) in [
+        (format!("{problem} {run}.influence()"), "observe: [observable::example_losses()]"),
+        (
+            format!("{problem} o.observe = [observable::example_losses(#{{ each: \"position\", rows: 5 }})]; {run}.singular_fluctuation()"),
+            "losses of rows, not of positions",
+        ),
+        (format!("{problem} o.observe = [observable::example_losses(#{{ rows: 101 }})]; {run}"), "has 100 rows, not 101"),
+        (format!("{problem} o.observe = [observable::example_losses(#{{ split: \"test\" }})]; {run}"), "no split \"test\""),
+        (format!("{problem} o.nbeta = 1.0; {run}.wbic()"), "β = 1/ln n"),
+        (
+            "let p = llc_problem(#{ widths: [2, 3], n: 1000, data: \"moments\" }); llc(p.target, sampler::hmc(), #{ start: p.start, steps: 10 }).wbic()".into(),
+            "up to a constant",
+        ),
+        (
+            "let p = llc_problem(#{ widths: [2, 3], n: 1000, data: \"moments\" }); llc(p.target, sampler::hmc(), #{ start: p.start, steps: 10, observe: [observable::example_losses(#{ rows: 1 })] })".into(),
+            "not single examples",
+        ),
+        (
+            "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 10, observe: [observable::example_losses()] })".into(),
+            "need a network with data",
+        ),
+    ] {
+        let found = evaluate(&source).unwrap_err().to_string();
+        assert!(found.contains(said), "{source}\n{found}");
+    }
+}
