@@ -42,6 +42,23 @@ macro_rules! spins {
     };
 }
 
+/// SGLD of an attention-only transformer on sequences that repeat.
+macro_rules! transformer {
+    ($data:literal, $net:literal, $batch:literal) => {
+        Work::Script(concat!(
+            "let data = dataset::induction(#{ test: 0, ",
+            $data,
+            " });\n",
+            "let net = model::transformer(#{ vocabulary: data.classes, context: data.dim, ",
+            $net,
+            " });\n",
+            "benchmark(target(net, data), sampler::sgld(#{ step: 1e-7, batch: ",
+            $batch,
+            " }), #{ seconds: param(\"seconds\", 3.0) })"
+        ))
+    };
+}
+
 const WORKLOADS: &[Workload] = &[
     Workload {
         name: "sgld-11k",
@@ -153,6 +170,24 @@ const WORKLOADS: &[Workload] = &[
              let replicas = target(net, data, #{ prior: prior::l2(10.0) });\n\
              benchmark(replicas, sampler::hmc(#{ leapfrog: 10, dt: 0.02, adapt: false }), \
              #{ temperature: 1e-3, chains: 32, seconds: param(\"seconds\", 3.0) })",
+        ),
+    },
+    Workload {
+        name: "transformer",
+        about: "SGLD, attention only, 2 layers, width 64, 4 heads, vocabulary 64, context 64, batch 32",
+        work: transformer!(
+            "vocabulary: 64, context: 64, train: 1024",
+            "layers: 2, width: 64, heads: 4",
+            "32"
+        ),
+    },
+    Workload {
+        name: "transformer-4m",
+        about: "SGLD, attention only, 4 layers, width 256, 8 heads, vocabulary 5000, context 1024, batch 4",
+        work: transformer!(
+            "vocabulary: 5000, context: 1024, train: 64",
+            "layers: 4, width: 256, heads: 8",
+            "4"
         ),
     },
     Workload {

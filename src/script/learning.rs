@@ -8,9 +8,10 @@ use crate::model::deep_linear::learning_coefficient;
 use crate::plot::Figure;
 use crate::plot::learning::{self, Contender, Online};
 use crate::sampler::Configured;
-use crate::simulation::llc::benchmark::{self, Benchmark};
+use crate::simulation::llc::benchmark;
 use crate::simulation::llc::calibrate::{self, Calibration};
 use crate::simulation::llc::problems::{self, Posed};
+use crate::simulation::llc::table::{Benchmark, Line};
 use crate::simulation::llc::{self, Estimate};
 use crate::simulation::run::Run;
 use crate::target::Target;
@@ -54,7 +55,7 @@ fn benchmarks(b: &mut Binder) {
             let lines = x.lines();
             let of = |name: &String| {
                 let own: Vec<_> = lines.iter().filter(|l| l.sampler == *name).collect();
-                let each = |f: &dyn Fn(&benchmark::Line) -> f64| own.iter().map(|l| f(l)).collect();
+                let each = |f: &dyn Fn(&Line) -> f64| own.iter().map(|l| f(l)).collect();
                 Contender {
                     name: name.clone(),
                     steps: each(&|l| l.step),

@@ -4,7 +4,8 @@
 
 use super::support::{Scratch, evaluate};
 use ergodic::options::{Options, Value as Given};
-use ergodic::simulation::llc::benchmark::{self, Benchmark};
+use ergodic::simulation::llc::benchmark;
+use ergodic::simulation::llc::table::Benchmark;
 use ergodic::simulation::session::Session;
 use serde_json::Value;
 

@@ -1,29 +1,34 @@
 //! The local learning coefficient: `λ̂(w0) = nβ (⟨L(w)⟩ - L(w0))` over exp(-nβ L(w) - ½γ|w-w0|²)
 //! (Lau et al. 2024; Hitchcock & Hoogland 2025, §2.2).
 //!
-//! [`protocol`] turns a target, a sampler and a point into a run and its traces into numbers; here are the options and what is reported.
-//! [`examples`] is what the losses of single examples tell besides.
+//! | file | what it is |
+//! |---|---|
+//! | `mod.rs` | `llc` and its options |
+//! | `protocol.rs` | target, sampler and point put together, and traces turned into numbers |
+//! | `estimate.rs` | the estimate, and what speaks for it |
+//! | `examples.rs` | what the losses of single examples tell besides |
+//! | `calibrate.rs` | `calibrate_llc` |
+//! | `problems.rs` | `llc_problem` |
+//! | `benchmark.rs`, `table.rs` | `llc_benchmark`, and its table |
 
 pub mod benchmark;
 pub mod calibrate;
+pub mod estimate;
 pub mod examples;
 pub mod problems;
 pub mod protocol;
+pub mod table;
 
 use super::plan::{self, Plan};
-use super::run::Run;
 use super::session::Session;
-use crate::diagnostic::{self, Reading};
-use crate::error::{EveryChainFailed, Result};
+use crate::error::Result;
 use crate::model::TensorSpec;
-use crate::model::deep_linear::LearningCoefficient;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
 use crate::sampler::Configured;
 use crate::target::Target;
 use crate::target::prior::Parameters;
+pub use estimate::Estimate;
 use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
-use serde_json::json;
-use std::fmt;
 use std::sync::Arc;
 
 /// Options of `llc(target, sampler, #{…})`.
@@ -110,44 +115,6 @@ pub const OPTIONS: &[Spec] = &[
         "Name of the run and of its folder.",
     ),
 ];
-
-/// An estimate of the learning coefficient, and what speaks for it.
-#[derive(Debug, Clone)]
-pub struct Estimate {
-    /// λ̂.
-    pub lambda: f64,
-    /// Standard error of λ̂: Monte Carlo error from the effective sample size, and that of the baseline.
-    pub mcse: f64,
-    /// λ̂ of each chain; NaN for those that failed.
-    pub chains: Vec<f64>,
-    /// Effective sample size of the loss, all chains together, and R̂.
-    pub ess: f64,
-    /// R̂ of the loss.
-    pub rhat: f64,
-    /// The virial thermometer, whose set temperature is 1.
-    pub virial: Reading,
-    /// Chains that failed, in words.
-    pub failed: Vec<String>,
-    /// nβ, γ and the baseline.
-    pub point: Point,
-    /// n of the likelihood, minibatch size m, number of parameters that move.
-    pub n: usize,
-    /// m; none over all examples.
-    pub m: Option<usize>,
-    /// N.
-    pub parameters: usize,
-    /// The exact value, where it is known.
-    pub truth: Option<LearningCoefficient>,
-    /// nβ(L - L(w0)) of every chain and record, burn-in included.
-    pub traces: Vec<Vec<f64>>,
-    /// The estimate with half the step size.
-    pub halved: Option<Box<Estimate>>,
-    /// The run it was taken from.
-    pub run: Arc<Run>,
-    /// What was sampled, and w0.
-    target: Arc<Target>,
-    start: Arc<Vec<f32>>,
-}
 
 /// Estimate.
 pub fn llc(
@@ -299,207 +266,4 @@ fn restriction(o: &Options, target: &Target) -> Result<Option<Vec<TensorSpec>>> 
     let parts = parts.collect::<Result<Vec<_>>>();
     let parts = parts.map_err(|e| e.context(format!("{}: option 'restrict'", o.owner())))?;
     Ok(Some(parts.concat()))
-}
-
-impl Estimate {
-    /// From traces of nβ(L - L(w0)), and the standard error of L(w0) in the same unit.
-    fn new(
-        prepared: &Prepared,
-        run: Arc<Run>,
-        traces: Vec<Vec<f64>>,
-        of_baseline: f64,
-    ) -> Result<Self> {
-        let healthy = |c: &usize| run.failures[*c].is_none();
-        let draws: Vec<_> = (0..traces.len())
-            .filter(healthy)
-            .map(|c| &traces[c][run.info.warm_draws..])
-            .collect();
-        if draws.is_empty() {
-            let first = run.failures.iter().flatten().next();
-            let first = first.map_or(String::new(), |f| {
-                format!("{} at step {}", f.reason, f.step)
-            });
-            return Err(EveryChainFailed {
-                run: run.info.name.clone(),
-                reason: first,
-            }
-            .into());
-        }
-        let failed = run.failures.iter().enumerate().filter_map(|(c, f)| {
-            let f = f.as_ref()?;
-            Some(format!("chain {c} at step {}: {}", f.step, f.reason))
-        });
-        let of_chain = |c: usize| match healthy(&c) {
-            true => diagnostic::mean(&[&traces[c][run.info.warm_draws..]]),
-            false => f64::NAN,
-        };
-        Ok(Self {
-            lambda: diagnostic::mean(&draws),
-            mcse: diagnostic::mcse_mean(&draws).hypot(of_baseline),
-            chains: (0..traces.len()).map(of_chain).collect(),
-            ess: diagnostic::ess_mean(&draws),
-            rhat: diagnostic::rhat_rank(&draws),
-            virial: prepared.thermometer(&run)?,
-            failed: failed.collect(),
-            point: prepared.point,
-            n: prepared.n,
-            m: prepared.sampler.batch(),
-            parameters: prepared.target.dim(),
-            truth: prepared.truth,
-            halved: None,
-            traces,
-            run,
-            target: prepared.target.clone(),
-            start: prepared.start.clone(),
-        })
-    }
-
-    /// Standard deviation of the estimates of the chains; NaN for a single one.
-    pub fn spread(&self) -> f64 {
-        let healthy: Vec<f64> = self
-            .chains
-            .iter()
-            .copied()
-            .filter(|x| x.is_finite())
-            .collect();
-        diagnostic::sd(&[healthy])
-    }
-
-    /// λ̂ from the steps so far, after burn-in: steps and running means over all healthy chains.
-    pub fn online(&self) -> (Vec<f64>, Vec<f64>) {
-        let info = &self.run.info;
-        let healthy: Vec<_> = (0..self.traces.len())
-            .filter(|c| self.run.failures[*c].is_none())
-            .map(|c| &self.traces[c][info.warm_draws..])
-            .collect();
-        let every = (info.steps - info.burn_in) as f64 / info.draws as f64;
-        let mut sum = 0.0;
-        let mean = |i: usize| {
-            sum += healthy.iter().map(|t| t[i]).sum::<f64>() / healthy.len() as f64;
-            sum / (i + 1) as f64
-        };
-        let steps = (0..info.draws).map(|i| info.burn_in as f64 + every * (i + 1) as f64);
-        (steps.collect(), (0..info.draws).map(mean).collect())
-    }
-
-    /// The estimate without the error of discretisation to first order in the step size, and its standard error; none unless it was halved.
-    pub fn extrapolated(&self) -> Option<(f64, f64)> {
-        let half = self.halved.as_ref()?;
-        let value = 2.0 * half.lambda - self.lambda;
-        Some((value, (2.0 * half.mcse).hypot(self.mcse)))
-    }
-
-    /// As a map, for scripts.
-    pub fn to_json(&self) -> serde_json::Value {
-        let truth = self.truth.map(|t| t.lambda);
-        let mut map = json!({
-            "estimate": self.lambda,
-            "mcse": self.mcse,
-            "chains": self.chains,
-            "spread": self.spread(),
-            "ess": self.ess,
-            "rhat": self.rhat,
-            "virial": self.virial.temperature,
-            "virial_mcse": self.virial.mcse,
-            "failed": self.failed,
-            "nbeta": self.point.nbeta,
-            "gamma": self.point.gamma,
-            "baseline": self.point.baseline.name(),
-            "n": self.n,
-            "m": self.m,
-            "parameters": self.parameters,
-            "truth": truth,
-            "multiplicity": self.truth.map(|t| t.multiplicity),
-            "relative_error": truth.map(|t| self.lambda / t - 1.0),
-            "seconds": self.run.seconds,
-        });
-        if let (Some(half), Some((value, error)), Some(map)) =
-            (&self.halved, self.extrapolated(), map.as_object_mut())
-        {
-            map.insert("halved".into(), half.to_json());
-            map.insert("extrapolated".into(), json!(value));
-            map.insert("extrapolated_mcse".into(), json!(error));
-        }
-        map
-    }
-}
-
-impl fmt::Display for Estimate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let info = &self.run.info;
-        write!(
-            f,
-            "learning coefficient {:.5} ± {:.2}",
-            self.lambda,
-            Short(self.mcse)
-        )?;
-        if let Some(t) = self.truth {
-            let off = (self.lambda - t.lambda) / self.mcse;
-            let relative = 100.0 * (self.lambda / t.lambda - 1.0);
-            write!(
-                f,
-                "   (exact {}, {relative:+.2} %, {off:+.1} standard errors)",
-                t.lambda
-            )?;
-        }
-        let m = self.m.map_or("all examples".into(), |m| format!("m = {m}"));
-        write!(
-            f,
-            "\n  n = {}, {m}, nβ = {:.6}, γ = {}, baseline {}, {} parameters",
-            self.n,
-            self.point.nbeta,
-            self.point.gamma,
-            self.point.baseline.name(),
-            self.parameters
-        )?;
-        write!(
-            f,
-            "\n  {}: {} chains × {} steps ({} burn-in), R̂ {:.3}, ESS {:.0}, spread of chains {:.3}, {:.1} s",
-            info.sampler,
-            info.chains,
-            info.steps,
-            info.burn_in,
-            self.rhat,
-            self.ess,
-            self.spread(),
-            self.run.seconds
-        )?;
-        write!(
-            f,
-            "\n  temperature by the virial {:.4} ± {:.4}, set 1: {}",
-            self.virial.temperature, self.virial.mcse, self.virial.verdict
-        )?;
-        if let (Some(half), Some((value, error))) = (&self.halved, self.extrapolated()) {
-            write!(
-                f,
-                "\n  with half the step {:.5} ± {:.2}, extrapolated to none {value:.5} ± {:.2}",
-                half.lambda,
-                Short(half.mcse),
-                Short(error)
-            )?;
-        }
-        for reason in &self.failed {
-            write!(f, "\n  FAILED and left out: {reason}")?;
-        }
-        if info.quick {
-            write!(
-                f,
-                "\n  QUICK: steps were cut by --quick; this number is for trying things out only"
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// A standard error in two digits.
-struct Short(f64);
-
-impl fmt::Display for Short {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = match self.0 {
-            x if x.is_finite() && x > 0.0 => (1.0 - x.log10().floor()).clamp(0.0, 12.0) as usize,
-            _ => 2,
-        };
-        write!(f, "{:.digits$}", self.0)
-    }
 }
