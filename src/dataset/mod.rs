@@ -81,6 +81,8 @@ pub struct Dataset {
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
     pub stands_for: Option<usize>,
+    /// What tokens stand for, if those are characters.
+    pub characters: Option<Arc<Vec<char>>>,
     /// Where the data come from and what was done to them, in order.
     pub provenance: Vec<(String, String)>,
 }
@@ -148,6 +150,7 @@ impl Dataset {
             clean: None,
             rank: None,
             stands_for: None,
+            characters: None,
             provenance,
         })
     }

@@ -4,7 +4,6 @@ use super::{Dataset, Inputs, Split, TEST, Targets, VALIDATION};
 use crate::error::Result;
 use crate::options::{Options, Spec};
 use anyhow::{bail, ensure};
-use std::sync::Arc;
 
 /// Tokens are kept in 16 bits.
 pub(super) const MOST_TOKENS: usize = 1 << 16;
@@ -88,10 +87,9 @@ pub(super) fn dataset(
     rows: Split,
     provenance: Vec<(String, String)>,
     options: &Options,
-) -> Result<Arc<Dataset>> {
+) -> Result<Dataset> {
     let seed = options.int("seed")?;
-    let d = Dataset::new(name, vocabulary, rows, None, provenance)?
+    Dataset::new(name, vocabulary, rows, None, provenance)?
         .with_test(options.float("test")?, seed)?
-        .with_validation(options.float("validation")?, seed)?;
-    Ok(Arc::new(d))
+        .with_validation(options.float("validation")?, seed)
 }

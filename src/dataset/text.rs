@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "text",
     doc: "The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.\n\n\
-        Row i has the tokens from i·context on, and as label at each position the token after it: every token but the first is foretold once. \
-        What is left at the end is no row. Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: \
+        The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is foretold once. \
+        What is left at the end is no row. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: \
         then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.",
     arguments: &["path"],
     options: &[
@@ -43,6 +43,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let bytes = f.content()?;
     let context = options.size("context")?;
     let mut provenance = vec![f.provenance()];
+    let mut known = None;
     let (vocabulary, tokens) = match options.text("level")? {
         "bytes" => (256, bytes.iter().map(|b| u16::from(*b)).collect()),
         _ => {
@@ -50,7 +51,9 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
             let list: String = characters.iter().take(256).collect();
             let more = if characters.len() > 256 { " …" } else { "" };
             provenance.push(("characters".into(), format!("{list:?}{more}")));
-            (characters.len(), tokens)
+            let count = characters.len();
+            known = Some(Arc::new(characters));
+            (count, tokens)
         }
     };
     let tokens: Vec<u16> = tokens;
@@ -65,7 +68,11 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
             tokens.len() - used
         ),
     ));
-    dataset("text", vocabulary, all, provenance, options)
+    let d = dataset("text", vocabulary, all, provenance, options)?;
+    Ok(Arc::new(Dataset {
+        characters: known,
+        ..d
+    }))
 }
 
 /// The different characters of a text, and the text in their numbers.

@@ -83,7 +83,8 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
             format!("crc32 {:08x}", checksum(&tokens)),
         ),
     ];
-    dataset("tokens", vocabulary, all, provenance, options)
+    let d = dataset("tokens", vocabulary, all, provenance, options)?;
+    Ok(Arc::new(d))
 }
 
 /// Tells two versions of an array apart.

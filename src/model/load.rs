@@ -14,7 +14,7 @@ pub fn weights(layout: &Layout, path: &Path) -> Result<Vec<f32>> {
     for t in layout.tensors() {
         let Some((_, shape, values)) = tensors.iter().find(|(name, ..)| *name == t.name) else {
             bail!(
-                "'{file}' has no tensor '{}', which the model has{}",
+                "'{file}' has no tensor '{}', which the model has; it must have all of the model's{}",
                 t.name,
                 did_you_mean(&t.name, tensors.iter().map(|(n, ..)| n.as_str()))
             );

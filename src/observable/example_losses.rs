@@ -6,7 +6,7 @@ use crate::options::{Entry, Kind, Range, option};
 use crate::target::Target;
 use std::sync::Arc;
 
-/// ℓ_i(w) for the first rows of a split.
+/// ℓ_i(w) for some rows of a split.
 struct ExampleLosses {
     split: String,
     rows: usize,
@@ -14,35 +14,50 @@ struct ExampleLosses {
     positions: bool,
 }
 
-/// Name of the trace.
-pub const NAME: &str = "example_losses";
+/// What an example is.
+const EACH: [&str; 2] = ["row", "position"];
 
-/// Names of its dimension: a component is a row, or a position of one.
-pub const DIMENSIONS: [&str; 2] = ["row", "position"];
+/// Name of the trace of a split: "example_losses", "example_losses_test".
+pub fn name(split: &str) -> String {
+    format!("example_losses{}", suffix(split))
+}
+
+fn suffix(split: &str) -> String {
+    match split {
+        "train" => String::new(),
+        other => format!("_{other}"),
+    }
+}
+
+/// `count` of `all` rows, spread evenly: the first rows of a file are alike.
+fn spread(count: usize, all: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |k| (k as u64 * all as u64 / count as u64) as usize)
+}
 
 /// `observable::example_losses`.
 pub const ENTRY: Entry<Handle> = Entry {
-    name: NAME,
-    doc: "The loss ℓ_i(w) of each of the first rows of a split, one by one.\n\n\
-          Its trace has one more dimension, `row` or `position`. With `observe: [observable::example_losses()]` an estimate of a learning coefficient has \
+    name: "example_losses",
+    doc: "The loss ℓ_i(w) of single examples: rows of a split, spread evenly over it.\n\n\
+          Its trace is called example_losses, or example_losses_test for the test split, and has one more dimension, whose labels are the rows (\"7\"), or rows and positions \
+          (\"7.31\"); `data.row(split, 7)` shows one. With `observe: [observable::example_losses()]` an estimate of a learning coefficient has \
           `influence()`, `susceptibilities()` and `singular_fluctuation()`. Costs a forward pass over these rows per record.",
     arguments: &[],
     options: &[
         option(
             "split",
-            Kind::Text,
+            Kind::Choice(&["train", "test", "validation"]),
             "train",
-            "\"train\", \"test\" or \"validation\".",
+            "The split.",
         ),
         option(
             "rows",
             Kind::Int(Range::AtLeast(1.0)),
             "100",
-            "How many rows, from the first on.",
+            "How many rows: of n, every (n/rows)-th.",
         ),
         option(
             "each",
-            Kind::Choice(&DIMENSIONS),
+            Kind::Choice(&EACH),
             "row",
             "What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence).",
         ),
@@ -52,25 +67,28 @@ pub const ENTRY: Entry<Handle> = Entry {
         Ok(Arc::new(Box::new(ExampleLosses {
             split: o.text("split")?.into(),
             rows: o.size("rows")?,
-            positions: o.text("each")? == DIMENSIONS[1],
+            positions: o.text("each")? == EACH[1],
         })))
     },
 };
 
 impl Observable for ExampleLosses {
     fn name(&self) -> String {
-        NAME.into()
+        name(&self.split)
     }
 
     fn components(&self, target: &Target) -> Option<(String, Vec<String>)> {
-        let (_, positions) = target.potential().rows_and_positions(&self.split).ok()?;
+        let (all, positions) = target.potential().rows_and_positions(&self.split).ok()?;
+        let rows = spread(self.rows, all);
         let labels: Vec<_> = match self.positions {
-            false => (0..self.rows).map(|r| r.to_string()).collect(),
-            true => (0..self.rows)
+            false => rows.map(|r| r.to_string()).collect(),
+            true => rows
                 .flat_map(|r| (0..positions).map(move |p| format!("{r}.{p}")))
                 .collect(),
         };
-        Some((DIMENSIONS[usize::from(self.positions)].into(), labels))
+        // Of its own for each split: one dimension has one length.
+        let each = EACH[usize::from(self.positions)];
+        Some((format!("{each}{}", suffix(&self.split)), labels))
     }
 
     fn check(&self, target: &Target) -> Result<()> {
@@ -85,8 +103,9 @@ impl Observable for ExampleLosses {
     }
 
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
-        let rows: Vec<u32> = (0..self.rows as u32).collect();
         let potential = view.target.potential();
+        let (all, _) = potential.rows_and_positions(&self.split)?;
+        let rows: Vec<u32> = spread(self.rows, all).map(|r| r as u32).collect();
         let losses = potential.example_losses(view.chain.w, &self.split, &rows)?;
         // A row's loss is the mean over as many positions as it has more losses than there are components.
         let of_each = losses.len() / out.len();

@@ -79,6 +79,11 @@ fn floats(x: impl IntoIterator<Item = f64>) -> Dynamic {
     x.into_iter().map(Dynamic::from).collect::<Array>().into()
 }
 
+fn influence(e: &Estimate, split: &str) -> Bound<Array> {
+    let rows = e.influence(split).or_raise()?;
+    Ok(rows.into_iter().map(floats).collect())
+}
+
 fn with_mcse((value, mcse): (f64, f64)) -> Map {
     let pairs = [("estimate", value), ("mcse", mcse)];
     pairs
@@ -147,26 +152,29 @@ fn estimates(b: &mut Binder) {
         "All its numbers.",
         |e: &mut Arc<Estimate>| from_json(&e.to_json()),
     );
+    let of_train = |e: &mut Arc<Estimate>| influence(e, "train");
     b.function(
-        "estimate.influence() -> array",
+        "estimate.influence(split) -> array",
         "How the mean loss of example j responds to the weight of example i: `-β Cov(ℓ_i, ℓ_j)`, an array of arrays (Kreer et al. 2025, Bayesian influence, times β).\n\n\
-         Negative where seeing more of i helps with j. Needs `observe: [observable::example_losses()]`.",
-        |e: &mut Arc<Estimate>| -> Bound<Array> {
-            let rows = e.influence().or_raise()?;
-            Ok(rows.into_iter().map(floats).collect())
-        },
-    );
+         Negative where seeing more of i helps with j. Without `split` it is that of the training split. Needs `observe: [observable::example_losses()]`. Of positions, -β/P Cov: each \
+         has a P-th of its row's weight.",
+        |e: &mut Arc<Estimate>, split: &str| influence(e, split),
+    )
+    .function("estimate.influence() -> array", "", of_train);
+    let susceptibilities =
+        |e: &Estimate, split: &str| e.susceptibilities(split).map(floats).or_raise();
     b.function(
-        "estimate.susceptibilities() -> array",
+        "estimate.susceptibilities(split) -> array",
         "`-Cov(L, ℓ_i - L)` of every observed example: how ⟨L⟩ responds when the data shift towards it, over nβ (Baker et al. 2025).\n\n\
-         L is the mean over the observed examples. With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses()]`, with \
-         `each: \"position\"` for single tokens.",
-        |e: &mut Arc<Estimate>| e.susceptibilities().map(floats).or_raise(),
-    );
+         With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses(), observable::cost()]`, with \
+         `each: \"position\"` for single tokens; without the cost, L is the mean over the other observed examples. Without `split` it is the training split.",
+        move |e: &mut Arc<Estimate>, split: &str| susceptibilities(e, split),
+    )
+    .function("estimate.susceptibilities() -> array", "", move |e: &mut Arc<Estimate>| susceptibilities(e, "train"));
     b.function(
         "estimate.singular_fluctuation() -> map",
         "`½ β Σ_i Var(ℓ_i)`, the singular fluctuation ν (Watanabe 2010): `#{ estimate, mcse }`.\n\n\
-         Of observed examples that are fewer than n, times n over their number. Needs `observe: [observable::example_losses()]`.",
+         Of observed examples that are fewer than n, times n over their number, and the choice is in the error bar. Needs `observe: [observable::example_losses()]`.",
         |e: &mut Arc<Estimate>| e.singular_fluctuation().map(with_mcse).or_raise(),
     );
     let context = b.context.clone();

@@ -15,7 +15,7 @@ use crate::target::prior::{Parameters, Prior};
 use crate::target::{Potential, Target};
 use crate::trigger::Trigger;
 use anyhow::{anyhow, ensure};
-use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
+use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
@@ -53,6 +53,16 @@ pub(super) fn bind(b: &mut Binder) {
         .register_get("parameters", |t: &mut Arc<Target>| t.dim() as i64)
         .register_get("examples", |t: &mut Arc<Target>| t.examples() as i64);
     schedules(b);
+    b.function(
+        "data.row(split, index) -> map",
+        "One row of a split: `#{ inputs, targets }`, and of a text also its `text`.\n\n\
+         Targets are the label, the labels of all positions, or the numbers of a regression.",
+        |d: &mut Arc<Dataset>, split: &str, i: i64| row(d, split, i).or_raise(),
+    )
+    .with(
+        &[],
+        "dataset::text(\"README.md\", #{ context: 32 }).row(\"train\", 0)",
+    );
     b.function(
         "parameters(numbers) -> Parameters",
         "A parameter vector from an array of numbers, or several from an array of such arrays; for `start` and `prior::localised`.",
@@ -279,4 +289,47 @@ fn schedules(b: &mut Binder) {
         },
     )
     .with(&[], "trigger::logarithmic(10)");
+}
+
+fn row(d: &Dataset, split: &str, i: i64) -> crate::error::Result<Map> {
+    let s = d.split(split)?;
+    let at = usize::try_from(i).ok().filter(|i| *i < s.rows);
+    let at = at.ok_or_else(|| {
+        anyhow!(
+            "data.row: the split \"{split}\" has {} rows, and so none with index {i}",
+            s.rows
+        )
+    })?;
+    let mut inputs = vec![0f32; s.dim];
+    s.copy(at..at + 1, &mut inputs);
+    let width = s.targets.width();
+    let targets: Array = match s.labels() {
+        Some(labels) => labels[at * width..(at + 1) * width]
+            .iter()
+            .map(|l| Dynamic::from(*l as i64))
+            .collect(),
+        None => {
+            let mut values = vec![0f32; width];
+            s.copy_values(at..at + 1, &mut values);
+            values
+                .into_iter()
+                .map(|v| Dynamic::from(v as f64))
+                .collect()
+        }
+    };
+    let mut out = Map::new();
+    if let Some(characters) = &d.characters {
+        let text: String = inputs.iter().map(|t| characters[*t as usize]).collect();
+        out.insert("text".into(), text.into());
+    }
+    out.insert(
+        "inputs".into(),
+        inputs
+            .into_iter()
+            .map(|x| Dynamic::from(x as f64))
+            .collect::<Array>()
+            .into(),
+    );
+    out.insert("targets".into(), targets.into());
+    Ok(out)
 }

@@ -125,7 +125,7 @@ pub(super) fn bind(b: &mut Binder) {
     .function(
         "trained.checkpoint(epoch) -> Parameters",
         "The parameters after an epoch that the option `checkpoints` of train named, one vector per chain; 0 is the start. `trained.checkpoints` are the epochs there are.",
-        |t: &mut Arc<Trained>, epoch: i64| -> Bound<Arc<Parameters>> { t.checkpoint(u64::try_from(epoch).unwrap_or(u64::MAX)).map(Arc::new).or_raise() },
+        |t: &mut Arc<Trained>, epoch: i64| -> Bound<Arc<Parameters>> { t.checkpoint(index(epoch)? as u64).map(Arc::new).or_raise() },
     )
     .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
     b.engine

@@ -130,7 +130,8 @@ pub const REGISTRY: &[Entry<Arc<Optimizer>>] = &[
     },
     Entry {
         name: "adamw",
-        doc: "Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.\n\n              Decays all parameters, as `torch.optim.AdamW` given all of them does.",
+        doc: "Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.\n\n\
+              Decays all parameters, as `torch.optim.AdamW` given all of them does.",
         arguments: &[],
         options: &[
             ADAM_LR,

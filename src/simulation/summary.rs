@@ -9,13 +9,16 @@ use crate::sampler::NOISE;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
+/// Vectors of more components are not in the table.
+const WIDEST: usize = 12;
+
 /// One quantity at every temperature.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Name; a component of a vector has its label appended.
     pub name: String,
-    /// Whether it is a component of a vector.
-    pub component: bool,
+    /// How many components its vector has, if it is a component of one.
+    pub component_of: Option<usize>,
     /// Draws that are NaN or infinite, per temperature.
     pub not_finite: Vec<usize>,
     /// One per temperature.
@@ -66,7 +69,7 @@ impl Summary {
                 let numbers = draws.into_iter().map(|d| run.summarise(d)).collect();
                 let row = Row {
                     name,
-                    component: column.components.is_some(),
+                    component_of: column.components.as_ref().map(|(_, l)| l.len()),
                     not_finite,
                     numbers,
                 };
@@ -137,6 +140,14 @@ impl Summary {
                 info.temperatures[c / info.chains],
                 f.step,
                 f.reason
+            ));
+        }
+        for column in info.columns.iter().filter(|c| c.width() > WIDEST) {
+            header.push(format!(
+                "{}: {} components, in run.draws(\"{}\", 0) and to_map(), not in the table",
+                column.name,
+                column.width(),
+                column.name
             ));
         }
         for row in &rows {
@@ -237,7 +248,7 @@ impl Summary {
         let scalars = self
             .rows
             .iter()
-            .filter(|r| !r.component)
+            .filter(|r| r.component_of.is_none())
             .map(|r| &r.numbers[t]);
         scalars
             .into_iter()
@@ -254,12 +265,17 @@ impl Summary {
             out.push(cells.iter().map(|c| format!("{c:>width$}")).collect());
         };
         column("T", &|t| format!("{:.3e}", self.temperatures[t]));
-        for row in &self.rows {
+        let narrow = |r: &&Row| r.component_of.is_none_or(|n| n <= WIDEST);
+        for row in self.rows.iter().filter(narrow) {
             column(&row.name, &|t| {
                 with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)
             });
         }
-        let scalars: Vec<_> = self.rows.iter().filter(|r| !r.component).collect();
+        let scalars: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|r| r.component_of.is_none())
+            .collect();
         if !scalars.is_empty() {
             // NaN, as of a constant trace, says nothing; infinity, as of stuck chains, says a lot.
             let values = |t: usize, g: &dyn Fn(&Numbers) -> f64| {

@@ -88,7 +88,7 @@ impl Trained {
     pub fn checkpoint(&self, epoch: u64) -> Result<Parameters> {
         anyhow::ensure!(
             self.checkpoints.contains(&epoch),
-            "training '{}' kept no parameters of epoch {epoch}; it kept those of {:?} (option 'checkpoints')",
+            "training '{}' kept no parameters of epoch {epoch}; it kept those of {:?} (option 'checkpoints'; --quick moves them)",
             self.name,
             self.checkpoints
         );
@@ -185,6 +185,7 @@ pub fn train(
     } else {
         optimizer.epochs
     };
+    let checkpoints = checkpoints(o, optimizer.epochs, epochs)?;
     let parameters = target.dim() as u128;
     memory::check(
         parameters * chains as u128 * 16 + parameters * 64,
@@ -238,7 +239,7 @@ pub fn train(
         .flat_map(|c| &c.w)
         .for_each(|x| hash.update(&x.to_le_bytes()));
     let what = json!({
-        "fingerprint": hash.finalize(),
+        "fingerprint": hash.finalize(), "checkpoints": checkpoints,
         "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
     });
     let mut seconds = 0.0;
@@ -264,12 +265,6 @@ pub fn train(
             seconds + begin.elapsed().as_secs_f64(),
         )
     };
-    let checkpoints: Vec<u64> = o
-        .floats("checkpoints")
-        .unwrap_or_default()
-        .into_iter()
-        .map(|e| e as u64)
-        .collect();
     if !done && checkpoints.contains(&0) {
         for (i, c) in courses.iter().enumerate().filter(|(_, c)| c.epoch == 0) {
             write_weights(&weights(&folder, i, Some(0)), &name, target, &c.w)?;
@@ -355,6 +350,21 @@ pub fn train(
     };
     write(&trained, target)?;
     Ok(Arc::new(trained))
+}
+
+/// The epochs in the option `checkpoints`, in order; fewer and closer together if `--quick` cut the epochs.
+fn checkpoints(o: &Options, asked: u64, epochs: u64) -> Result<Vec<u64>> {
+    let mut all = Vec::new();
+    for epoch in o.floats("checkpoints").unwrap_or_default() {
+        anyhow::ensure!(
+            epoch <= asked as f64,
+            "train: option 'checkpoints' has epoch {epoch}, but there are {asked}"
+        );
+        all.push((epoch * epochs as f64 / asked as f64).ceil() as u64);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
 struct Trainer<'a> {

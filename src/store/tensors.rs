@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         let start = length.saturating_add(LENGTH as u64);
         ensure!(
             length <= MAX_HEADER as u64 && start <= size,
-            "its header cannot be {length} bytes long"
+            "its header cannot be {length} bytes long; is it a file of tensors at all?"
         );
         let mut text = vec![0; length as usize];
         (&file).read_exact(&mut text).map_err(failed)?;

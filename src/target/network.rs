@@ -26,6 +26,9 @@ pub struct Network {
     anchor: Mutex<Option<Arc<Anchor>>>,
 }
 
+/// Outputs that are kept at a time where a loss per example is wanted.
+const OUTPUTS: usize = 1 << 20;
+
 /// A point, and what a pass over all training rows gives there.
 struct Anchor {
     w: Vec<f32>,
@@ -59,10 +62,14 @@ impl Network {
     pub fn new(model: Arc<dyn Model>, dataset: Arc<Dataset>, loss: Option<Loss>) -> Result<Self> {
         anyhow::ensure!(
             model.inputs() == dataset.dim,
-            "the model takes {} inputs, but '{}' has {} components per example",
+            "the model takes {} inputs, but '{}' has {} components per example{}",
             model.inputs(),
             dataset.name,
-            dataset.dim
+            dataset.dim,
+            match model.vocabulary() {
+                Some(_) => "; give the model `context: data.dim`",
+                None => "",
+            }
         );
         let what = if dataset.classes > 0 {
             "classes"
@@ -78,10 +85,14 @@ impl Network {
         );
         anyhow::ensure!(
             model.outputs() == dataset.outputs,
-            "the model has {} outputs, but '{}' has {} {what}",
+            "the model has {} outputs, but '{}' has {} {what}{}",
             model.outputs() / positions,
             dataset.name,
-            dataset.outputs / positions
+            dataset.outputs / positions,
+            match model.vocabulary() {
+                Some(_) => "; give the model `vocabulary: data.classes`",
+                None => "",
+            }
         );
         if let Some(known) = model.vocabulary() {
             dataset.check_tokens(known)?;
@@ -393,13 +404,19 @@ impl Potential for Network {
     }
 
     fn example_losses(&self, w: &[f32], split: &str, rows: &[u32]) -> Result<Vec<f64>> {
-        let examples = self.dataset.split(split)?.select(rows);
-        let outputs = self.predict(w, &examples)?;
+        let split = self.dataset.split(split)?;
         let columns = self.model.outputs() / self.model.positions();
         let (mut labels, mut values) = (Vec::new(), Vec::new());
-        let all = 0..examples.rows;
-        let targets = tile_targets(&examples, Rows::All, all, &mut labels, &mut values);
-        self.loss.of_each(targets, columns, &outputs)
+        let mut losses = Vec::with_capacity(rows.len() * self.model.positions());
+        // Outputs of a few rows at a time: of all, those of a large vocabulary would fill the memory.
+        for some in rows.chunks((OUTPUTS / self.model.outputs()).max(1)) {
+            let examples = split.select(some);
+            let outputs = self.predict(w, &examples)?;
+            let all = 0..examples.rows;
+            let targets = tile_targets(&examples, Rows::All, all, &mut labels, &mut values);
+            losses.extend(self.loss.of_each(targets, columns, &outputs)?);
+        }
+        Ok(losses)
     }
 
     fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {

@@ -44,10 +44,14 @@ impl Restricted {
         anyhow::ensure!(!free.is_empty(), "no parameters are left to move");
         let mut ranges: Vec<_> = free.iter().map(|t| t.range.clone()).collect();
         ranges.sort_by_key(|r| r.start);
-        anyhow::ensure!(
-            ranges.windows(2).all(|r| r[0].end <= r[1].start),
-            "parts of the parameters are named twice"
-        );
+        if let Some(twice) = ranges.windows(2).find(|r| r[0].end > r[1].start) {
+            let there = free.iter().filter(|t| t.range.contains(&twice[1].start));
+            let names: Vec<_> = there.map(|t| format!("'{}'", t.name)).collect();
+            anyhow::bail!(
+                "parts of the parameters are named twice: {}",
+                names.join(" and ")
+            );
+        }
         let tensors = free.iter().map(|t| (t.name.clone(), t.shape.clone()));
         Ok(Self {
             layout: Layout::new(tensors),

@@ -448,7 +448,7 @@ fn checkpoints_are_where_training_was() {
          let fit = |epochs, o| train(u, optimizer::adamw(#{ epochs: epochs, batch: 16, weight_decay: 0.1 }), o + #{ seed: 4, chains: 2 });";
     let found = evaluate(&format!(
         "{SETTING}
-         let long = fit.call(5, #{{ checkpoints: [0, 2, 5, 9] }});
+         let long = fit.call(5, #{{ checkpoints: [5, 2, 0, 2] }});
          let short = fit.call(2, #{{}});
          let same = |a, b| {{ let out = true; for c in 0..2 {{ if a.vector(c).to_array() != b.vector(c).to_array() {{ out = false; }} }} out }};
          [long.checkpoints, same.call(long.checkpoint(2), short.params()), same.call(long.checkpoint(5), long.params()), same.call(long.checkpoint(0), long.params())]"
@@ -463,6 +463,9 @@ fn checkpoints_are_where_training_was() {
         said.contains("kept no parameters of epoch 2") && said.contains("[1]"),
         "{said}"
     );
+    let said = evaluate(&format!("{SETTING} fit.call(3, #{{ checkpoints: [4] }})"));
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("has epoch 4, but there are 3"), "{said}");
 }
 
 /// Null hypothesis: the coefficient is the same before and after the loss falls. It is far from that, for all weights; chains at the two

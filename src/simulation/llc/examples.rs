@@ -7,7 +7,8 @@
 use super::Estimate;
 use crate::diagnostic;
 use crate::error::Result;
-use crate::observable::example_losses::{DIMENSIONS, NAME};
+use crate::memory;
+use crate::observable::example_losses::name;
 use crate::target::Workspace;
 
 /// The draws of the losses, around their means.
@@ -17,38 +18,51 @@ struct Losses {
     examples: usize,
     /// Draws of each chain.
     lengths: Vec<usize>,
+    /// Rows of the split, and positions of a row.
+    rows: usize,
+    positions: usize,
+    /// Whether positions are examples.
+    apart: bool,
 }
 
 impl Losses {
-    fn new(estimate: &Estimate) -> Result<Self> {
-        let run = &estimate.run;
-        let (_, column) = run.info.column(NAME).map_err(|_| {
+    fn new(estimate: &Estimate, split: &str) -> Result<Self> {
+        let (run, name) = (&estimate.run, name(split));
+        let column = run.info.column(&name);
+        let components = column.ok().and_then(|(_, c)| c.components.as_ref());
+        let (dimension, labels) = components.ok_or_else(|| {
             anyhow::anyhow!(
-                "'{}' has no losses of single examples; give llc the option `observe: [observable::{NAME}()]`",
+                "'{}' has no losses of single examples of the split \"{split}\"; give llc the option \
+                 `observe: [observable::example_losses(#{{ split: \"{split}\" }})]`",
                 run.info.name
             )
         })?;
-        let examples = column.width();
+        let examples = labels.len();
+        let size = (examples * run.info.draws * run.info.chains) as u128;
+        memory::check(16 * size, &format!("the losses of {examples} examples"))?;
         let columns = (0..examples)
-            .map(|k| run.draws(NAME, k, 0, true))
+            .map(|k| run.draws(&name, k, 0, true))
             .collect::<Result<Vec<_>>>()?;
         let lengths: Vec<_> = columns[0].iter().map(Vec::len).collect();
         let draws: usize = lengths.iter().sum();
         let mut centred = vec![0.0; draws * examples];
         for (k, chains) in columns.iter().enumerate() {
-            let mean = chains.iter().flatten().sum::<f64>() / draws as f64;
-            for (i, x) in chains.iter().flatten().enumerate() {
-                centred[i * examples + k] = x - mean;
+            for (i, x) in around_mean(chains).into_iter().enumerate() {
+                centred[i * examples + k] = x;
             }
         }
+        let (rows, positions) = estimate.target.potential().rows_and_positions(split)?;
         Ok(Self {
             centred,
             examples,
             lengths,
+            rows,
+            positions,
+            apart: dimension.starts_with("position"),
         })
     }
 
-    fn rows(&self) -> impl Iterator<Item = &[f64]> {
+    fn each_draw(&self) -> impl Iterator<Item = &[f64]> {
         self.centred.chunks_exact(self.examples)
     }
 
@@ -57,24 +71,37 @@ impl Losses {
     }
 }
 
+/// All chains, less their common mean.
+fn around_mean(chains: &[Vec<f64>]) -> Vec<f64> {
+    let count: usize = chains.iter().map(Vec::len).sum();
+    let mean = chains.iter().flatten().sum::<f64>() / count as f64;
+    chains.iter().flatten().map(|x| x - mean).collect()
+}
+
 impl Estimate {
-    /// β Cov(ℓ_i, ℓ_j) with a minus: how the mean loss of example j responds to the weight of example i in `nβL = β Σ w_i ℓ_i`,
-    /// `[examples, examples]` (the Bayesian influence function of Kreer et al. 2025, times β).
+    /// `-β Cov(ℓ_i, ℓ_j)`, `[examples, examples]`: how the mean loss of example j responds to the weight of example i in
+    /// `nβL = β Σ w_i ℓ_i` (the Bayesian influence function of Kreer et al. 2025, times β). A position of a row of P has weight β/P there.
     ///
     /// # Errors
-    /// If the losses of single examples were not observed.
-    pub fn influence(&self) -> Result<Vec<Vec<f64>>> {
-        let losses = Losses::new(self)?;
+    /// If the losses of single examples of this split were not observed, or the matrix does not fit into memory.
+    pub fn influence(&self, split: &str) -> Result<Vec<Vec<f64>>> {
+        let losses = Losses::new(self, split)?;
         let k = losses.examples;
+        // As it is, and once more as a script's array.
+        memory::check(
+            40 * (k * k) as u128,
+            &format!("the influence of {k} examples"),
+        )?;
         let mut sums = vec![vec![0.0; k]; k];
-        for row in losses.rows() {
+        for row in losses.each_draw() {
             for (i, x) in row.iter().enumerate() {
                 for (s, y) in sums[i][i..].iter_mut().zip(&row[i..]) {
                     *s += x * y;
                 }
             }
         }
-        let factor = -self.point.nbeta / self.n as f64 / losses.draws();
+        let share = if losses.apart { losses.positions } else { 1 };
+        let factor = -self.point.nbeta / (self.n * share) as f64 / losses.draws();
         for i in 0..k {
             for j in i..k {
                 sums[i][j] *= factor;
@@ -84,17 +111,28 @@ impl Estimate {
         Ok(sums)
     }
 
-    /// `χ_i = -Cov(L, ℓ_i - L)`, L the mean over the observed examples: 1/nβ of the response of ⟨L⟩ to data that shift towards example i
-    /// (Baker et al. 2025; with `restrict` it is the susceptibility of that part of the model).
+    /// `χ_i = -Cov(L, ℓ_i - L)`: 1/nβ of the response of ⟨L⟩ to data that shift towards example i (Baker et al. 2025; of a part of the
+    /// model, if only that moved). L is the loss over all examples where `cost` was recorded, otherwise the mean over the *other*
+    /// observed examples: with its own it would be mostly a variance.
     ///
     /// # Errors
-    /// If the losses of single examples were not observed.
-    pub fn susceptibilities(&self) -> Result<Vec<f64>> {
-        let losses = Losses::new(self)?;
+    /// If the losses of single examples of this split were not observed, or of one alone and no cost.
+    pub fn susceptibilities(&self, split: &str) -> Result<Vec<f64>> {
+        let losses = Losses::new(self, split)?;
+        let cost = self.run.draws("cost", 0, 0, true).ok();
+        let cost = cost.map(|chains| around_mean(&chains));
+        anyhow::ensure!(
+            cost.is_some() || losses.examples > 1,
+            "the susceptibility of a single example needs the loss over all; observe observable::cost() too"
+        );
         let mut chi = vec![0.0; losses.examples];
-        for row in losses.rows() {
-            let mean = row.iter().sum::<f64>() / row.len() as f64;
-            for (c, x) in chi.iter_mut().zip(row) {
+        for (t, draw) in losses.each_draw().enumerate() {
+            let total: f64 = draw.iter().sum();
+            for (c, x) in chi.iter_mut().zip(draw) {
+                let mean = match &cost {
+                    Some(cost) => cost[t],
+                    None => (total - x) / (draw.len() - 1) as f64,
+                };
                 *c -= mean * (x - mean);
             }
         }
@@ -103,36 +141,46 @@ impl Estimate {
         Ok(chi)
     }
 
-    /// `ν = ½ β Σ_i Var(ℓ_i)`, the singular fluctuation (Watanabe 2010), and its Monte Carlo standard error. Of observed examples that are
-    /// fewer than n, times what is missing.
+    /// `ν = ½ β Σ_i Var(ℓ_i)`, the singular fluctuation (Watanabe 2010), and its standard error: that of the chains, and where not all n
+    /// training examples were observed, that of the choice.
     ///
     /// # Errors
-    /// If the losses of single examples were not observed, or those of positions were.
+    /// If the losses of training examples were not observed, or those of positions were.
     pub fn singular_fluctuation(&self) -> Result<(f64, f64)> {
-        let losses = Losses::new(self)?;
-        let (_, column) = self.run.info.column(NAME)?;
+        let losses = Losses::new(self, "train")?;
         anyhow::ensure!(
-            column
-                .components
-                .as_ref()
-                .is_some_and(|(name, _)| name == DIMENSIONS[0]),
-            "the singular fluctuation is made of losses of rows, not of positions; use observable::{NAME}(#{{ each: \"row\" }})"
+            !losses.apart,
+            "the singular fluctuation is made of losses of rows, not of positions; use observable::example_losses(#{{ each: \"row\" }})"
         );
-        let each: Vec<f64> = losses
-            .rows()
-            .map(|row| row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64)
-            .collect();
+        let k = losses.examples;
+        let mut variances = vec![0.0; k];
+        let mut each = Vec::with_capacity(losses.centred.len() / k);
+        for draw in losses.each_draw() {
+            for (v, x) in variances.iter_mut().zip(draw) {
+                *v += x * x / losses.draws();
+            }
+            each.push(draw.iter().map(|x| x * x).sum::<f64>() / k as f64);
+        }
         let mut rest = &each[..];
-        let chains = losses.lengths.iter().map(|n| {
-            let (own, other) = rest.split_at(*n);
-            rest = other;
-            own
-        });
-        let chains: Vec<_> = chains.collect();
+        let chains: Vec<_> = losses
+            .lengths
+            .iter()
+            .map(|n| {
+                let (own, other) = rest.split_at(*n);
+                rest = other;
+                own
+            })
+            .collect();
+        // Of k out of n, drawn without replacement.
+        let left_out = 1.0 - k as f64 / losses.rows as f64;
+        let of_choice = match left_out > 0.0 {
+            true => diagnostic::sd(&[variances]) * (left_out / k as f64).sqrt(),
+            false => 0.0,
+        };
         let factor = 0.5 * self.point.nbeta;
         Ok((
             factor * diagnostic::mean(&chains),
-            factor * diagnostic::mcse_mean(&chains),
+            factor * diagnostic::mcse_mean(&chains).hypot(of_choice),
         ))
     }
 
@@ -140,15 +188,20 @@ impl Estimate {
     /// error. From n·L(w0) + λ̂/β, so that a paired baseline makes it precise too; localised by γ as λ̂ is.
     ///
     /// # Errors
-    /// If β is another, or only differences of losses are known.
+    /// If β is another, only differences of losses are known, or rows are sequences, whose L is a mean over positions.
     pub fn wbic(&self, threads: usize) -> Result<(f64, f64)> {
         let n = self.n as f64;
         anyhow::ensure!(
-            self.target.examples() == self.n,
+            self.target.potential().examples() == self.n,
             "WBIC needs the loss itself, but these data have that of {} examples up to a constant",
             self.n
         );
         let beta = self.point.nbeta / n;
+        let positions = self.target.potential().rows_and_positions("train");
+        anyhow::ensure!(
+            positions.map_or(1, |(_, p)| p) == 1,
+            "WBIC needs negative log-likelihoods of rows, but of a sequence the loss is the mean over its positions"
+        );
         anyhow::ensure!(
             (beta * n.ln() - 1.0).abs() < 0.01,
             "WBIC is a mean at β = 1/ln n = {:.4}, but β is {beta:.4} here",

@@ -23,6 +23,7 @@ use super::plan::{self, Plan};
 use super::session::Session;
 use crate::error::Result;
 use crate::model::TensorSpec;
+use crate::observable::Handle;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
 use crate::sampler::Configured;
 use crate::target::Target;
@@ -81,7 +82,7 @@ pub const OPTIONS: &[Spec] = &[
         Kind::Anything("name of a part, or array of names"),
         "all parameters move",
         "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices along their first dimension (\"w1[0]\", \"w1[2..5]\"), or \
-         what several names begin with (\"block1.attn\").",
+         what several names begin with (\"block1.attn\"), or a head of a transformer (\"block2.attn.head3\").",
     ),
     optional(
         "observe",
@@ -185,12 +186,11 @@ fn plan(
     let start: Arc<Parameters> = Arc::new(Parameters {
         vectors: vec![prepared.start.clone()],
     });
-    let own = prepared.observables()?.into_iter();
-    let own = own.map(|o| Value::Object(o, "Observable"));
-    let observe = match o.get("observe") {
-        Some(Value::List(more)) => own.chain(more.iter().cloned()).collect(),
-        _ => own.collect(),
-    };
+    let wanted: Vec<Handle> = o.objects("observe");
+    let mut observe = prepared.observables()?;
+    observe.retain(|own| wanted.iter().all(|w| w.name() != own.name()));
+    let observe = observe.into_iter().chain(wanted);
+    let observe = observe.map(|o| Value::Object(o, "Observable")).collect();
     let mut given = vec![
         ("start", Value::Object(start, "Parameters")),
         ("steps", Value::Int(steps as i64)),
