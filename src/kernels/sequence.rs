@@ -285,7 +285,7 @@ mod tests {
         causal_softmax(&mut z, 2, 0, 1.0, &mut []);
         assert_eq!(z[..2], [1.0, 0.0]);
         close(&z[2..], &[0.5, 0.5]);
-        let mut z = vec![f32::NAN, 0.0];
+        let mut z = [f32::NAN, 0.0];
         causal_softmax(&mut z[..1], 1, 0, 1.0, &mut []);
         assert!(z[0].is_nan());
         // Nothing is too small to be normal: it is 0 then.

@@ -93,21 +93,16 @@ impl Estimate {
             &format!("the influence of {k} examples"),
         )?;
         let mut sums = vec![vec![0.0; k]; k];
-        for row in losses.each_draw() {
-            for (i, x) in row.iter().enumerate() {
-                for (s, y) in sums[i][i..].iter_mut().zip(&row[i..]) {
+        for draw in losses.each_draw() {
+            for (sums, x) in sums.iter_mut().zip(draw) {
+                for (s, y) in sums.iter_mut().zip(draw) {
                     *s += x * y;
                 }
             }
         }
         let share = if losses.apart { losses.positions } else { 1 };
         let factor = -self.point.nbeta / (self.n * share) as f64 / losses.draws();
-        for i in 0..k {
-            for j in i..k {
-                sums[i][j] *= factor;
-                sums[j][i] = sums[i][j];
-            }
-        }
+        sums.iter_mut().flatten().for_each(|s| *s *= factor);
         Ok(sums)
     }
 
