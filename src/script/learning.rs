@@ -256,7 +256,8 @@ fn calibrations(b: &mut Binder) {
         "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
          Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
          relaxed), chains that disagree, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is the one with the smallest error bar that nothing speaks \
-         against; `to_map()` has all of it.",
+         against. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
+         with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Calibration>> {
             let call = Call { context: &context, native: &native };
             options(&call, "calibrate_llc", calibrate::OPTIONS, &map)
@@ -271,7 +272,7 @@ fn calibrations(b: &mut Binder) {
     );
     b.function(
         "calibration.to_map() -> map",
-        "`trials`, a map for each, and `recommended`, one of them (NaN if there is none).",
+        "`trials`, a map for each, and `recommended` and `steadiest`, each one of them (NaN if there is none).",
         |c: &mut Arc<Calibration>| from_json(&c.to_json()),
     );
 }

@@ -171,6 +171,26 @@ fn calibration_recommends_a_step_that_is_right() {
     );
 }
 
+/// Where chains stay cold nothing is recommended, and what is provisional is no trial that is plainly wrong: its estimate is closer to the
+/// bounds of the local coefficient, half the rank of the Jacobian and λ, than a quarter.
+#[test]
+fn calibration_of_cold_chains_is_provisional() {
+    let found = numbers(
+        "let out = [];
+         for index in [0, 2, 4, 5, 7] {
+             let p = llc_problem(#{ class: \"1K\", index: index, n: 100_000, data: \"moments\" });
+             let c = calibrate_llc(p.target, sampler::sgld(#{ gradient: gradient::full() }), #{ start: p.start, step_sizes: logspace(1e-8, 1e-5, 7), chains: 2, steps: 2000, seed: 1 }).to_map();
+             out += [p.truth, p.regular, c.steadiest.estimate, c.steadiest.virial, if type_of(c.recommended) == \"map\" { 1.0 } else { 0.0 }];
+         }
+         out",
+    );
+    for case in found.chunks_exact(5) {
+        let (low, high) = (case[0].min(case[1]), case[0].max(case[1]));
+        assert!(case[2] > 0.75 * low && case[2] < 1.25 * high, "{case:?}");
+        assert!(case[3] < 0.95 && case[4] == 0.0, "{case:?}");
+    }
+}
+
 #[test]
 fn singular_and_restricted_targets_have_their_coefficients() {
     // U = w⁴ alone: nβ⟨U⟩ = 1/4 at any nβ.

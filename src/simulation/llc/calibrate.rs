@@ -66,6 +66,9 @@ pub const OPTIONS: &[Spec] = &[
     ),
 ];
 
+/// R̂ from which on chains disagree so much that their mean says nothing.
+const MOST_RHAT: f64 = 1.2;
+
 /// One step size at one nβ.
 #[derive(Debug, Clone)]
 pub struct Trial {
@@ -86,6 +89,9 @@ pub struct Calibration {
     pub trials: Vec<Trial>,
     /// The trial with the smallest error bar among those that nothing speaks against; none if there is none.
     pub recommended: Option<usize>,
+    /// The trial at which the estimate changes least with the step size, of those that are not plainly wrong: what there is to take where
+    /// directions that only γ holds back need more steps than can be made.
+    pub steadiest: Option<usize>,
 }
 
 /// Try all step sizes at all nβ.
@@ -174,9 +180,36 @@ pub fn calibrate(
         .filter(fine)
         .min_by(|a, b| error(a).total_cmp(&error(b)));
     Ok(Calibration {
+        steadiest: steadiest(&trials, tolerance),
         trials,
         recommended,
     })
+}
+
+/// See [`Calibration::steadiest`]. Trials with the same nβ are neighbours.
+fn steadiest(trials: &[Trial], tolerance: f64) -> Option<usize> {
+    let usable = |i: usize| {
+        let e = trials.get(i)?.estimate.as_ref()?;
+        let hot = e.virial.temperature > 1.0 + tolerance.max(2.0 * e.virial.mcse);
+        let fit = e.failed.is_empty() && !hot && e.rhat < MOST_RHAT && e.lambda > 0.0;
+        fit.then_some((trials[i].nbeta, e.lambda, e.mcse))
+    };
+    let score = |i: usize| {
+        let (nbeta, lambda, mcse) = usable(i)?;
+        let change = |other: Option<(f64, f64, f64)>| {
+            other
+                .filter(|o| o.0 == nbeta)
+                .map(|o| (o.1 / lambda).ln().abs())
+        };
+        // Where the next larger step is no longer usable this one is at the edge, and steady by chance.
+        let larger = change(usable(i + 1))?;
+        let smaller = change(i.checked_sub(1).and_then(usable)).unwrap_or(0.0);
+        let largest = larger.max(smaller);
+        Some(largest.hypot(mcse / lambda))
+    };
+    let scored = (0..trials.len()).filter_map(|i| Some((i, score(i)?)));
+    let best = scored.min_by(|a, b| a.1.total_cmp(&b.1));
+    best.map(|(i, _)| i)
 }
 
 fn plan(o: &Options, prepared: &Prepared, session: &Session) -> Result<Plan> {
@@ -267,6 +300,7 @@ impl Calibration {
         json!({
             "trials": self.trials.iter().map(trial).collect::<Vec<_>>(),
             "recommended": self.recommended.map(|i| trial(&self.trials[i])),
+            "steadiest": self.steadiest.map(|i| trial(&self.trials[i])),
         })
     }
 }
@@ -298,6 +332,15 @@ impl fmt::Display for Calibration {
                 f,
                 "\nnothing is recommended: take more steps, or other step sizes, as the remarks say"
             )?;
+            if let Some(t) = self.steadiest.map(|i| &self.trials[i])
+                && let Some(e) = &t.estimate
+            {
+                write!(
+                    f,
+                    "\nthe estimate changes least with the step size at {:.3e}: {:.4} ± {:.4}, provisionally",
+                    t.step, e.lambda, e.mcse
+                )?;
+            }
         }
         Ok(())
     }
