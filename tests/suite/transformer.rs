@@ -496,3 +496,17 @@ fn the_coefficient_rises_when_the_transformer_learns_to_copy() {
         "{x:?}"
     );
 }
+
+/// What is remembered of an anchor is what is computed there, and is not taken for another point.
+#[test]
+fn an_anchor_is_remembered_and_no_other_point() {
+    let (n, w) = network(settings(5), 9, None);
+    let other: Vec<f32> = w.iter().map(|w| 1.01 * w).collect();
+    let mut work = Workspace::new(1);
+    for at in [&w, &w, &other, &w] {
+        let (mut anchor, mut plain) = (vec![0.0; w.len()], vec![0.0; w.len()]);
+        let a = n.sums_at_anchor(at, &mut anchor, &mut work).unwrap();
+        let b = n.sums(at, Rows::All, Some(&mut plain), &mut work).unwrap();
+        assert_eq!((a.loss, anchor), (b.loss, plain));
+    }
+}
