@@ -1,5 +1,6 @@
 //! The contract of models: hand-derived gradients against candle's autograd and finite differences, in double precision.
 
+use super::support::check_along;
 use candle_core::{DType, Device, Tensor, Var};
 use ergodic::dataset::{Dataset, Inputs, Split, Targets};
 use ergodic::kernels::elementwise::Activation;
@@ -127,32 +128,22 @@ fn check(name: &str, model: Arc<dyn Model>, data: Arc<Dataset>, loss: Loss) {
         distance / norm
     );
 
-    for d in 0..3 {
-        let direction = normals(n, 10 + d);
-        let at = |h: f64| {
-            let moved: Vec<f64> = exact
-                .iter()
-                .zip(&direction)
-                .map(|(w, d)| w + h * *d as f64)
-                .collect();
-            let w = Tensor::from_slice(&moved, n, &Device::Cpu).unwrap();
-            reference_loss(&*model, &w, &data, loss)
-                .unwrap()
-                .to_scalar::<f64>()
-                .unwrap()
-        };
-        let h = 1e-7;
-        let difference = (at(h) - at(-h)) / (2.0 * h);
-        let along: f64 = grad
-            .iter()
-            .zip(&direction)
-            .map(|(g, d)| *g as f64 * *d as f64)
-            .sum();
-        assert!(
-            (difference - along).abs() < 1e-4 * norm,
-            "{name}: {along} along a direction, {difference} by differences"
-        );
-    }
+    let exactly = |w: &[f64]| {
+        let w = Tensor::from_slice(w, n, &Device::Cpu).unwrap();
+        reference_loss(&*model, &w, &data, loss)
+            .unwrap()
+            .to_scalar::<f64>()
+            .unwrap()
+    };
+    let directions: Vec<_> = (0..3).map(|d| normals(n, 10 + d)).collect();
+    check_along(
+        &name,
+        exactly,
+        &exact,
+        &grad,
+        &directions,
+        (1e-7, 1e-4 * norm),
+    );
 }
 
 #[test]

@@ -65,3 +65,27 @@ pub fn text(output: &Output) -> String {
         String::from_utf8_lossy(&output.stderr)
     )
 }
+
+/// Central differences of a loss along some directions, against what a gradient says of them; off by at most `bound`.
+pub fn check_along(
+    name: &str,
+    loss: impl Fn(&[f64]) -> f64,
+    at: &[f64],
+    gradient: &[f32],
+    directions: &[Vec<f32>],
+    (h, bound): (f64, f64),
+) {
+    for direction in directions {
+        let moved = |h: f64| -> Vec<f64> {
+            let both = at.iter().zip(direction);
+            both.map(|(w, d)| w + h * *d as f64).collect()
+        };
+        let difference = (loss(&moved(h)) - loss(&moved(-h))) / (2.0 * h);
+        let both = gradient.iter().zip(direction);
+        let along: f64 = both.map(|(g, d)| *g as f64 * *d as f64).sum();
+        assert!(
+            (difference - along).abs() < bound,
+            "{name}: {along} along a direction, {difference} by differences"
+        );
+    }
+}

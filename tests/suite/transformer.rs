@@ -1,7 +1,7 @@
 //! The transformer: gradients derived by hand against candle's autograd and finite differences in double precision, causality, rows
 //! and threads, and what is refused.
 
-use super::support::evaluate;
+use super::support::{check_along, evaluate};
 use candle_core::{DType, Device, Tensor, Var};
 use ergodic::dataset::{Dataset, Inputs, Split, Targets};
 use ergodic::kernels::normal::fill_normal;
@@ -132,29 +132,19 @@ fn check(s: Settings, rows: usize, loss: Loss) {
             t.name
         );
     }
-    for d in 0..2 {
-        let direction = normals(n, 10 + d);
-        let at = |h: f64| {
-            let moved: Vec<f64> = exact
-                .iter()
-                .zip(&direction)
-                .map(|(w, d)| w + h * *d as f64)
-                .collect();
-            let w = Tensor::from_slice(&moved, n, &Device::Cpu).unwrap();
-            reference(&net, &w).unwrap().to_scalar::<f64>().unwrap()
-        };
-        let h = 1e-6;
-        let difference = (at(h) - at(-h)) / (2.0 * h);
-        let along: f64 = grad
-            .iter()
-            .zip(&direction)
-            .map(|(g, d)| *g as f64 * *d as f64)
-            .sum();
-        assert!(
-            (difference - along).abs() < 1e-4 * length,
-            "{name}: {along} along a direction, {difference} by differences"
-        );
-    }
+    let exactly = |w: &[f64]| {
+        let w = Tensor::from_slice(w, n, &Device::Cpu).unwrap();
+        reference(&net, &w).unwrap().to_scalar::<f64>().unwrap()
+    };
+    let directions: Vec<_> = (0..2).map(|d| normals(n, 10 + d)).collect();
+    check_along(
+        &name,
+        exactly,
+        &exact,
+        &grad,
+        &directions,
+        (1e-6, 1e-4 * length),
+    );
 }
 
 #[test]
