@@ -137,7 +137,7 @@ fn check(name: &str, model: Arc<dyn Model>, data: Arc<Dataset>, loss: Loss) {
     };
     let directions: Vec<_> = (0..3).map(|d| normals(n, 10 + d)).collect();
     check_along(
-        &name,
+        name,
         exactly,
         &exact,
         &grad,
