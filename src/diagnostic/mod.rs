@@ -43,7 +43,7 @@ pub use kolmogorov::{
     normal_cdf,
 };
 pub use mcse::{mcse_mean, mcse_sd};
-pub use moments::{mean, sd};
+pub use moments::{mean, median, sd};
 pub use prediction::{PredictionSums, Truth};
 pub use rhat::rhat_rank;
 pub use scores::{ClassificationScores, RegressionScores, ReliabilityBin, Waic};

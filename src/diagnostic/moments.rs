@@ -81,6 +81,12 @@ pub(super) fn sorted(rows: &[&[f64]]) -> Vec<f64> {
     all
 }
 
+/// Median; NaN of no values.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    median_of_sorted(&values)
+}
+
 /// Median of ascending values; NaN when there are none.
 pub(super) fn median_of_sorted(sorted: &[f64]) -> f64 {
     let n = sorted.len();

@@ -82,6 +82,13 @@ impl Layout {
         &self.tensors
     }
 
+    /// The tensors of a parameter vector with their names and shapes, as files of weights have them.
+    pub fn views<'a>(&self, w: &'a [f32]) -> Vec<(String, Vec<usize>, &'a [f32])> {
+        let each = self.tensors.iter();
+        each.map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
+            .collect()
+    }
+
     /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension ("w1[3]", "w1[2..5]"), all tensors whose names
     /// begin with this and a dot ("block1" for "block1.query"), or what the model has a name for ("block1.attn.head3").
     ///

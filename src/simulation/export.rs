@@ -12,11 +12,7 @@ impl Run {
         zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
         let layout = Layout::new(self.info.tensors.iter().cloned());
         for (i, w) in self.params.iter().enumerate() {
-            let tensors: Vec<_> = layout
-                .tensors()
-                .iter()
-                .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
-                .collect();
+            let tensors = layout.views(w);
             let temperature = self.info.temperatures[i / self.info.chains.max(1)];
             let metadata = [
                 ("temperature".to_string(), format!("{temperature:e}")),

@@ -101,6 +101,20 @@ fn splits(o: &Options) -> Result<Vec<String>> {
     }
 }
 
+/// Steps of burn-in, by the option `burn_in`: a part of the steps (below 1), or a number of them.
+pub fn burn_in(kind: &str, o: &Options, steps: u64) -> Result<u64> {
+    let given = o.float("burn_in")?;
+    let warm = match given < 1.0 {
+        true => (given * steps as f64) as u64,
+        false => given as u64,
+    };
+    anyhow::ensure!(
+        warm < steps,
+        "{kind}: option 'burn_in' is {given}, which leaves nothing of {steps} steps"
+    );
+    Ok(warm)
+}
+
 /// Where chains start. Points that the model draws are drawn again whenever they are asked for, instead of being kept.
 #[derive(Clone)]
 pub struct Starts {
@@ -130,14 +144,19 @@ impl Starts {
 }
 
 impl Plan {
-    /// Chains at one temperature that nothing is recorded of, out of burn-in from the start: `o` has `temperature`, `chains`, `start`.
-    pub fn unrecorded(kind: &'static str, o: &Options, steps: u64, seed: u64) -> Result<Self> {
-        Ok(Self {
+    /// Chains at temperature 1 without burn-in, of which nothing is recorded: what other plans are made from.
+    pub fn bare(
+        kind: &'static str,
+        (chains, start): (usize, Option<Arc<Parameters>>),
+        steps: u64,
+        seed: u64,
+    ) -> Self {
+        Self {
             kind,
             name: kind.into(),
-            temperatures: vec![Schedule::Constant(o.float("temperature")?)],
-            chains: o.size("chains")?,
-            start: o.object::<Parameters>("start"),
+            temperatures: vec![Schedule::Constant(1.0)],
+            chains,
+            start,
             steps,
             burn_in: 0,
             every: Trigger::At(Vec::new()),
@@ -146,6 +165,15 @@ impl Plan {
             region: 1000.0,
             seed,
             full_steps: None,
+        }
+    }
+
+    /// The same at another temperature: `o` has `temperature`, `chains`, `start`.
+    pub fn unrecorded(kind: &'static str, o: &Options, steps: u64, seed: u64) -> Result<Self> {
+        let chains = (o.size("chains")?, o.object::<Parameters>("start"));
+        Ok(Self {
+            temperatures: vec![Schedule::Constant(o.float("temperature")?)],
+            ..Self::bare(kind, chains, steps, seed)
         })
     }
 
@@ -165,19 +193,7 @@ impl Plan {
             _ => None,
         }
         .unwrap_or(Trigger::Every(o.opt_int("every").unwrap_or(100)));
-        let fraction = o.float("burn_in")?;
-        let burn_in = |steps: u64| {
-            if fraction < 1.0 {
-                (fraction * steps as f64) as u64
-            } else {
-                fraction as u64
-            }
-        };
-        anyhow::ensure!(
-            burn_in(steps) < steps,
-            "{kind}: option 'burn_in' is {fraction}, which leaves nothing of {steps} steps"
-        );
-        let mut warm = burn_in(steps);
+        let mut warm = burn_in(kind, o, steps)?;
         let mut full_steps = None;
         if session.quick && steps > 400 {
             full_steps = Some(steps);

@@ -449,12 +449,8 @@ fn weights(folder: &Path, chain: usize, epoch: Option<u64>) -> PathBuf {
 }
 
 fn write_weights(path: &Path, training: &str, target: &Target, w: &[f32]) -> Result<()> {
-    let tensors = target.layout().tensors().iter();
-    let tensors: Vec<_> = tensors
-        .map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
-        .collect();
     let about = [("training".to_string(), training.to_string())];
-    store::weights::save_weights(path, &tensors, &about)
+    store::weights::save_weights(path, &target.layout().views(w), &about)
 }
 
 /// Weights and history on disk.

@@ -11,12 +11,12 @@ use crate::model::deep_linear::Problem;
 use crate::model::deep_linear::problem::NAMES;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
 use crate::sampler::Configured;
-use crate::simulation::plan::Plan;
+use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
 use crate::simulation::unsaved;
 use crate::store::{read_json, write_json};
-use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -232,33 +232,14 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
 
 /// The plan of a cell.
 fn plan(o: &Options, posed: &Posed, (steps, seed): (u64, u64)) -> Result<Plan> {
-    let burn_in = o.float("burn_in")?;
-    let warm = match burn_in {
-        part if part < 1.0 => (part * steps as f64) as u64,
-        whole => whole as u64,
-    };
-    anyhow::ensure!(
-        warm < steps,
-        "{}: option 'burn_in' is {burn_in}, which leaves nothing of {steps} steps",
-        o.owner()
-    );
+    let start = Some(posed.start.clone());
+    let burn_in = plan::burn_in(o.owner(), o, steps)?;
     Ok(Plan {
-        kind: "llc_benchmark",
         name: "cell".into(),
-        temperatures: vec![crate::schedule::Schedule::Constant(1.0)],
-        chains: o.size("chains")?,
-        start: Some(Arc::new(Parameters {
-            vectors: posed.start.vectors.clone(),
-        })),
-        steps,
-        burn_in: warm,
+        burn_in,
         // About two hundred records of what is averaged.
-        every: crate::trigger::Trigger::Every(((steps - warm) / 200).max(1)),
-        observables: Vec::new(),
-        predict: Vec::new(),
-        region: 1000.0,
-        seed,
-        full_steps: None,
+        every: Trigger::Every(((steps - burn_in) / 200).max(1)),
+        ..Plan::bare("llc_benchmark", (o.size("chains")?, start), steps, seed)
     })
 }
 

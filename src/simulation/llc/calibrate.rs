@@ -8,12 +8,13 @@ use crate::diagnostic::Verdict;
 use crate::error::Result;
 use crate::options::{Kind, Options, Range, Spec, option, optional, required};
 use crate::sampler::Configured;
-use crate::simulation::plan::Plan;
+use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
 use crate::simulation::unsaved;
 use crate::target::Target;
 use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
 use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
@@ -101,14 +102,7 @@ pub fn calibrate(
     o: &Options,
     session: &Session,
 ) -> Result<Calibration> {
-    let start = one_point(o)?;
-    anyhow::ensure!(
-        start.len() == target.dim(),
-        "{}: option 'start' has {} parameters, but the model has {}",
-        o.owner(),
-        start.len(),
-        target.dim()
-    );
+    let start = one_point(o, target)?;
     let Some((name, _)) = sampler.step_size() else {
         anyhow::bail!(
             "{}: sampler::{} has no fixed step size that could be varied; give it one",
@@ -217,25 +211,19 @@ fn plan(o: &Options, prepared: &Prepared, session: &Session) -> Result<Plan> {
     if session.quick {
         steps = steps.min(400);
     }
-    let warm = (o.float("burn_in")? * steps as f64) as u64;
+    let seed = o
+        .opt_int("seed")
+        .unwrap_or_else(|| session::seed_of(session.seed, "calibrate_llc"));
+    let start = Some(Arc::new(Parameters {
+        vectors: vec![prepared.start.clone()],
+    }));
+    let burn_in = plan::burn_in(o.owner(), o, steps)?;
     Ok(Plan {
-        kind: "calibrate_llc",
         name: "trial".into(),
-        temperatures: vec![crate::schedule::Schedule::Constant(1.0)],
-        chains: o.size("chains")?,
-        start: Some(Arc::new(Parameters {
-            vectors: vec![prepared.start.clone()],
-        })),
-        steps,
-        burn_in: warm,
-        every: crate::trigger::Trigger::Every(prepared.every().min((steps - warm) / 8).max(1)),
+        burn_in,
+        every: Trigger::Every(prepared.every().min((steps - burn_in) / 8).max(1)),
         observables: prepared.observables()?,
-        predict: Vec::new(),
-        region: 1000.0,
-        seed: o
-            .opt_int("seed")
-            .unwrap_or_else(|| session::seed_of(session.seed, "calibrate_llc")),
-        full_steps: None,
+        ..Plan::bare("calibrate_llc", (o.size("chains")?, start), steps, seed)
     })
 }
 

@@ -124,13 +124,7 @@ pub fn llc(
     o: &Options,
     session: &Session,
 ) -> Result<Estimate> {
-    let start = one_point(o)?;
-    anyhow::ensure!(
-        start.len() == target.dim(),
-        "llc: option 'start' has {} parameters, but the model has {}",
-        start.len(),
-        target.dim()
-    );
+    let start = one_point(o, target)?;
     let n = target.stands_for();
     let point = Point {
         nbeta: nbeta(o, n)?,
@@ -208,17 +202,24 @@ fn plan(
 }
 
 /// The point in the option `start`.
-fn one_point(o: &Options) -> Result<Arc<Vec<f32>>> {
+fn one_point(o: &Options, target: &Target) -> Result<Arc<Vec<f32>>> {
     let start = o.object::<Parameters>("start");
-    match start.as_ref().map(|p| &p.vectors[..]) {
-        Some([one]) => Ok(one.clone()),
-        Some(many) if !many.is_empty() && many.iter().all(|v| v == &many[0]) => Ok(many[0].clone()),
-        other => anyhow::bail!(
+    let vectors = start.as_ref().map_or(&[][..], |p| &p.vectors);
+    let Some(one) = vectors.first().filter(|v| vectors.iter().all(|w| w == *v)) else {
+        anyhow::bail!(
             "{}: option 'start' holds {} parameter vectors, but a learning coefficient is that of one point; choose it with .at(0)",
             o.owner(),
-            other.map_or(0, <[_]>::len)
-        ),
-    }
+            vectors.len()
+        )
+    };
+    anyhow::ensure!(
+        one.len() == target.dim(),
+        "{}: option 'start' has {} parameters, but the model has {}",
+        o.owner(),
+        one.len(),
+        target.dim()
+    );
+    Ok(one.clone())
 }
 
 /// nβ, from the options `beta` and `nbeta`.

@@ -2,9 +2,9 @@
 
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::model::Model;
 use crate::model::deep_linear::problem::NAMES;
 use crate::model::deep_linear::{CLASSES, Class, Problem};
-use crate::model::{Model, TensorSpec};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::store::weights::save_weights;
 use crate::target::network::Network;
@@ -165,12 +165,7 @@ impl Posed {
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, path: &std::path::Path) -> Result<()> {
-        let tensors = self.model.layout().tensors().iter();
-        let tensor = |t: &TensorSpec| {
-            let values = &self.problem.weights[t.range.clone()];
-            (t.name.clone(), t.shape.clone(), values)
-        };
-        let tensors: Vec<_> = tensors.map(tensor).collect();
+        let tensors = self.model.layout().views(&self.problem.weights);
         save_weights(path, &tensors, &[])
     }
 }

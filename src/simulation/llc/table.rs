@@ -150,12 +150,12 @@ impl Benchmark {
                 / cells.len() as f64,
             error: diagnostic::mean(&[&errors]),
             sd: diagnostic::sd(&[&errors]),
-            median: median(errors),
+            median: diagnostic::median(errors),
             local_error: diagnostic::mean(&[locals]),
             order: right / pairs,
             coverage: within(&|k| k.truth),
             local_coverage: within(&local),
-            mcse: median(relative.collect()),
+            mcse: diagnostic::median(relative.collect()),
             milliseconds: 1e3 * seconds / (cells.len() as u64 * self.steps) as f64,
         }
     }
@@ -171,15 +171,6 @@ impl Benchmark {
         };
         let lines: Vec<_> = self.lines().into_iter().map(line).collect();
         json!({ "lines": lines, "problems": self.problems, "cells": self.cells })
-    }
-}
-
-fn median(mut x: Vec<f64>) -> f64 {
-    x.sort_by(f64::total_cmp);
-    match x.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => x[n / 2],
-        n => 0.5 * (x[n / 2 - 1] + x[n / 2]),
     }
 }
 
