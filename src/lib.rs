@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`] | ground |
+//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`] | ground |
 //! | [`kernels`] | the hot loops |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
@@ -29,6 +29,7 @@ pub mod model;
 pub mod observable;
 pub mod options;
 pub mod plot;
+pub mod ranks;
 pub mod rng;
 pub mod sampler;
 pub mod schedule;

@@ -2,9 +2,12 @@
 
 use clap::{Args, Parser, Subcommand};
 use ergodic::front::{bench, docs, doctor, repl, run, show};
+use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -116,6 +119,12 @@ struct RunArgs {
     /// Print only what the script prints.
     #[arg(long)]
     quiet: bool,
+    /// Do only the K-th of N parts of the chains (of the ladders, where they exchange temperatures), in --out/shard-K-of-N.
+    #[arg(long, value_name = "K/N", value_parser = shard)]
+    shard: Option<(usize, usize)>,
+    /// Put N finished shards together: their chains are not run again, the script goes on with all of them.
+    #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = clap::value_parser!(u16).range(1..))]
+    merge: Option<u16>,
     /// Show the script's parameters, or without a script this help.
     #[arg(long, short)]
     help: bool,
@@ -136,6 +145,17 @@ fn device(text: &str) -> Result<String, String> {
 fn threads(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| (1..=1024).contains(n));
     n.ok_or("expected a whole number from 1 to 1024".into())
+}
+
+/// "3/8" is the third of eight; counted from 0 inside.
+fn shard(text: &str) -> Result<(usize, usize), String> {
+    let parts = text
+        .split_once('/')
+        .map(|(k, n)| (k.trim().parse::<usize>(), n.trim().parse::<usize>()));
+    match parts {
+        Some((Ok(k), Ok(n))) if 1 <= k && k <= n && n <= 65_535 => Ok((k - 1, n)),
+        _ => Err("expected K/N, as 3/8: the third of eight".into()),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -282,8 +302,20 @@ fn run_script(args: RunArgs) -> ExitCode {
             Err(e) => error(&format!("{e:#}"), 1),
         };
     }
-    use_threads(args.threads);
+    let ranks: Arc<dyn Ranks> = match ranks::open() {
+        Ok(ranks) => ranks.into(),
+        Err(e) => return error(&format!("{e:#}"), 1),
+    };
+    let shared = args.threads.is_none() && ranks.size() > 1;
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    use_threads(match shared {
+        true => Some((cores / ranks.local_size()).max(1)),
+        false => args.threads,
+    });
     let request = run::Request {
+        shard: args.shard,
+        merge: args.merge.map(usize::from),
+        ranks: ranks.clone(),
         script,
         settings: args.settings,
         out: args.out,
@@ -296,23 +328,46 @@ fn run_script(args: RunArgs) -> ExitCode {
         json: args.json,
         quiet: args.quiet || args.json,
     };
-    let result = std::panic::catch_unwind(|| run::run(&request));
-    match result.unwrap_or_else(|_| {
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| run::run(&request)));
+    let result = result.unwrap_or_else(|_| {
         Err(ergodic::script::Failure {
             message: "stopped; what was checkpointed can be continued with --resume".into(),
             code: 1,
         })
-    }) {
+    });
+    let code = match result {
         Ok(text) => {
             if !text.is_empty() {
                 println!("{text}");
             }
-            ExitCode::SUCCESS
+            0
         }
+        // All ranks have agreed to stop.
         Err(failure) if failure.code == 130 => {
-            eprintln!("{failure}");
-            ExitCode::from(130)
+            if ranks.rank() == 0 {
+                eprintln!("{failure}");
+            }
+            130
         }
-        Err(failure) => error(&failure.message, failure.code),
+        Err(failure) => return leave(&*ranks, &failure.message, failure.code),
+    };
+    match ranks.finish() {
+        Ok(()) => ExitCode::from(code),
+        Err(e) => error(&format!("{e:#}"), 1),
     }
+}
+
+/// End with an error, and with it all ranks: the others would wait for this one.
+fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> ExitCode {
+    if ranks.size() == 1 {
+        return error(message, code);
+    }
+    if ranks.rank() > 0 {
+        // What went wrong everywhere, the first rank tells, and ends the job before this.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    // In one piece, since the launcher mixes what ranks write.
+    let text = format!("error: rank {}: {message}\n", ranks.rank());
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+    ranks.abort(code)
 }

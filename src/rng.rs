@@ -46,6 +46,10 @@ pub enum Purpose {
     Probe = 13,
     /// Directions and choices of a trajectory that grows by doubling.
     Tree = 14,
+    /// Draws from the prior.
+    Prior = 15,
+    /// Blocks of draws that a bootstrap picks.
+    Bootstrap = 16,
 }
 
 /// A stream of random numbers: everything but the element.

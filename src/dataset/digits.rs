@@ -3,6 +3,7 @@
 //! Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, the test
 //! part; licence CC BY 4.0. The file `digits.csv.gz` holds 64 pixels 0–16 and the label 0–9 per line.
 
+use super::resize::bilinear;
 use super::{Dataset, Inputs, PER_CLASS, SEED, Scale, Split, TEST, Targets, VALIDATION, scale};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Options, Range, option};
@@ -75,7 +76,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     if size == 2 * SIDE {
         x = x
             .chunks_exact(SIDE * SIDE)
-            .flat_map(|image| double(image, SIDE))
+            .flat_map(|image| bilinear(image, (SIDE, SIDE), size))
             .collect();
     }
     let all = Split::new(size * size, Inputs::F32(x), Targets::Classes(labels))?;
@@ -147,35 +148,6 @@ fn parse(text: &str) -> Result<(Vec<u8>, Vec<u16>)> {
         labels.push(*label as u16);
     }
     Ok((pixels, labels))
-}
-
-/// A square image at twice the resolution, bilinear between pixel centres and constant beyond the outermost ones.
-///
-/// Every pixel contributes a total weight of 4 to the four times as many new ones, so that the mean is kept.
-fn double(image: &[f32], side: usize) -> Vec<f32> {
-    // A new pixel's centre lies a quarter of a pixel from the nearest old centre.
-    let source = |i: usize| {
-        let near = i / 2;
-        let far = if i.is_multiple_of(2) {
-            near.saturating_sub(1)
-        } else {
-            (near + 1).min(side - 1)
-        };
-        [(near, 0.75), (far, 0.25)]
-    };
-    let mut out = Vec::with_capacity(4 * side * side);
-    for i in 0..2 * side {
-        for j in 0..2 * side {
-            let mut sum = 0.0;
-            for (r, a) in source(i) {
-                for (c, b) in source(j) {
-                    sum += a * b * image[r * side + c];
-                }
-            }
-            out.push(sum);
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -265,13 +237,13 @@ mod tests {
 
     #[test]
     fn doubling_keeps_constants_ramps_and_the_mean() {
-        assert!(double(&[3.0; 64], 8).iter().all(|&x| x == 3.0));
+        assert!(bilinear(&[3.0; 64], (8, 8), 16).iter().all(|&x| x == 3.0));
         let image: Vec<f32> = (0..64).map(|i| ((i * 37) % 17) as f32).collect();
-        let big = double(&image, 8);
+        let big = bilinear(&image, (8, 8), 16);
         // Weights are sixteenths and pixels whole numbers, so that both sums are exact.
         assert_eq!(big.iter().sum::<f32>(), 4.0 * image.iter().sum::<f32>());
         let ramp: Vec<f32> = (0..64).map(|i| (i % 8) as f32).collect();
-        let row: Vec<f32> = double(&ramp, 8)[16..32].to_vec();
+        let row: Vec<f32> = bilinear(&ramp, (8, 8), 16)[16..32].to_vec();
         assert_eq!(row[..4], [0.0, 0.25, 0.75, 1.25]);
         assert_eq!(row[15], 7.0);
         let d = build(&ENTRY, &[("size", Value::Int(16))]).unwrap();

@@ -1,5 +1,6 @@
 //! `dataset::idx`: images in the IDX format of MNIST and its relatives, and their projection on spins.
 
+use super::resize::bilinear;
 use super::{
     Dataset, Inputs, PER_CLASS, SEED, Scale, Split, Targets, VALIDATION, file, project, scale,
 };
@@ -60,6 +61,12 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
              the training split, and 0 where it is constant; \"none\" keeps 0 … 255.",
         ),
         optional(
+            "resize",
+            Kind::Int(Range::Between(1.0, 1024.0)),
+            "as in the files",
+            "Pixels along a side to which images are resized, bilinear; 16 for the 256 inputs of Baldock & Marzari. Not with `project`.",
+        ),
+        optional(
             "project",
             Kind::Int(Range::Between(1.0, 65536.0)),
             "pixels are the inputs",
@@ -100,6 +107,11 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     ensure!(
         project.is_none() || scale != Scale::Standard,
         "{owner}: project takes the sign of sums of the pixels as they are; leave out scale: \"standard\""
+    );
+    let resize = options.opt_int("resize").map(|side| side as usize);
+    ensure!(
+        resize.is_none() || project.is_none(),
+        "{owner}: project takes the pixels as they are; leave out resize"
     );
     let path = |option: &str, stem: &str, kind: &str| -> Result<Option<String>> {
         match (options.opt_text(option), options.opt_text("path")) {
@@ -176,15 +188,26 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
                 } else {
                     1.0
                 };
-                (
-                    height * width,
-                    Inputs::F32(e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect()),
-                )
+                let pixels: Vec<_> = e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect();
+                match resize {
+                    Some(side) => {
+                        let images = pixels.chunks_exact(height * width);
+                        let new = images.flat_map(|i| bilinear(i, (height, width), side));
+                        (side * side, Inputs::F32(new.collect()))
+                    }
+                    None => (height * width, Inputs::F32(pixels)),
+                }
             }
         };
         Split::new(dim, inputs, Targets::Classes(e.labels))
     };
     provenance.push(("images".into(), format!("{height}×{width} pixels")));
+    if let Some(side) = resize {
+        provenance.push((
+            "resize".into(),
+            format!("to {side}×{side} pixels, bilinear"),
+        ));
+    }
     match project {
         Some(d) => provenance.push((
             "project".into(),

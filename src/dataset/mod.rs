@@ -25,6 +25,7 @@ mod moments;
 mod npy;
 mod npz;
 mod project;
+mod resize;
 mod scale;
 mod sequences;
 mod spin_vectors;

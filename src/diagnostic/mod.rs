@@ -19,8 +19,10 @@
 //! ([`eigenvalues`]) and the scores of the predictions that draws make together ([`PredictionSums`]).
 
 mod autocovariance;
+pub mod curvature;
 mod energy;
 mod ess;
+pub mod evidence;
 mod grid;
 mod kolmogorov;
 mod mcse;

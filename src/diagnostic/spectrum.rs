@@ -30,7 +30,7 @@ pub fn eigenvalues(matrix: &[f64], n: usize) -> Vec<f64> {
     let scale = 2.0f64.powi((largest.log2() as i32).clamp(-1000, 1000));
     let mut work: Vec<f64> = matrix.iter().map(|x| x / scale).collect();
     let (mut diagonal, mut off) = tridiagonal(&mut work, n);
-    if !implicit_ql(&mut diagonal, &mut off) {
+    if !implicit_ql(&mut diagonal, &mut off, &mut vec![0.0; n]) {
         return unknown();
     }
     diagonal.iter_mut().for_each(|x| *x *= scale);
@@ -85,8 +85,9 @@ fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     ((0..n).map(|i| a[i * n + i]).collect(), off)
 }
 
-/// Turns `diagonal` into eigenvalues; whether it converged.
-fn implicit_ql(diagonal: &mut [f64], off: &mut [f64]) -> bool {
+/// Turns `diagonal` into eigenvalues; whether it converged. The rotations act on the elements of `row` too: a row of the
+/// unit matrix becomes that row of the matrix of eigenvectors.
+pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64]) -> bool {
     const MOST: usize = 60;
     let n = diagonal.len();
     for left in 0..n {
@@ -101,7 +102,7 @@ fn implicit_ql(diagonal: &mut [f64], off: &mut [f64]) -> bool {
                 converged = true;
                 break;
             }
-            sweep(diagonal, off, left, right);
+            sweep(diagonal, off, row, left, right);
         }
         if !converged {
             return false;
@@ -111,7 +112,7 @@ fn implicit_ql(diagonal: &mut [f64], off: &mut [f64]) -> bool {
 }
 
 /// One implicit QL step with Wilkinson's shift on the rows `left` to `right`.
-fn sweep(diagonal: &mut [f64], off: &mut [f64], left: usize, right: usize) {
+fn sweep(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64], left: usize, right: usize) {
     let g = (diagonal[left + 1] - diagonal[left]) / (2.0 * off[left]);
     let shift = off[left] / (g + g.hypot(1.0).copysign(g));
     let mut g = diagonal[right] - diagonal[left] + shift;
@@ -132,6 +133,9 @@ fn sweep(diagonal: &mut [f64], off: &mut [f64], left: usize, right: usize) {
         moved = sine * turn;
         diagonal[i + 1] = g + moved;
         g = cosine * turn - b;
+        let (x, y) = (row[i], row[i + 1]);
+        row[i + 1] = sine * x + cosine * y;
+        row[i] = cosine * x - sine * y;
     }
     diagonal[left] -= moved;
     off[left] = g;
@@ -139,7 +143,7 @@ fn sweep(diagonal: &mut [f64], off: &mut [f64], left: usize, right: usize) {
 }
 
 /// Sum of products in eight fixed partial sums: quick, and the same on every machine.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];
     let (blocks_a, blocks_b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));

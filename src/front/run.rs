@@ -1,17 +1,20 @@
 //! `ergodic run`: one script from its file to its results.
 
 use crate::error::{Result, did_you_mean};
+use crate::ranks::{self, Ranks};
 use crate::script::{Failure, Interpreter, declared};
+use crate::simulation::parts::shard_folder;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::store;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What the command line says about a run.
-#[derive(Debug, Default, Clone)]
+#[derive(Clone)]
 pub struct Request {
     /// The script.
     pub script: PathBuf,
@@ -35,6 +38,12 @@ pub struct Request {
     pub json: bool,
     /// `--quiet`.
     pub quiet: bool,
+    /// `--shard`, from 0, of how many.
+    pub shard: Option<(usize, usize)>,
+    /// `--merge`.
+    pub merge: Option<usize>,
+    /// The processes of the job.
+    pub ranks: Arc<dyn Ranks>,
 }
 
 /// Read a script; the error names it.
@@ -95,19 +104,32 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
             });
         }
     }
-    let out = folder(request).map_err(fail)?;
+    let ranks = request.ranks.clone();
+    let out = agreed_folder(request, &*ranks).map_err(fail)?;
     let mut session = Session::new(out.clone());
+    session.ranks = ranks;
+    (session.shard, session.merge) = (request.shard, request.merge);
+    let leads = session.leads();
+    if !leads {
+        store::write_nothing();
+    }
     session.seed = request.seed.unwrap_or(session.seed);
     session.threads = request.threads.unwrap_or(session.threads);
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
-    (session.quick, session.quiet, session.resume) = (request.quick, request.quiet, request.resume);
+    (session.quick, session.resume) = (request.quick, request.resume);
+    session.quiet = request.quiet || !leads;
     session.json = request.json;
     let device = if request.device.is_empty() {
         "cpu"
     } else {
         &request.device
     };
+    let device = &device_of(device, &*session.ranks);
     session.choose_device(device).map_err(fail)?;
+    if session.ranks.size() > 1 && request.threads.is_none() {
+        // Those on one machine share its cores.
+        session.threads = (session.threads / session.ranks.local_size()).max(1);
+    }
     // A device that does not open should not be found out about after an hour of training.
     drop(session.open_device().map_err(fail)?);
     let (seed, threads) = (session.seed, session.threads);
@@ -121,7 +143,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         .as_ref()
         .map(|v| interpreter.json(v))
         .unwrap_or_default();
-    if out.is_dir() {
+    if leads && out.is_dir() {
         let record = json!({
             "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
             "versions": versions(), "timings": { "seconds": seconds },
@@ -138,6 +160,9 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     }
     let value_shown = result?;
     let mut text = String::new();
+    if !leads {
+        return Ok(text);
+    }
     if request.json {
         text = serde_json::to_string_pretty(&value).unwrap_or_default();
     } else if !request.quiet {
@@ -159,17 +184,45 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     Ok(text)
 }
 
+/// The GPU of this process: "cuda" without a number is that of its number on the machine.
+fn device_of(device: &str, ranks: &dyn Ranks) -> String {
+    match device {
+        "cuda" => format!("cuda:{}", ranks.local_rank()),
+        other => other.into(),
+    }
+}
+
+/// The folder that the first rank chooses, before anybody writes into it.
+fn agreed_folder(request: &Request, ranks: &dyn Ranks) -> Result<PathBuf> {
+    let chosen = match ranks.rank() {
+        0 => folder(request),
+        _ => Ok(PathBuf::new()),
+    };
+    let chosen = ranks::agree(ranks, chosen)?;
+    let mut bytes = chosen.to_string_lossy().into_owned().into_bytes();
+    ranks.broadcast_bytes(&mut bytes, 0)?;
+    Ok(PathBuf::from(String::from_utf8(bytes)?))
+}
+
 /// The folder for results: `--out`, or runs/NAME, runs/NAME-2, … so that nothing is overwritten.
 fn folder(request: &Request) -> Result<PathBuf> {
     let used = |p: &Path| p.read_dir().is_ok_and(|mut d| d.next().is_some());
-    if let Some(out) = &request.out {
+    anyhow::ensure!(
+        request.out.is_some() || (request.shard.is_none() && request.merge.is_none()),
+        "--shard and --merge need --out: the folder that all shards have in common"
+    );
+    let own = match (&request.out, request.shard) {
+        (Some(out), Some((number, of))) => Some(out.join(shard_folder(number, of))),
+        (out, _) => out.clone(),
+    };
+    if let Some(out) = &own {
         anyhow::ensure!(
             !out.exists() || out.is_dir(),
             "--out {}: this is a file, not a folder",
             out.display()
         );
         anyhow::ensure!(
-            request.resume || !used(out),
+            request.resume || request.merge.is_some() || !used(out),
             "--out {}: this folder is not empty; continue what is in it with --resume, or choose another",
             out.display()
         );

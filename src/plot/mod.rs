@@ -13,6 +13,7 @@ mod extent;
 mod field;
 mod frame;
 mod histogram;
+pub mod ladder;
 pub mod learning;
 mod marks;
 mod recipes;

@@ -4,35 +4,39 @@
 //! Both are frozen when burn-in ends. A sampler that adapts has [`SCALARS`] first among its scalars and, if its masses adapt,
 //! [`VECTORS`] first among its vectors.
 
+use super::Before;
 use crate::engine::Chains;
-use crate::engine::Vector::{self, Params};
+use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, WELFORD};
+use std::ops::Range;
 
 /// Names of the scalars, in this order from the first.
 pub const SCALARS: [&str; 7] = [
+    "energy",
     "dt",
     "log_mean_dt",
     "h_bar",
     "mu",
     "count",
     "collected",
-    "energy",
 ];
 
 /// Names of the vectors, in this order from the first.
 pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
 
-/// The scalar that holds the step size.
-pub const DT: usize = 0;
-const LOG_MEAN: usize = 1;
-const H_BAR: usize = 2;
-const MU: usize = 3;
-const COUNT: usize = 4;
-const COLLECTED: usize = 5;
 /// The scalar that holds U at the state a chain is in.
-pub const ENERGY: usize = 6;
+pub const ENERGY: usize = 0;
+/// The scalar that holds the step size.
+pub const DT: usize = 1;
+const LOG_MEAN: usize = 2;
+const H_BAR: usize = 3;
+const MU: usize = 4;
+const COUNT: usize = 5;
+const COLLECTED: usize = 6;
+/// Those that belong to a temperature: all after [`ENERGY`], which belongs to the parameters.
+pub const OF_TEMPERATURE: Range<usize> = 1..SCALARS.len();
 
 /// The vector that holds the masses.
 pub const MASS: Vector = Vector::State(0);
@@ -80,13 +84,47 @@ impl Adaptation {
     /// Start, or start again, with these step sizes.
     pub fn restart(chains: &mut Chains, dt: &[f64]) {
         for (c, dt) in dt.iter().enumerate() {
-            let s = chains.scalars(c);
-            s[DT] = *dt;
-            s[LOG_MEAN] = dt.ln();
-            s[MU] = (10.0 * dt).ln();
-            s[H_BAR] = 0.0;
-            s[COUNT] = 0.0;
+            Self::restart_one(chains.scalars(c), *dt);
         }
+    }
+
+    fn restart_one(s: &mut [f64], dt: f64) {
+        s[DT] = dt;
+        s[LOG_MEAN] = dt.ln();
+        s[MU] = (10.0 * dt).ln();
+        s[H_BAR] = 0.0;
+        s[COUNT] = 0.0;
+    }
+
+    /// After a change of temperature: what chains keep of U and, in `gradient`, of its gradient is computed again where it is stale.
+    pub fn change_temperature(
+        &self,
+        chains: &mut Chains,
+        before: &[Before],
+        gradient: Option<Vector>,
+    ) -> Result<()> {
+        let stale: Vec<_> = before.iter().map(|b| b.stale).collect();
+        if stale.contains(&true) {
+            match gradient {
+                Some(kept) => {
+                    chains.engine.gradient()?;
+                    chains.engine.copy(Gradient, kept, &stale)?;
+                }
+                None => chains.engine.evaluate()?,
+            }
+            for (c, energy) in chains.engine.energies()?.into_iter().enumerate() {
+                if stale[c] {
+                    chains.scalars(c)[ENERGY] = energy;
+                }
+            }
+        }
+        for (c, _) in before.iter().enumerate().filter(|(_, b)| b.again) {
+            let s = chains.scalars(c);
+            if self.step {
+                Self::restart_one(s, s[DT]);
+            }
+        }
+        Ok(())
     }
 
     /// Dual averaging (Hoffman & Gelman 2014, §3.2.1) with their constants.

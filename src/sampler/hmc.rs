@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -210,6 +210,19 @@ impl Sampler for Hmc {
         };
         Adaptation::restart(chains, &dt);
         Ok(())
+    }
+
+    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+        adaptation::OF_TEMPERATURE
+    }
+
+    fn energy_scalar(&self) -> Option<usize> {
+        Some(ENERGY)
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.adaptation
+            .change_temperature(chains, before, Some(GRADIENT))
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

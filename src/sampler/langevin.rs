@@ -1,7 +1,7 @@
 //! Underdamped Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -114,6 +114,15 @@ impl Sampler for Langevin {
         // Sub-stream 1 keeps this apart from the first step.
         self.gradient.estimate(chains, Purpose::Minibatch, 1)?;
         self.go(chains, self.c1, self.dt / 2.0, 1.0, 1)
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        let momenta = Lagging {
+            gradient: &self.gradient,
+            half: 0.5 * self.dt,
+            mass: self.mass,
+        };
+        momenta.change(chains, MOMENTUM, before)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

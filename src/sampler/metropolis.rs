@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -105,13 +105,13 @@ impl Sampler for Metropolis {
 
     fn scalars(&self) -> &'static [&'static str] {
         &[
+            "energy",
             "dt",
             "log_mean_dt",
             "h_bar",
             "mu",
             "count",
             "collected",
-            "energy",
             "virial",
         ]
     }
@@ -133,6 +133,19 @@ impl Sampler for Metropolis {
         };
         Adaptation::restart(chains, &sigma);
         Ok(())
+    }
+
+    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+        // The virial too: until it is measured again, it is that of a draw at this temperature.
+        adaptation::OF_TEMPERATURE.start..VIRIAL + 1
+    }
+
+    fn energy_scalar(&self) -> Option<usize> {
+        Some(ENERGY)
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.adaptation.change_temperature(chains, before, None)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

@@ -19,11 +19,14 @@ pub mod sghmc;
 pub mod sgld;
 pub mod sgnht;
 
-use crate::engine::Chains;
+use crate::engine::{Chains, Vector};
 use crate::error::Result;
+use crate::kernels::map::kernel;
 use crate::options::{Entry, Options, Value};
+use crate::rng::Purpose;
 use crate::target::Target;
 use gradient::Estimator;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A Markov chain on the parameters. State is what the next step needs, Info is everything else.
@@ -76,8 +79,82 @@ pub trait Sampler: Send + Sync {
         Ok(())
     }
 
+    /// The scalars that belong to a temperature and not to a chain, as adapted step sizes do: where chains exchange temperatures, they stay
+    /// with these.
+    fn scalars_of_temperature(&self) -> Range<usize> {
+        0..0
+    }
+
+    /// The scalar that holds U at the chain's parameters, if the sampler keeps it.
+    fn energy_scalar(&self) -> Option<usize> {
+        None
+    }
+
+    /// Go on at other temperatures: the members already have them, `before` says for each what has changed. What a chain keeps must become
+    /// what it would be had the chain always been there: momenta, for one, are rescaled.
+    fn change_temperature(&self, _chains: &mut Chains, _before: &[Before]) -> Result<()> {
+        Ok(())
+    }
+
     /// Move the chains by one step and report everything that [`Sampler::info`] names, in its order.
     fn step(&self, chains: &mut Chains) -> Result<()>;
+}
+
+/// What has changed for a chain between two steps, where chains exchange temperatures.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// The temperature it was at.
+    pub temperature: f64,
+    /// Whether U and its gradient are no longer what the chain may have kept of them.
+    pub stale: bool,
+    /// Whether its parameters are not where the sampler left them: they were drawn from the prior.
+    pub redrawn: bool,
+    /// Whether what was learnt about its temperature is of another one, so that adaptation starts again from what it has.
+    pub again: bool,
+}
+
+kernel! {
+    /// `p ← root·p + fresh·η + half·g + prior·r`.
+    CHANGE_MOMENTA = change_momenta(p; g, r; eta; root, fresh, half, prior) {
+        p = root * p + fresh * eta + half * g + prior * r;
+    }
+}
+
+/// Momenta that are half a step behind the parameters.
+struct Lagging<'a> {
+    /// How ∇U is estimated.
+    gradient: &'a Estimator,
+    /// h: p = p_0 + h ∇U, where p_0 is independent of the parameters.
+    half: f64,
+    /// The variance of p_0 at T = 1.
+    mass: f64,
+}
+
+impl Lagging<'_> {
+    /// Bring momenta to other temperatures: p_0 is multiplied by sqrt(T_now/T_before), or drawn afresh where the parameters are others.
+    ///
+    /// Without the gradient's part, momenta and parameters would be wrongly correlated after every change, an error of the order of the step.
+    fn change(&self, chains: &mut Chains, momentum: Vector, before: &[Before]) -> Result<()> {
+        const PRIOR: Vector = Vector::Scratch(0);
+        // Sub-stream 3: no step and no start draws this minibatch, nor these momenta.
+        self.gradient.estimate(chains, Purpose::Minibatch, 3)?;
+        chains.engine.prior_gradient(PRIOR)?;
+        let vectors = [momentum, Vector::Gradient, PRIOR];
+        chains.map_with_noise(&CHANGE_MOMENTA, &vectors, (Purpose::Momentum, 3), |c, m| {
+            let (b, h) = (before[c], self.half);
+            if b.redrawn {
+                return [0.0, (self.mass * m.temperature).sqrt(), h, 0.0].map(|x| x as f32);
+            }
+            let root = (m.temperature / b.temperature).sqrt();
+            // What has changed of ∇U is the prior's part, T_before/T_now of what it is now.
+            let changed = if b.stale {
+                b.temperature / m.temperature - 1.0
+            } else {
+                0.0
+            };
+            [root, 0.0, h * (1.0 - root), -h * root * changed].map(|x| x as f32)
+        })
+    }
 }
 
 /// A sampler, how it was asked for, and what is done around it: its gradient is prepared, and the noise of its gradient measured.
@@ -138,6 +215,26 @@ impl Configured {
         };
         let changed = self.asked.with(spec.name, Some(Value::Float(value)));
         (entry.build)(&changed).map(Some)
+    }
+
+    /// The same sampler as it is where chains exchange temperatures: without vectors that belong to a temperature, as adapted masses do. Fails
+    /// if it cannot do that.
+    pub fn exchanging(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
+        anyhow::ensure!(
+            !self.couples(),
+            "sampler::{}: chains of a temperature act on each other, and so cannot exchange temperatures",
+            self.name()
+        );
+        anyhow::ensure!(
+            self.gradient.vectors().is_empty() || target.prior().is_flat(),
+            "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
+            self.name()
+        );
+        if !self.asked.bool("adapt_mass").unwrap_or(false) {
+            return Ok(self.clone());
+        }
+        let changed = self.asked.with("adapt_mass", Some(Value::Bool(false)));
+        (self.entry().build)(&changed)
     }
 
     /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
@@ -214,6 +311,21 @@ impl Configured {
     pub fn init(&self, chains: &mut Chains) -> Result<()> {
         self.gradient.init(chains)?;
         self.sampler.init(chains)
+    }
+
+    /// See [`Sampler::scalars_of_temperature`].
+    pub fn scalars_of_temperature(&self) -> Range<usize> {
+        self.sampler.scalars_of_temperature()
+    }
+
+    /// See [`Sampler::energy_scalar`].
+    pub fn energy_scalar(&self) -> Option<usize> {
+        self.sampler.energy_scalar()
+    }
+
+    /// See [`Sampler::change_temperature`].
+    pub fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.sampler.change_temperature(chains, before)
     }
 
     /// Move the chains by one step and report everything in [`Configured::info`].

@@ -5,7 +5,7 @@
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -364,6 +364,19 @@ impl Sampler for Nuts {
         };
         Adaptation::restart(chains, &dt);
         Ok(())
+    }
+
+    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+        adaptation::OF_TEMPERATURE
+    }
+
+    fn energy_scalar(&self) -> Option<usize> {
+        Some(ENERGY)
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.adaptation
+            .change_temperature(chains, before, Some(GRADIENT))
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Stochastic-gradient Hamiltonian Monte Carlo.
 
 use super::gradient::{self, Estimator};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -137,6 +137,15 @@ impl Sampler for Sghmc {
         chains.map_with_noise(&SCALED_NOISE, &[MOMENTUM], draw, |_, m| {
             [(epsilon * m.temperature).sqrt() as f32]
         })
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        let momenta = Lagging {
+            gradient: &self.gradient,
+            half: 0.5 * self.step.at(chains.step),
+            mass: self.step.at(chains.step),
+        };
+        momenta.change(chains, MOMENTUM, before)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

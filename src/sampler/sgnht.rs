@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Configured, Sampler};
+use super::{Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -125,6 +125,20 @@ impl Sampler for Sgnht {
         chains.map_with_noise(&SCALED_NOISE, &[MOMENTUM], draw, |_, m| {
             [(epsilon * m.temperature).sqrt() as f32]
         })
+    }
+
+    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+        // The friction that holds the kinetic temperature depends on how the gradient's noise compares with T.
+        FRICTION..FRICTION + 1
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        let momenta = Lagging {
+            gradient: &self.gradient,
+            half: 0.5 * self.step.at(chains.step),
+            mass: self.step.at(chains.step),
+        };
+        momenta.change(chains, MOMENTUM, before)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

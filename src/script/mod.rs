@@ -10,6 +10,7 @@ mod convert;
 mod drawings;
 mod expressions;
 mod grids;
+mod ladders;
 mod learning;
 mod objects;
 mod parameters;
@@ -147,6 +148,9 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     b.engine.set_max_expr_depths(128, 64);
     let printer = context.clone();
     b.engine.on_print(move |text| {
+        if !printer.session.leads() {
+            return;
+        }
         if printer.session.json {
             eprintln!("{text}");
         } else {
@@ -164,6 +168,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     expressions::bind(&mut b);
     grids::bind(&mut b);
     learning::bind(&mut b);
+    ladders::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
     let Binder {

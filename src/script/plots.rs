@@ -149,7 +149,9 @@ pub(super) fn bind(b: &mut Binder) {
                 return Err(raise(anyhow!("figure.save: the name is \"{name}\", but must be a name within the folder 'figures', or an absolute path")));
             }
             let path = context.session.figure_path(name);
-            f.save(&path).or_raise()?;
+            if context.session.leads() {
+                f.save(&path).or_raise()?;
+            }
             Ok(path.display().to_string())
         },
     );

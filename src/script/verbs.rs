@@ -92,7 +92,7 @@ fn targets(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "target::analytic(name, #{ options }) -> Target",
-        "A target of known law by its name: \"gaussian\", \"double_well\", \"banana\", \"funnel\", \"eight_schools\", \"normal_crossing\", \"rosenbrock\", \"mixture\".\n\n\
+        "A target of known law by its name: \"gaussian\", \"double_well\", \"banana\", \"funnel\", \"eight_schools\", \"normal_crossing\", \"rosenbrock\", \"mixture\", \"gaussian_mixture\".\n\n\
          `target::analytic(\"funnel\", #{ dim: 5 })` is `target(potential::funnel(#{ dim: 5 }))`; the options are those of the potential and those of \
          `target`.",
         move |native: NativeCallContext, name: &str, map: Map| -> Bound<Arc<Target>> {
@@ -187,12 +187,21 @@ fn training(b: &mut Binder) {
 }
 
 fn runs(b: &mut Binder) {
-    let run = |native: &NativeCallContext,
-               context: &Arc<Context>,
-               kind: &'static str,
-               t: &Target,
-               s: &Configured,
-               map: &Map| {
+    let start = |context: &Arc<Context>, plan: Plan, t: &Target, s: &Configured| {
+        if let (Some(full), false) = (plan.full_steps, context.session.quiet) {
+            eprintln!(
+                "--quick: '{}' does {} steps instead of {full}",
+                plan.name, plan.steps
+            );
+        }
+        simulation::run(&plan, t, s, &context.session)
+    };
+    let run = move |native: &NativeCallContext,
+                    context: &Arc<Context>,
+                    kind: &'static str,
+                    t: &Target,
+                    s: &Configured,
+                    map: &Map| {
         let call = Call { context, native };
         let specs = if kind == "sweep" {
             plan::SWEEP_OPTIONS
@@ -201,16 +210,7 @@ fn runs(b: &mut Binder) {
         };
         let plan = options(&call, kind, specs, map)
             .and_then(|o| Plan::from_options(kind, &o, &context.session));
-        plan.and_then(|plan| {
-            if let (Some(full), false) = (plan.full_steps, context.session.quiet) {
-                eprintln!(
-                    "--quick: '{}' does {} steps instead of {full}",
-                    plan.name, plan.steps
-                );
-            }
-            simulation::run(&plan, t, s, &context.session)
-        })
-        .or_raise()
+        plan.and_then(|plan| start(context, plan, t, s)).or_raise()
     };
     let context = b.context.clone();
     b.function(
@@ -233,6 +233,34 @@ fn runs(b: &mut Binder) {
     .with(
         plan::SWEEP_OPTIONS,
         "sweep(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 1.0], steps: 400, chains: 2, every: 1 })",
+    );
+    let context = b.context.clone();
+    let exchanging =
+        move |native: &NativeCallContext, t: &Target, s: &Arc<Configured>, map: &Map| {
+            let call = Call {
+                context: &context,
+                native,
+            };
+            let o = options(&call, "exchange", plan::EXCHANGE_OPTIONS, map)?;
+            let plan = Plan::exchanging(&o, s, &context.session)?;
+            start(&context, plan, t, &*s.exchanging(t)?)
+        };
+    b.function(
+        "exchange(target, sampler, #{ options }) -> Run",
+        "Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.\n\n\
+         A swap of the replicas on rungs i and j is accepted with probability min(1, exp[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung \
+         what it is (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a \
+         replica that is stuck at a low temperature gets loose at a high one and comes back elsewhere.\n\n\
+         With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, \
+         and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses \
+         are not adapted.\n\n\
+         The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was \
+         there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.",
+        move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Run>> { exchanging(&n, &t, &s, &map).or_raise() },
+    )
+    .with(
+        plan::EXCHANGE_OPTIONS,
+        "exchange(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 0.5, 1.0], steps: 400, chains: 2 })",
     );
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Interrupted, Result};
 use crate::kernels::floor;
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::ranks::Alone;
 use crate::sampler::Configured;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
@@ -80,15 +81,17 @@ pub fn benchmark(
     sampler.check(target)?;
     plan.check_size(target, sampler, session, (0, 0))?;
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, sampler, &[]);
+    let mut state = State::new((0..chains).collect(), target, sampler, &[]);
+    state.start(&starts, target);
     let shared = Shared {
         plan: &plan,
         target,
         sampler,
         width: 0,
         starts: &starts,
-        predictors: Vec::new(),
+        predictors: &[],
         limits: vec![f64::INFINITY; chains],
+        ranks: &Alone,
     };
     let device = session.open_device()?;
     let mut place = Place::new(&shared, device.as_deref(), &state, session.threads)?;

@@ -40,7 +40,7 @@ impl Run {
 
     /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.
     fn zarr(&self) -> zarr::Group {
-        let sweep = self.info.kind == "sweep";
+        let sweep = self.info.has_temperatures();
         let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
         let part = |name: &str, group: Group, first: usize, draws: usize| {
             let mut arrays = vec![

@@ -49,7 +49,7 @@ impl<'a> Lockstep<'a> {
         Ok(Self {
             shared,
             engine,
-            members: (0..state.chains).map(member).collect(),
+            members: state.index.iter().copied().map(member).collect(),
             work: Workspace::new(threads),
         })
     }
@@ -66,10 +66,10 @@ impl<'a> Lockstep<'a> {
         step: u64,
         f: impl FnOnce(&mut Chains) -> Result<()>,
     ) -> Result<()> {
-        for m in &mut self.members {
+        for (m, failure) in self.members.iter_mut().zip(&state.failures) {
             m.temperature = self.shared.temperature(m.index, step);
             // Also chains that failed at a record, or before an interruption, are out for their sampler.
-            m.failure = state.failures[m.index].as_ref().map(|f| f.reason.clone());
+            m.failure = failure.as_ref().map(|f| f.reason.clone());
         }
         f(&mut Chains {
             engine: &mut *self.engine,
@@ -80,9 +80,9 @@ impl<'a> Lockstep<'a> {
             losses: None,
             seed: self.shared.plan.seed,
         })?;
-        for m in &self.members {
+        for (i, m) in self.members.iter().enumerate() {
             if let Some(reason) = &m.failure {
-                state.fail(m.index, step, reason);
+                state.fail(i, step, reason);
             }
         }
         Ok(())
@@ -170,10 +170,10 @@ impl<'a> Lockstep<'a> {
                 known[c].note(self.shared.target, split, w, sums, rows);
             }
         }
-        for mut slot in state.slots(self.shared.plan) {
+        let slots = state.slots(self.shared.plan, None, &(0..0));
+        for (mut slot, known) in slots.into_iter().zip(known) {
             if slot.failure.is_none() {
                 slot.chain.temperature = self.shared.temperature(slot.chain.index, slot.chain.step);
-                let known = std::mem::take(&mut known[slot.chain.index]);
                 self.shared.record(&mut slot, &mut self.work, known)?;
             }
         }

@@ -1,7 +1,8 @@
 //! Plans: everything that defines a run, checked before its first step.
 
+use super::exchange::{self, Exchange, Pairs};
 use super::prediction::Predictor;
-use super::run::{Column, Group, RunInfo};
+use super::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
 use super::session::{self, Session};
 use super::state::State;
 use crate::error::Result;
@@ -18,16 +19,16 @@ use crate::trigger::Trigger;
 use anyhow::Context;
 use std::sync::Arc;
 
-/// Options that `sample` and `sweep` share.
+/// Options that `sample`, `sweep` and `exchange` share.
 macro_rules! run_options {
-    ($first:expr) => {
+    ($($own:expr),+; $every:expr) => {
         &[
-            $first,
+            $($own,)+
             required("steps", Kind::Int(Range::Between(1.0, 1e14)), "Steps per chain, burn-in included."),
             option("chains", Kind::Int(Range::Between(1.0, 1e6)), "4", "Chains per temperature."),
             optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; vectors are dealt out in turn."),
             option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it."),
-            option("every", Kind::Trigger, "100", "When to make a record: every so many steps, or a trigger."),
+            $every,
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
             optional("predict", Kind::Anything("name of a split, or array of them"), "none", "Splits (\"train\", \"test\", \"validation\") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
@@ -37,24 +38,83 @@ macro_rules! run_options {
     };
 }
 
+const EVERY: Spec = option(
+    "every",
+    Kind::Trigger,
+    "100",
+    "When to make a record: every so many steps, or a trigger.",
+);
+
 /// Options of `sample(target, sampler, #{…})`.
 pub const SAMPLE_OPTIONS: &[Spec] = run_options!(option(
     "temperature",
     Kind::Schedule(Range::Positive),
     "1",
     "T, a number or a schedule."
-));
+); EVERY);
 
 /// Options of `sweep(target, sampler, #{…})`.
 pub const SWEEP_OPTIONS: &[Spec] = run_options!(required(
     "temperatures",
     Kind::Floats(Range::Positive),
     "The temperatures; each has its own chains."
-));
+); EVERY);
+
+/// Options of `exchange(target, sampler, #{…})`.
+pub const EXCHANGE_OPTIONS: &[Spec] = run_options!(
+    required(
+        "temperatures",
+        Kind::Floats(Range::Positive),
+        "The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one."
+    ),
+    option(
+        "prior_rung",
+        Kind::Bool,
+        "false",
+        "Put one more rung on top, at β = 1/T = 0, whose parameters are drawn from the prior afresh at every step; evidence needs it."
+    ),
+    option(
+        "tune",
+        Kind::Int(Range::Between(0.0, 16.0)),
+        "0",
+        "Rounds of doubling length, during burn-in, after each of which the rungs between the ends are spaced to equal rejection."
+    ),
+    optional(
+        "swap_every",
+        Kind::Int(Range::AtLeast(1.0)),
+        "1 for samplers that accept or reject, else 100",
+        "Steps from one swap to the next."
+    ),
+    option(
+        "pairs",
+        Kind::Choice(&["alternating", "random"]),
+        "alternating",
+        "Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019)."
+    ),
+    option(
+        "temper",
+        Kind::Choice(&["likelihood", "energy"]),
+        "likelihood",
+        "What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do."
+    ),
+    option(
+        "minimise",
+        Kind::Int(Range::NonNegative),
+        "0",
+        "Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2)."
+    ),
+    option(
+        "from_prior",
+        Kind::Bool,
+        "false",
+        "Start at draws from the prior instead of the model's initial parameters; not with `start`."
+    );
+    optional("every", Kind::Trigger, "at every swap", "When to make a record: every so many steps, or a trigger.")
+);
 
 /// Everything that defines a run.
 pub struct Plan {
-    /// "sample" or "sweep".
+    /// "sample", "sweep" or "exchange".
     pub kind: &'static str,
     /// Name of the run.
     pub name: String,
@@ -80,6 +140,8 @@ pub struct Plan {
     pub seed: u64,
     /// Steps before --quick cut them, if it did.
     pub full_steps: Option<u64>,
+    /// How chains exchange temperatures, if they do.
+    pub exchange: Option<Exchange>,
 }
 
 /// The names in the option `predict`.
@@ -123,6 +185,7 @@ pub struct Starts {
     pub count: usize,
     per_temperature: usize,
     seed: u64,
+    from_prior: bool,
 }
 
 impl Starts {
@@ -130,6 +193,11 @@ impl Starts {
     pub fn of(&self, chain: usize, target: &Target) -> Arc<Vec<f32>> {
         let Some(p) = &self.given else {
             let stream = Stream::new(self.seed, Purpose::Initialise, chain, 0);
+            if self.from_prior {
+                let mut w = vec![0.0; target.dim()];
+                target.prior().draw(&stream, &mut w);
+                return Arc::new(w);
+            }
             return Arc::new(target.potential().initialise(stream));
         };
         // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
@@ -165,6 +233,7 @@ impl Plan {
             region: 1000.0,
             seed,
             full_steps: None,
+            exchange: None,
         }
     }
 
@@ -236,11 +305,98 @@ impl Plan {
                 .opt_int("seed")
                 .unwrap_or_else(|| session::seed_of(session.seed, &name)),
             full_steps,
+            exchange: None,
         })
+    }
+
+    /// From the checked options of `exchange`.
+    pub fn exchanging(o: &Options, sampler: &Configured, session: &Session) -> Result<Self> {
+        let mut plan = Self::from_options("exchange", o, session)?;
+        let kind = plan.kind;
+        let mut ladder = o.floats("temperatures").unwrap_or_default();
+        ladder.sort_unstable_by(f64::total_cmp);
+        if o.bool("prior_rung")? {
+            ladder.push(f64::INFINITY);
+        }
+        exchange::betas_of(&ladder).with_context(|| format!("{kind}: option 'temperatures'"))?;
+        plan.temperatures = ladder.into_iter().map(Schedule::Constant).collect();
+        let own = if sampler.energy_scalar().is_some() {
+            1
+        } else {
+            100
+        };
+        let mut every = o.opt_int("swap_every").unwrap_or(own);
+        if plan.full_steps.is_some() {
+            // Twenty swaps, or there is nothing to see.
+            every = every.min((plan.steps / 20).max(1));
+        }
+        if o.get("every").is_none() {
+            plan.every = Trigger::Every(every);
+        }
+        let from_prior = o.bool("from_prior")?;
+        anyhow::ensure!(
+            !from_prior || plan.start.is_none(),
+            "{kind}: options 'start' and 'from_prior' are both given"
+        );
+        let mut out = Exchange {
+            every,
+            pairs: match o.text("pairs")? {
+                "random" => Pairs::Random,
+                _ => Pairs::Alternating,
+            },
+            rounds: o.int("tune")? as u32,
+            whole: o.text("temper")? == "energy",
+            minimise: o.int("minimise")?,
+            from_prior,
+        };
+        let swaps = plan.burn_in / every;
+        let fits = |x: &Exchange| x.round_ends(swaps).first().is_none_or(|first| *first >= 2);
+        if plan.full_steps.is_some() {
+            while !fits(&out) {
+                out.rounds -= 1;
+            }
+        }
+        anyhow::ensure!(
+            fits(&out),
+            "{kind}: option 'tune' asks for {} rounds, for which {swaps} swaps in burn-in are too few; take more steps or fewer rounds",
+            out.rounds
+        );
+        plan.exchange = Some(out);
+        Ok(plan)
+    }
+
+    /// These chains before they start.
+    pub(super) fn state(
+        &self,
+        index: Vec<usize>,
+        target: &Target,
+        sampler: &Configured,
+        predictors: &[Predictor],
+    ) -> Result<State> {
+        let mut state = State::new(index, target, sampler, predictors);
+        if self.exchange.is_some() {
+            let ladder: Vec<_> = self.temperatures.iter().map(|t| t.at(0)).collect();
+            state.climb(&ladder, self.chains)?;
+        }
+        Ok(state)
     }
 
     /// The points where the chains start; checked.
     pub(super) fn starts(&self, target: &Target) -> Result<Starts> {
+        if let Some(x) = &self.exchange {
+            let infinite = self.temperatures.iter().any(|t| t.at(0).is_infinite());
+            anyhow::ensure!(
+                target.prior().is_proper() || !(infinite || x.from_prior),
+                "{}: nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
+                self.kind,
+                target.prior().describe()
+            );
+            anyhow::ensure!(
+                !(infinite && x.whole),
+                "{}: option 'prior_rung' needs temper: \"likelihood\": with all of U tempered nothing is left at β = 0",
+                self.kind
+            );
+        }
         if let Some(p) = &self.start {
             anyhow::ensure!(
                 !p.vectors.is_empty(),
@@ -262,13 +418,26 @@ impl Plan {
             count: self.temperatures.len() * self.chains,
             per_temperature: self.chains,
             seed: self.seed,
+            from_prior: self.exchange.as_ref().is_some_and(|x| x.from_prior),
         })
     }
 
-    /// |w|² above which a chain has left its region, per chain.
-    pub(super) fn limits(&self, state: &State) -> Vec<f64> {
-        let limit = |w: &[f32]| self.region * self.region * dot(w, w).max(w.len() as f64);
-        state.params.chunks_exact(state.dim).map(limit).collect()
+    /// |w|² above which a chain has left its region, per chain of the run; those that are elsewhere have none.
+    pub(super) fn limits(&self, state: &State, target: &Target) -> Vec<f64> {
+        // On a ladder every chain comes to where the prior is.
+        let prior = match &self.exchange {
+            Some(_) => target.prior().mean_square(),
+            None => 0.0,
+        };
+        let limit = |w: &[f32]| {
+            let least = w.len() as f64 * prior.max(1.0);
+            self.region * self.region * dot(w, w).max(least)
+        };
+        let mut limits = vec![f64::NAN; self.temperatures.len() * self.chains];
+        for (w, c) in state.params.chunks_exact(state.dim).zip(&state.index) {
+            limits[*c] = limit(w);
+        }
+        limits
     }
 
     /// The posterior predictions to be averaged.
@@ -295,6 +464,13 @@ impl Plan {
             });
         }
         columns.extend(predictors.iter().flat_map(Predictor::columns));
+        if self.exchange.is_some() {
+            columns.extend([TEMPERED_ENERGY, REPLICA].map(|name| Column {
+                name: name.into(),
+                group: Group::SampleStats,
+                components: None,
+            }));
+        }
         let stats = sampler.info.iter();
         columns.extend(stats.map(|n| Column {
             name: n.to_string(),
@@ -370,13 +546,19 @@ impl Plan {
     }
 
     /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
-    fn fingerprint(&self, target: &Target, starts: &[f32]) -> String {
+    fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
         let mut hash = crc32fast::Hasher::new();
         hash.update(
             format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
         );
+        if let Some(x) = &self.exchange {
+            hash.update(format!("{x:?}").as_bytes());
+        }
         target.fingerprint(&mut hash);
-        starts.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        for c in 0..starts.count {
+            let w = starts.of(c, target);
+            w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        }
         format!("{:08x}", hash.finalize())
     }
 
@@ -385,7 +567,7 @@ impl Plan {
         target: &Target,
         sampler: &Configured,
         columns: Vec<Column>,
-        starts: &[f32],
+        starts: &Starts,
         session: &Session,
     ) -> Result<RunInfo> {
         for t in &self.temperatures {
@@ -437,6 +619,7 @@ impl Plan {
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
             coupled: sampler.couples(),
+            ladder: self.exchange.as_ref().map(|x| x.describe()),
             walls: target.prior().has_walls(),
             steady: self
                 .temperatures

@@ -1,10 +1,10 @@
 //! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
 
+use super::parts::Maker;
 use super::run::{Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::sampler::Configured;
 use crate::store::checkpoint;
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
@@ -12,7 +12,7 @@ pub(super) fn resume(
     folder: &std::path::Path,
     info: &RunInfo,
     state: &mut State,
-    sampler: &Configured,
+    maker: &Maker,
     session: &Session,
 ) -> Result<Option<Meta>> {
     if !session.resume {
@@ -27,16 +27,25 @@ pub(super) fn resume(
             folder.display()
         )
     })?;
-    let same = meta.info == *info;
+    check(folder, &meta.info, info)?;
+    maker.restore(state, saved.tensors, &meta)?;
+    Ok(Some(meta))
+}
+
+/// Fail unless a saved run is the one that a script now asks for.
+pub(super) fn check(folder: &std::path::Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
+    let mut saved = saved.clone();
+    if info.ladder.is_some() {
+        // Rungs move while they are tuned; those at the start are in the fingerprint.
+        saved.temperatures.clone_from(&info.temperatures);
+    }
     anyhow::ensure!(
-        same,
+        saved == *info,
         "{}: this run was started with other settings{}; resume with the same script and --set values, or choose another --out",
         folder.display(),
-        difference(&meta.info, info)
+        difference(&saved, info)
     );
-    state.restore(saved.tensors, sampler)?;
-    state.failures.clone_from(&meta.failures);
-    Ok(Some(meta))
+    Ok(())
 }
 
 /// A value in few words.

@@ -1,10 +1,13 @@
 //! Runs: what a simulation leaves behind, in memory and on disk.
 
+use super::exchange::Ladders;
+use super::state;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::checkpoint::{self, TensorData, TensorRef};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +19,12 @@ pub struct Failure {
     /// Why.
     pub reason: String,
 }
+
+/// The trace of the energy that β multiplies, where chains exchange temperatures.
+pub const TEMPERED_ENERGY: &str = "tempered_energy";
+
+/// The trace of which replica is at a temperature.
+pub const REPLICA: &str = "replica";
 
 /// Where a column of the records belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +58,7 @@ impl Column {
 pub struct RunInfo {
     /// Name of the run and of its folder.
     pub name: String,
-    /// "sample" or "sweep".
+    /// "sample", "sweep" or "exchange".
     pub kind: String,
     /// The target, in words.
     pub target: String,
@@ -57,7 +66,8 @@ pub struct RunInfo {
     pub sampler: String,
     /// Its options.
     pub options: Vec<(String, String)>,
-    /// Temperatures, one per group of chains; at the end of the schedule if there is one.
+    /// Temperatures, one per group of chains; at the end of the schedule if there is one, infinite for the prior.
+    #[serde(with = "temperatures")]
     pub temperatures: Vec<f64>,
     /// Temperatures in words, where they are schedules.
     pub schedules: Vec<String>,
@@ -92,6 +102,9 @@ pub struct RunInfo {
     /// Whether the chains of a temperature act on each other, so that they are no independent repetitions.
     #[serde(default)]
     pub coupled: bool,
+    /// How chains exchange temperatures, if they do: all chains with the same number are one ladder.
+    #[serde(default)]
+    pub ladder: Option<String>,
     /// Whether hard walls make the virial thermometer inapplicable.
     pub walls: bool,
     /// Seed.
@@ -102,7 +115,42 @@ pub struct RunInfo {
     pub device: String,
 }
 
+/// JSON has no infinity: that of the prior is written as the word "inf".
+mod temperatures {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Temperature {
+        Number(f64),
+        Word(String),
+    }
+
+    pub fn serialize<S: Serializer>(all: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        let one = |t: &f64| match t.is_finite() {
+            true => Temperature::Number(*t),
+            false => Temperature::Word("inf".into()),
+        };
+        all.iter().map(one).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        let one = |t| match t {
+            Temperature::Number(t) => Ok(t),
+            Temperature::Word(w) if w == "inf" => Ok(f64::INFINITY),
+            Temperature::Word(w) => Err(D::Error::custom(format!("'{w}' is no temperature"))),
+        };
+        let all = Vec::<Temperature>::deserialize(from)?;
+        all.into_iter().map(one).collect()
+    }
+}
+
 impl RunInfo {
+    /// Whether there is a dimension of temperatures, of one entry even.
+    pub fn has_temperatures(&self) -> bool {
+        self.kind != "sample"
+    }
+
     /// Number of chains, all temperatures together.
     pub fn all_chains(&self) -> usize {
         self.temperatures.len() * self.chains
@@ -148,6 +196,8 @@ pub struct Run {
     pub steps: Vec<u64>,
     /// Posterior predictions, once the run is finished.
     pub scores: Vec<Scores>,
+    /// The ladders, where chains exchange temperatures.
+    pub ladders: Option<Ladders>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
 }
@@ -280,7 +330,8 @@ impl Run {
 
     /// The virial thermometer at one temperature; not applicable where there are walls or the temperature changes.
     pub fn thermometer(&self, temperature: usize) -> Result<diagnostic::Reading> {
-        let set = if self.info.walls || !self.info.steady {
+        let prior = self.info.temperatures[temperature].is_infinite();
+        let set = if self.info.walls || !self.info.steady || prior {
             f64::NAN
         } else {
             self.info.temperatures[temperature]
@@ -320,6 +371,7 @@ impl Run {
         let chains = meta.info.all_chains();
         let mut records = vec![Vec::new(); chains];
         let (mut params, mut steps) = (Vec::new(), Vec::new());
+        let mut of_ladders = HashMap::new();
         for (name, tensor) in saved.tensors {
             let index = name
                 .strip_prefix("records.")
@@ -333,24 +385,61 @@ impl Run {
                         .collect();
                 }
                 (None, TensorData::U64(x)) if name == "steps" => steps = x,
-                _ => {}
+                (_, data) => drop(of_ladders.insert(name, data)),
             }
         }
-        let (info, failures, seconds) = (meta.info, meta.failures, meta.seconds);
-        let scores = meta.scores;
-        Ok(Some((
-            Self {
-                info,
-                folder: folder.into(),
-                records,
-                failures,
-                params,
-                steps,
-                scores,
-                seconds,
-            },
-            meta.done,
-        )))
+        let ladders = match meta.info.ladder {
+            Some(_) => Some(state::ladders_of(&mut of_ladders, meta.info.chains)?),
+            None => None,
+        };
+        let mut run = Self {
+            info: meta.info,
+            folder: folder.into(),
+            records,
+            failures: meta.failures,
+            params,
+            steps,
+            scores: meta.scores,
+            ladders,
+            seconds: meta.seconds,
+        };
+        run.sort_by_rung();
+        Ok(Some((run, meta.done)))
+    }
+
+    /// From chains that are replicas to chains that are temperatures: the records that any replica made there, and the state of the one that
+    /// is there now.
+    pub(super) fn sort_by_rung(&mut self) {
+        let Some(ladders) = &self.ladders else {
+            return;
+        };
+        let (count, rungs, width) = (ladders.count(), ladders.rungs(), self.info.width());
+        let mut records = vec![Vec::new(); self.records.len()];
+        for (ladder, path) in ladders.paths.iter().enumerate() {
+            for (row, rung_of) in path.chunks_exact(rungs).enumerate() {
+                for (replica, rung) in rung_of.iter().enumerate() {
+                    let made = &self.records[replica * count + ladder];
+                    let to: &mut Vec<f64> = &mut records[*rung as usize * count + ladder];
+                    // A replica that failed leaves its rung without records from then on.
+                    if let Some(record) = made.get(row * width..(row + 1) * width)
+                        && to.len() == row * width
+                    {
+                        to.extend_from_slice(record);
+                    }
+                }
+            }
+        }
+        self.records = records;
+        let by_place = ladders.chains_by_place();
+        self.failures = by_place.iter().map(|c| self.failures[*c].clone()).collect();
+        self.steps = by_place
+            .iter()
+            .filter_map(|c| self.steps.get(*c).copied())
+            .collect();
+        self.params = by_place
+            .iter()
+            .filter_map(|c| self.params.get(*c).cloned())
+            .collect();
     }
 }
 

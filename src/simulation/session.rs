@@ -2,10 +2,11 @@
 
 use crate::error::Result;
 use crate::kernels::device::Device;
+use crate::ranks::{Alone, Ranks};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Set by Ctrl-C; runs save a checkpoint and stop when they see it.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -48,6 +49,12 @@ pub struct Session {
     pub resume: bool,
     /// Seconds between checkpoints.
     pub checkpoint_every: f64,
+    /// The processes that share the work.
+    pub ranks: Arc<dyn Ranks>,
+    /// Which shard of how many this is, from 0.
+    pub shard: Option<(usize, usize)>,
+    /// How many shards are to be put together.
+    pub merge: Option<usize>,
     names: Mutex<HashMap<String, usize>>,
     figures: Mutex<Vec<PathBuf>>,
 }
@@ -65,6 +72,9 @@ impl Session {
             quiet: true,
             resume: false,
             checkpoint_every: 30.0,
+            ranks: Arc::new(Alone),
+            shard: None,
+            merge: None,
             names: Mutex::default(),
             figures: Mutex::default(),
         }
@@ -130,6 +140,11 @@ impl Session {
     /// Open the accelerator, if there is one.
     pub fn open_device(&self) -> Result<Option<Box<dyn Device>>> {
         self.device.1.as_ref().map(|open| open()).transpose()
+    }
+
+    /// Whether this process writes and prints what all of them have found.
+    pub fn leads(&self) -> bool {
+        self.ranks.rank() == 0
     }
 
     /// The folder of a run.

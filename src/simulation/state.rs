@@ -1,5 +1,6 @@
 //! The batched state of a run: every array has the chains as its first dimension.
 
+use super::exchange::{Ladders, Numbers, Replica};
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::run::{Failure, Scores};
@@ -8,9 +9,16 @@ use crate::error::Result;
 use crate::sampler::Configured;
 use crate::store::checkpoint::{DataRef, Tensor, TensorData, TensorRef};
 use crate::target::Target;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What the tensors of ladders are called.
+const LADDERS: &str = "ladders";
 
 /// All chains of a run.
 pub struct State {
+    /// The numbers of these chains in the run, which may be spread over several processes; increasing.
+    pub index: Vec<usize>,
     /// Number of chains C.
     pub chains: usize,
     /// Parameters per chain, N.
@@ -33,6 +41,10 @@ pub struct State {
     pub predictions: Vec<f64>,
     /// Why a chain stopped before its time.
     pub failures: Vec<Option<Failure>>,
+    /// Where chains exchange temperatures: all ladders of the run. Predictions, which belong to a temperature, are then kept by place.
+    pub ladders: Option<Ladders>,
+    /// What replicas carry, `[C]`; empty without ladders.
+    pub replicas: Vec<Replica>,
 }
 
 /// One chain's part of the state, lent to a thread.
@@ -51,6 +63,10 @@ pub struct Slot<'a> {
     pub predictions: &'a mut [f64],
     /// See [`State::failures`].
     pub failure: &'a mut Option<Failure>,
+    /// See [`State::replicas`].
+    pub replica: Option<&'a mut Replica>,
+    /// The sampler's scalars that belong to the temperature.
+    of_temperature: Range<usize>,
 }
 
 impl Slot<'_> {
@@ -61,29 +77,43 @@ impl Slot<'_> {
             reason: reason.into(),
         });
     }
+
+    /// What belongs to the temperature and not to the chain: what was reported there since the last record, and some of the sampler's scalars.
+    pub fn of_temperature(&self) -> impl Iterator<Item = f64> + '_ {
+        let scalars = &self.chain.scalars[self.of_temperature.clone()];
+        let count = [*self.info_count as f64];
+        count
+            .into_iter()
+            .chain(self.info_sums.iter().copied())
+            .chain(scalars.iter().copied())
+    }
+
+    /// Take over what another chain had of the temperature that this one has come to.
+    pub fn take_over(&mut self, found: &[f64]) {
+        let (sums, scalars) = found[1..].split_at(self.info_sums.len());
+        *self.info_count = found[0] as u64;
+        self.info_sums.copy_from_slice(sums);
+        self.chain.scalars[self.of_temperature.clone()].copy_from_slice(scalars);
+    }
 }
 
 impl State {
-    /// Chains at these points, everything else zero.
+    /// These chains of a run, everything zero.
     pub fn new(
-        starts: &Starts,
+        index: Vec<usize>,
         target: &Target,
         sampler: &Configured,
         predictors: &[Predictor],
     ) -> Self {
-        let (chains, dim) = (starts.count, target.dim());
+        let (chains, dim) = (index.len(), target.dim());
         let predictions: usize = predictors.iter().map(Predictor::width).sum();
-        let mut params = Vec::with_capacity(chains * dim);
-        (0..chains).for_each(|c| params.extend_from_slice(&starts.of(c, target)));
+        let vectors = sampler.vectors.iter();
         Self {
+            index,
             chains,
             dim,
-            params,
-            vectors: sampler
-                .vectors
-                .iter()
-                .map(|_| vec![0.0; chains * dim])
-                .collect(),
+            params: vec![0.0; chains * dim],
+            vectors: vectors.map(|_| vec![0.0; chains * dim]).collect(),
             scalars: vec![0.0; chains * sampler.scalars.len()],
             steps: vec![0; chains],
             info_sums: vec![0.0; chains * sampler.info.len()],
@@ -91,7 +121,61 @@ impl State {
             records: vec![Vec::new(); chains],
             predictions: vec![0.0; chains * predictions],
             failures: vec![None; chains],
+            ladders: None,
+            replicas: Vec::new(),
         }
+    }
+
+    /// Take over the chains that another state has too.
+    pub fn take_rows(&mut self, from: &Self) {
+        fn copy<T: Clone>(to: &mut [T], i: usize, from: &[T], j: usize, rows: (usize, usize)) {
+            let width = to.len() / rows.0.max(1);
+            let found = &from[j * (from.len() / rows.1.max(1))..][..width];
+            to[i * width..(i + 1) * width].clone_from_slice(found);
+        }
+        let rows = (self.chains, from.chains);
+        for (i, chain) in self.index.iter().enumerate() {
+            let Ok(j) = from.index.binary_search(chain) else {
+                continue;
+            };
+            copy(&mut self.params, i, &from.params, j, rows);
+            for (to, from) in self.vectors.iter_mut().zip(&from.vectors) {
+                copy(to, i, from, j, rows);
+            }
+            copy(&mut self.scalars, i, &from.scalars, j, rows);
+            copy(&mut self.steps, i, &from.steps, j, rows);
+            copy(&mut self.info_sums, i, &from.info_sums, j, rows);
+            copy(&mut self.info_counts, i, &from.info_counts, j, rows);
+            copy(&mut self.records, i, &from.records, j, rows);
+            copy(&mut self.predictions, i, &from.predictions, j, rows);
+            copy(&mut self.failures, i, &from.failures, j, rows);
+            copy(&mut self.replicas, i, &from.replicas, j, rows);
+        }
+    }
+
+    /// Put every chain where it starts.
+    pub fn start(&mut self, starts: &Starts, target: &Target) {
+        for (w, c) in self.params.chunks_exact_mut(self.dim).zip(&self.index) {
+            w.copy_from_slice(&starts.of(*c, target));
+        }
+    }
+
+    /// Put the chains on ladders with these rungs.
+    pub fn climb(&mut self, temperatures: &[f64], count: usize) -> Result<()> {
+        let ladders = Ladders::new(temperatures, count)?;
+        let replica = |chain: usize| {
+            let rung = ladders.rung_of(chain);
+            Replica {
+                rung,
+                energy: (u64::MAX, f64::NAN),
+                held: ladders.held_at(rung),
+                redrawn: false,
+                moved: false,
+            }
+        };
+        self.replicas = self.index.iter().map(|c| replica(*c)).collect();
+        self.ladders = Some(ladders);
+        Ok(())
     }
 
     /// Mark a chain as failed, if it is not yet.
@@ -106,13 +190,17 @@ impl State {
     pub fn scores(&self, predictors: &[Predictor], temperatures: &[f64]) -> Vec<Scores> {
         let width = self.predictions.len() / self.chains.max(1);
         let chains = self.chains / temperatures.len().max(1);
+        let chain_at = match &self.ladders {
+            Some(ladders) => ladders.chains_by_place(),
+            None => (0..self.chains).collect(),
+        };
         let mut from = 0;
         let of = |p: &Predictor| {
             let part = from..from + p.width();
             from = part.end;
             let at = |(k, t): (usize, &f64)| {
                 let group = k * chains..(k + 1) * chains;
-                let healthy = group.filter(|c| self.failures[*c].is_none());
+                let healthy = group.filter(|place| self.failures[chain_at[*place]].is_none());
                 let sums = |c: usize| &self.predictions[c * width..][part.clone()];
                 p.merged(healthy.map(sums), *t)
             };
@@ -125,8 +213,24 @@ impl State {
     }
 
     /// Lend every chain's part.
-    pub fn slots(&mut self, plan: &Plan) -> Vec<Slot<'_>> {
+    pub fn slots(
+        &mut self,
+        plan: &Plan,
+        ladders: Option<&Ladders>,
+        of_temperature: &Range<usize>,
+    ) -> Vec<Slot<'_>> {
         let (c, n) = (self.chains, self.dim);
+        // Predictions are only kept where all replicas of a ladder are here.
+        let place = |i: usize| match ladders {
+            Some(l) if !self.predictions.is_empty() => {
+                let place = l.place_of(self.index[i]);
+                self.index.binary_search(&place).unwrap_or(i)
+            }
+            _ => i,
+        };
+        let places: Vec<_> = (0..c).map(place).collect();
+        let temperatures = ladders.map(|l| l.temperatures.clone());
+        let mut replicas = self.replicas.iter_mut();
         let per = |len: usize| len / c.max(1);
         let (scalars, info) = (per(self.scalars.len()), per(self.info_sums.len()));
         let mut vectors: Vec<_> = self
@@ -136,14 +240,16 @@ impl State {
             .collect();
         let mut scalar_rows = rows(&mut self.scalars, scalars, c).into_iter();
         let predictions = per(self.predictions.len());
-        let mut prediction_rows = rows(&mut self.predictions, predictions, c).into_iter();
+        let mut prediction_rows =
+            dealt(rows(&mut self.predictions, predictions, c), &places).into_iter();
         let mut info_rows = rows(&mut self.info_sums, info, c).into_iter();
         let mut params = self.params.chunks_exact_mut(n);
         let mut counts = self.info_counts.iter_mut();
         let mut failures = self.failures.iter_mut();
         let mut records = self.records.iter_mut();
         let mut slots = Vec::with_capacity(c);
-        for (index, steps) in self.steps.iter_mut().enumerate() {
+        for (index, steps) in self.index.iter().zip(self.steps.iter_mut()) {
+            let index = *index;
             let parts = (
                 params.next(),
                 scalar_rows.next(),
@@ -166,12 +272,14 @@ impl State {
                 break;
             };
             let vectors = vectors.iter_mut().filter_map(|v| v.next()).collect();
+            let replica = replicas.next();
+            let rung = replica.as_ref().map_or(0, |r| r.rung);
             let chain = Chain {
                 index,
                 group: index / plan.chains,
                 step: *steps,
                 seed: plan.seed,
-                temperature: f64::NAN,
+                temperature: temperatures.as_ref().map_or(f64::NAN, |t| t[rung]),
                 burn_in: plan.burn_in,
                 w,
                 vectors,
@@ -185,13 +293,21 @@ impl State {
                 records,
                 predictions,
                 failure,
+                replica,
+                of_temperature: of_temperature.clone(),
             });
         }
         slots
     }
 
     /// Everything, as tensors of a checkpoint; nothing is copied, the state may fill most of the memory.
-    pub fn tensors(&self, sampler: &Configured) -> Vec<(String, TensorRef<'_>)> {
+    ///
+    /// `ladders` is what [`Ladders::to_numbers`] gave.
+    pub fn tensors<'a>(
+        &'a self,
+        sampler: &Configured,
+        ladders: &'a [(String, Numbers)],
+    ) -> Vec<(String, TensorRef<'a>)> {
         let c = self.chains;
         let per = |len: usize| len / c.max(1);
         let rows = |name: &str, width: usize, data| {
@@ -216,13 +332,75 @@ impl State {
             let (shape, data) = (vec![r.len()], DataRef::F64(r));
             out.push((format!("records.{i}"), TensorRef { shape, data }));
         }
+        for (name, numbers) in ladders {
+            let parts = [
+                ("whole", numbers.whole.len(), DataRef::U64(&numbers.whole)),
+                ("real", numbers.real.len(), DataRef::F64(&numbers.real)),
+            ];
+            for (kind, len, data) in parts {
+                let shape = vec![len];
+                out.push((
+                    format!("{LADDERS}.{name}.{kind}"),
+                    TensorRef { shape, data },
+                ));
+            }
+        }
         out
+    }
+
+    /// What is to be kept of ladders and replicas, as [`State::tensors`] takes it.
+    pub fn ladder_numbers(&self) -> Vec<(String, Numbers)> {
+        let Some(ladders) = &self.ladders else {
+            return Vec::new();
+        };
+        let mut out = ladders.to_numbers();
+        let replicas = self.replicas.iter();
+        let whole = replicas.clone().flat_map(|r| {
+            let flags = [r.redrawn, r.moved].map(u64::from);
+            [r.energy.0, flags[0], flags[1]]
+        });
+        let real = replicas.flat_map(|r| [r.energy.1, r.held]);
+        out.push((
+            "replicas".into(),
+            Numbers {
+                whole: whole.collect(),
+                real: real.collect(),
+            },
+        ));
+        out
+    }
+
+    /// Put ladders and replicas back, from the tensors of a checkpoint.
+    fn restore_ladders(&mut self, found: &mut HashMap<String, TensorData>) -> Result<()> {
+        let Some(ladders) = &self.ladders else {
+            return Ok(());
+        };
+        let count = ladders.count();
+        let ladders = ladders_of(found, count)?;
+        let kept = numbers_of(found, "replicas")?;
+        anyhow::ensure!(
+            kept.whole.len() == 3 * self.chains && kept.real.len() == 2 * self.chains,
+            "the checkpoint has other replicas than the run"
+        );
+        let rows = kept.whole.chunks_exact(3).zip(kept.real.chunks_exact(2));
+        for (chain, (whole, real)) in rows.enumerate() {
+            self.replicas[chain] = Replica {
+                rung: ladders.rung_of(self.index[chain]),
+                energy: (whole[0], real[0]),
+                held: real[1],
+                redrawn: whole[1] != 0,
+                moved: whole[2] != 0,
+            };
+        }
+        self.ladders = Some(ladders);
+        Ok(())
     }
 
     /// Put back what [`State::tensors`] gave; an error names what does not fit.
     pub fn restore(&mut self, tensors: Vec<(String, Tensor)>, sampler: &Configured) -> Result<()> {
-        let mut found: std::collections::HashMap<String, TensorData> =
+        let mut found: HashMap<String, TensorData> =
             tensors.into_iter().map(|(n, t)| (n, t.data)).collect();
+        self.restore_ladders(&mut found)?;
         let mut take = |name: &str| {
             found
                 .remove(name)
@@ -282,4 +460,24 @@ fn rows(data: &mut [f64], width: usize, count: usize) -> Vec<&mut [f64]> {
         return (0..count).map(|_| Default::default()).collect();
     }
     data.chunks_exact_mut(width).collect()
+}
+
+/// Rows in the order of the places that the chains are at.
+fn dealt<T>(rows: Vec<T>, places: &[usize]) -> Vec<T> {
+    let mut rows: Vec<_> = rows.into_iter().map(Some).collect();
+    places.iter().filter_map(|p| rows[*p].take()).collect()
+}
+
+/// The numbers of that name among the tensors of a checkpoint, taken out.
+fn numbers_of(found: &mut HashMap<String, TensorData>, name: &str) -> Result<Numbers> {
+    let mut take = |kind: &str| found.remove(&format!("{LADDERS}.{name}.{kind}"));
+    match (take("whole"), take("real")) {
+        (Some(TensorData::U64(whole)), Some(TensorData::F64(real))) => Ok(Numbers { whole, real }),
+        _ => anyhow::bail!("the checkpoint has no '{name}' of its ladders"),
+    }
+}
+
+/// The ladders among the tensors of a checkpoint, taken out.
+pub fn ladders_of(found: &mut HashMap<String, TensorData>, count: usize) -> Result<Ladders> {
+    Ladders::from_numbers(count, |name| numbers_of(found, name))
 }

@@ -1,5 +1,6 @@
 //! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
 
+use super::parts::ELSEWHERE;
 use super::prediction::RUNNING;
 use super::run::{Group, Run};
 use crate::diagnostic::Reading;
@@ -128,12 +129,22 @@ impl Summary {
                     .into(),
             );
         }
-        for (c, f) in run
+        let elsewhere = run
             .failures
             .iter()
-            .enumerate()
-            .filter_map(|(c, f)| f.as_ref().map(|f| (c, f)))
-        {
+            .flatten()
+            .filter(|f| f.reason == ELSEWHERE)
+            .count();
+        if elsewhere > 0 {
+            header.push(format!(
+                "SHARD: {elsewhere} of {} chains are in other shards, and in no number here",
+                info.all_chains()
+            ));
+        }
+        for (c, f) in run.failures.iter().enumerate() {
+            let Some(f) = f.as_ref().filter(|f| f.reason != ELSEWHERE) else {
+                continue;
+            };
             header.push(format!(
                 "FAILED and left out: chain {} at T = {:e}, step {}: {}",
                 c % info.chains,
@@ -185,7 +196,7 @@ impl Summary {
             thermometers: thermometers?,
             failed,
             header,
-            sweep: info.kind == "sweep",
+            sweep: info.has_temperatures(),
             sizes,
         })
     }

@@ -13,7 +13,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use crc32fast::Hasher;
-use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::bytes::PIECE;
@@ -76,6 +77,9 @@ pub enum Generation {
 ///
 /// Beside what is saved, it takes the memory of the file's header and less than a MiB.
 pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
+    if super::writes_nothing() {
+        return Ok(());
+    }
     let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
     let layout = layout(meta, tensors)
         .with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))?;
@@ -98,6 +102,41 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         aside::remove(&temp);
     }
     written.map_err(|e| cannot("write", &current, e))
+}
+
+/// What [`save`] would write, in memory.
+pub fn encode(meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    layout(meta, tensors)?.write(&mut out)?;
+    Ok(out)
+}
+
+/// What [`encode`] wrote: tensors and description.
+pub fn decode(bytes: &[u8]) -> Result<(Vec<(String, Tensor)>, Value)> {
+    let (_, head) = SafeTensors::read_metadata(bytes)?;
+    let meta = head.metadata().as_ref().and_then(|m| m.get(META));
+    let meta = serde_json::from_str(meta.context("it has no description")?)?;
+    let tensor = |(name, view): (String, TensorView<'_>)| {
+        let data = view.data();
+        let data = match view.dtype() {
+            Dtype::F32 => TensorData::F32(numbers(data, f32::from_le_bytes)),
+            Dtype::F64 => TensorData::F64(numbers(data, f64::from_le_bytes)),
+            Dtype::U64 => TensorData::U64(numbers(data, u64::from_le_bytes)),
+            Dtype::I64 => TensorData::I64(numbers(data, i64::from_le_bytes)),
+            other => bail!("tensor '{name}' is of type {other:?}, which no checkpoint has"),
+        };
+        let shape = view.shape().to_vec();
+        Ok((name, Tensor { shape, data }))
+    };
+    let tensors = SafeTensors::deserialize(bytes)?.tensors();
+    Ok((
+        tensors.into_iter().map(tensor).collect::<Result<_>>()?,
+        meta,
+    ))
+}
+
+fn numbers<T, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks::<N>().0.iter().map(|b| of(*b)).collect()
 }
 
 /// Loads the newest valid generation in `dir`: `None` when there is no checkpoint, an error when none is valid.

@@ -27,6 +27,7 @@ pub mod zarr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -34,10 +35,26 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Result;
 
+/// Whether this process leaves the writing to another one.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// Write nothing from now on: of several processes that do the same work, one writes.
+pub fn write_nothing() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`write_nothing`] was called.
+pub fn writes_nothing() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
 /// Writes `bytes` to `path` so that `path` holds the old content or the new one, whatever happens in between.
 ///
 /// Missing folders above it are made. Temporary files that killed processes left for the same `path` are removed on the way.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    if writes_nothing() {
+        return Ok(());
+    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
     }

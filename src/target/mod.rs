@@ -21,6 +21,7 @@ use crate::model::{Layout, TensorSpec};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::Stream;
 use prior::{Prior, PriorEnergy};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 pub use workspace::Workspace;
@@ -168,6 +169,7 @@ pub struct Energies {
 }
 
 /// The distribution to be sampled, but for its temperature.
+#[derive(Clone)]
 pub struct Target {
     potential: Arc<dyn Potential>,
     scale: EnergyScale,
@@ -279,6 +281,17 @@ impl Target {
             EnergyScale::Given(nbeta),
             &Prior::Localised { gamma, centre },
         )
+    }
+
+    /// The target whose law at temperature T is exp(-s·L/T - R): the likelihood is tempered, the prior is not. It is this one where R is flat.
+    pub fn tempered(&self, temperature: f64) -> Cow<'_, Self> {
+        if self.prior.is_flat() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            prior: self.prior.strengthened(temperature),
+            ..self.clone()
+        })
     }
 
     /// n of the likelihood; see [`Potential::stands_for`].

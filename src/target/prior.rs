@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::kernels::update::{dot, squared_distance};
 use crate::model::Layout;
 use crate::options::{Entry, Kind, Options, Range, required};
+use crate::rng::Stream;
 use std::sync::Arc;
 
 /// A prior as a script names it, before it is put on a model.
@@ -284,6 +285,72 @@ impl PriorEnergy {
         }
     }
 
+    /// Whether R is the same everywhere within its walls, if it has any.
+    pub fn is_flat(&self) -> bool {
+        self.precision == 0.0
+    }
+
+    /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.
+    pub fn strengthened(&self, strength: f64) -> Self {
+        Self {
+            precision: self.precision * strength,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is a distribution, so that parameters can be drawn from it.
+    pub fn is_proper(&self) -> bool {
+        self.precision > 0.0 || self.has_walls()
+    }
+
+    /// ln ∫ exp(-R) dw over the N parameters; infinite if the prior is no distribution.
+    pub fn ln_normaliser(&self, parameters: usize) -> f64 {
+        if self.has_walls() {
+            // A box has no energy within its walls.
+            let side = |(range, half): &(std::ops::Range<usize>, f32)| {
+                range.len() as f64 * (2.0 * f64::from(*half)).ln()
+            };
+            return self.walls.iter().map(side).sum();
+        }
+        0.5 * parameters as f64 * (std::f64::consts::TAU / self.precision).ln()
+    }
+
+    /// ⟨w²⟩ of a parameter under exp(-R), averaged over the parameters; 0 if it is no distribution.
+    pub fn mean_square(&self) -> f64 {
+        if self.has_walls() {
+            let sum = |(range, half): &(std::ops::Range<usize>, f32)| {
+                range.len() as f64 * f64::from(*half).powi(2) / 3.0
+            };
+            let count: usize = self.walls.iter().map(|(range, _)| range.len()).sum();
+            return self.walls.iter().map(sum).sum::<f64>() / count.max(1) as f64;
+        }
+        if self.precision == 0.0 {
+            return 0.0;
+        }
+        let centre = dot(&self.centre, &self.centre) / self.centre.len().max(1) as f64;
+        centre + 1.0 / self.precision
+    }
+
+    /// Fill `w` with a draw from exp(-R), if it [is a distribution](PriorEnergy::is_proper).
+    pub fn draw(&self, stream: &Stream, w: &mut [f32]) {
+        if self.has_walls() {
+            for (range, half) in &self.walls {
+                for i in range.clone() {
+                    let x = 2.0 * stream.uniform(i as u32) - 1.0;
+                    // Rounding to single precision must not put it on the wall.
+                    w[i] =
+                        ((x * f64::from(*half)) as f32).clamp(-half.next_down(), half.next_down());
+                }
+            }
+            return;
+        }
+        crate::kernels::normal::fill_normal(stream, w);
+        let sigma = self.precision.sqrt().recip() as f32;
+        for (i, w) in w.iter_mut().enumerate() {
+            *w = sigma * *w + self.centre.get(i).copied().unwrap_or(0.0);
+        }
+    }
+
     /// The formula.
     pub fn describe(&self) -> &str {
         &self.text
@@ -324,6 +391,61 @@ mod tests {
             }),
             f64::INFINITY
         );
+    }
+
+    /// Null: draws have the moments of exp(-R); four standard errors of each.
+    #[test]
+    fn draws_are_those_of_the_prior_and_it_is_normalised() {
+        let centre = Arc::new(vec![1.0, -1.0, 0.5]);
+        let gaussian = Prior::Localised {
+            gamma: 4.0,
+            centre: centre.clone(),
+        };
+        let walls = Prior::Box {
+            widths: vec![2.0, 6.0],
+        };
+        // Mean and variance of each parameter, and fourth central moment.
+        let laws = [
+            (gaussian, [1.0, -1.0, 0.5], [0.25; 3], [3.0 * 0.0625; 3]),
+            (
+                walls,
+                [0.0; 3],
+                [1.0 / 3.0, 1.0 / 3.0, 3.0],
+                [0.2, 0.2, 16.2],
+            ),
+        ];
+        let draws = 20_000;
+        for (prior, means, variances, fourths) in laws {
+            let prior = prior.resolve(&layout()).unwrap();
+            let mut moments = [[0.0; 2]; 3];
+            let mut w = [0.0; 3];
+            for k in 0..draws {
+                prior.draw(&Stream::new(3, crate::rng::Purpose::Prior, 0, k), &mut w);
+                assert!(prior.energy(&w).is_finite());
+                for i in 0..3 {
+                    let x = f64::from(w[i]) - means[i];
+                    moments[i][0] += x / draws as f64;
+                    moments[i][1] += x * x / draws as f64;
+                }
+            }
+            for i in 0..3 {
+                let n = draws as f64;
+                assert!(moments[i][0].abs() < 4.0 * (variances[i] / n).sqrt());
+                let error = ((fourths[i] - variances[i] * variances[i]) / n).sqrt();
+                assert!((moments[i][1] - variances[i]).abs() < 4.0 * error, "{i}");
+            }
+        }
+        let normaliser = |p: Prior| p.resolve(&layout()).unwrap().ln_normaliser(3);
+        assert!(
+            (normaliser(Prior::Box {
+                widths: vec![2.0, 6.0]
+            }) - 24f64.ln())
+            .abs()
+                < 1e-12
+        );
+        let gaussian = normaliser(Prior::Gaussian { precision: 2.0 });
+        assert!((gaussian - 1.5 * std::f64::consts::PI.ln()).abs() < 1e-12);
+        assert_eq!(normaliser(Prior::None), f64::INFINITY);
     }
 
     #[test]

@@ -20,6 +20,12 @@ const SCRIPT: &str = r#"
         temperature: 1e-3, start: start, chains: 1, steps: 3000, every: 10, observe: o, name: "sgld" });
     let d = sample(t, sampler::ohzeki_ichiki(#{ step: 0.001, between: "replicas", form: "adam", batch: 30 }), #{
         temperature: 1e-3, start: start, chains: 3, steps: 2000, every: 50, observe: o, predict: "test", name: "replicas" });
+    let prior = target(model::mlp(#{ layers: [64, 6, 10] }), data, #{ energy: "sum", prior: prior::gaussian(1.0) });
+    let e = exchange(prior, sampler::hmc(#{ leapfrog: 3 }), #{
+        temperatures: [1.0, 1.5, 3.0, 10.0], prior_rung: true, tune: 2, steps: 400, every: 3, swap_every: 2, chains: 2, minimise: 5,
+        observe: o, predict: "test", name: "ladder" });
+    let f = exchange(prior, sampler::sgnht(#{ step: 1e-5, batch: 30 }), #{
+        temperatures: [1.0, 1.2, 1.5], pairs: "random", steps: 1000, swap_every: 20, every: 30, chains: 2, name: "ladder-sgnht" });
     b.summary()
 "#;
 

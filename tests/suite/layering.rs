@@ -4,13 +4,14 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "error",
     "memory",
     "rng",
     "schedule",
     "trigger",
     "options",
+    "ranks",
     "kernels",
     "diagnostic",
     "store",

@@ -2,15 +2,15 @@
 
 mod ratio;
 
-use self::ratio::{COOLING, FIRST};
+use self::ratio::{COOLING, FIRST, REDRAW};
 use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
-use super::{Configured, Sampler};
-use crate::engine::Chains;
+use super::{Before, Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::{Chains, Member};
 use crate::error::Result;
 use crate::kernels::map::kernel;
-use crate::kernels::update::{DRAW_MOMENTUM, TWICE_KINETIC};
+use crate::kernels::update::{DRAW_MOMENTUM, KICK, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
 use crate::target::Target;
@@ -292,6 +292,28 @@ impl Sampler for PseudoLangevin {
             ]
         })?;
         chains.engine.reflect(Some(MOMENTUM))
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        // Masses for the other temperature from the variance that is known, and fresh momenta, which lag by half a step of ∇U.
+        let changed = |b: &Before, m: &Member| b.stale || b.temperature != m.temperature;
+        let which: Vec<_> = before
+            .iter()
+            .zip(&*chains.members)
+            .map(|(b, m)| changed(b, m))
+            .collect();
+        let on = |c: usize| f32::from(u8::from(which[c]));
+        self.set_masses(chains, &which)?;
+        self.note_ratios(chains)?;
+        chains.map_with_noise(
+            &REDRAW,
+            &[MOMENTUM, MASS],
+            (Purpose::Momentum, 3),
+            |c, m| [m.temperature as f32, on(c)],
+        )?;
+        self.gradient.estimate(chains, Purpose::Minibatch, 3)?;
+        let half = (self.dt / 2.0) as f32;
+        chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [-half * on(c)])
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

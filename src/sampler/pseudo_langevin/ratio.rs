@@ -32,7 +32,7 @@ kernel! {
 
 kernel! {
     /// Momenta p ~ N(0, MT), where asked for.
-    REDRAW = pseudo_langevin_redraw(p; mass; eta; temperature, on) {
+    pub(super) REDRAW = pseudo_langevin_redraw(p; mass; eta; temperature, on) {
         p = choose(on > 0.0, root(temperature * mass) * eta, p);
     }
 }

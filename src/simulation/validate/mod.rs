@@ -138,10 +138,11 @@ pub fn validate(
         findings: Findings::new(size.lags),
     };
     let starts = plan.starts(target)?;
-    let mut state = State::new(&starts, target, sampler, &[]);
+    let mut state = State::new((0..starts.count).collect(), target, sampler, &[]);
+    state.start(&starts, target);
     let total = (plan.chains * stops) as u64;
     let progress = Progress::new("validate", "checks", total, session.quiet, 0);
-    for slot in &mut state.slots(&plan) {
+    for slot in &mut state.slots(&plan, None, &(0..0)) {
         let chain = &mut slot.chain;
         chain.temperature = o.float("temperature")?;
         visitor.lend(chain, |c| sampler.init(c))?;

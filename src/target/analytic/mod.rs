@@ -9,6 +9,7 @@ mod double_well;
 mod eight_schools;
 mod funnel;
 mod gaussian;
+mod gaussian_mixture;
 mod mixture;
 #[cfg(test)]
 mod mixture_tests;
@@ -71,6 +72,7 @@ pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[
     normal_crossing::ENTRY,
     rosenbrock::ENTRY,
     mixture::ENTRY,
+    gaussian_mixture::ENTRY,
 ];
 
 /// The entry of that name; the error proposes the nearest one.

@@ -37,12 +37,13 @@ pub(super) fn gradient(potential: &dyn Potential, w: &[f32], rows: Rows) -> Vec<
 
 /// Every entry with its defaults, and what else takes a path of its own.
 fn all() -> Vec<(String, Arc<dyn Potential>)> {
-    let more: [(&str, &[(&str, Value)]); 5] = [
+    let more: [(&str, &[(&str, Value)]); 6] = [
         ("banana", &[("dim", Value::Int(4))]),
         ("eight_schools", &[("centred", Value::Bool(true))]),
         ("normal_crossing", &[("exponents", list(&[1.0, 3.0, 1.0]))]),
         ("rosenbrock", &[("dim", Value::Int(6))]),
         ("mixture", &[("data", list(&[0.5, -1.0, 300.0]))]),
+        ("gaussian_mixture", &[("dim", Value::Int(5))]),
     ];
     REGISTRY
         .iter()

@@ -104,6 +104,7 @@ fn run(
         region: 1e3,
         seed: 20_261_121,
         full_steps: None,
+        exchange: None,
     };
     simulation::run(&plan, target, sampler, &session).unwrap()
 }

@@ -1,0 +1,105 @@
+//! Models compared by their evidence on the same data.
+
+use crate::diagnostic::evidence::{Estimate, PosteriorWeight, ln_bayes_factor, posterior_weights};
+use crate::error::Result;
+use crate::simulation::summary::with_error;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// Models, their evidence and how probable they are.
+#[derive(Debug, Clone)]
+pub struct ModelComparison {
+    /// Names.
+    pub names: Vec<String>,
+    /// ln Z of each.
+    pub ln_z: Vec<Estimate>,
+    /// Posterior probability of each, all being equally probable before.
+    pub weights: Vec<PosteriorWeight>,
+}
+
+/// Compare models whose ln Z are of the same data; they are equally probable before.
+pub fn compare(models: Vec<(String, Estimate)>) -> Result<ModelComparison> {
+    anyhow::ensure!(
+        models.len() >= 2,
+        "compare: at least two models are needed, and there are {}",
+        models.len()
+    );
+    let (names, ln_z): (Vec<_>, Vec<_>) = models.into_iter().unzip();
+    Ok(ModelComparison {
+        weights: posterior_weights(&ln_z, None)?,
+        names,
+        ln_z,
+    })
+}
+
+impl ModelComparison {
+    /// Models, the most probable first.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.names.len()).collect();
+        order.sort_by(|a, b| self.ln_z[*b].value.total_cmp(&self.ln_z[*a].value));
+        order
+    }
+
+    /// ln of the Bayes factor of each model against the best.
+    pub fn ln_bayes_factors(&self) -> Vec<Estimate> {
+        let best = self.order()[0];
+        let against = |k: usize| match k == best {
+            true => Estimate {
+                value: 0.0,
+                standard_error: 0.0,
+            },
+            false => ln_bayes_factor(self.ln_z[k], self.ln_z[best]),
+        };
+        (0..self.names.len()).map(against).collect()
+    }
+
+    /// A map per model, the most probable first.
+    pub fn to_json(&self) -> Value {
+        let factors = self.ln_bayes_factors();
+        let one = |k: usize| {
+            json!({
+                "name": self.names[k],
+                "ln_z": self.ln_z[k].value,
+                "error": self.ln_z[k].standard_error,
+                "ln_bayes_factor": factors[k].value,
+                "ln_bayes_factor_error": factors[k].standard_error,
+                "weight": self.weights[k].weight.value,
+                "weight_error": self.weights[k].weight.standard_error,
+            })
+        };
+        Value::Array(self.order().into_iter().map(one).collect())
+    }
+}
+
+impl fmt::Display for ModelComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let factors = self.ln_bayes_factors();
+        let width = self
+            .names
+            .iter()
+            .map(|n| n.chars().count())
+            .max()
+            .unwrap_or(0)
+            .max(5);
+        write!(
+            f,
+            "{:<width$}  {:>14}  {:>16}  {:>14}",
+            "model", "ln Z", "ln Bayes factor", "weight"
+        )?;
+        for k in self.order() {
+            let number = |e: &Estimate| with_error(e.value, e.standard_error);
+            write!(
+                f,
+                "\n{:<width$}  {:>14}  {:>16}  {:>14}",
+                self.names[k],
+                number(&self.ln_z[k]),
+                number(&factors[k]),
+                number(&self.weights[k].weight)
+            )?;
+        }
+        write!(
+            f,
+            "\nBayes factors against the best; weights: posterior probabilities of models that are equally probable before the data"
+        )
+    }
+}

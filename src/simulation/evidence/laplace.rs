@@ -1,0 +1,270 @@
+//! The Laplace approximation of the evidence, from the curvature at an optimum.
+
+use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
+use crate::diagnostic::evidence::Estimate;
+use crate::error::Result;
+use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::rng::{Purpose, Stream};
+use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
+use crate::simulation::session::{self, Session};
+use crate::simulation::summary::with_error;
+use crate::target::prior::Parameters;
+use crate::target::{Target, Workspace};
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Options of `laplace(target, start, #{…})`.
+pub const OPTIONS: &[Spec] = &[
+    option(
+        "temperature",
+        Kind::Float(Range::Positive),
+        "1",
+        "T of the likelihood: 1 for the evidence.",
+    ),
+    option(
+        "method",
+        Kind::Choice(&["auto", "exact", "lanczos"]),
+        "auto",
+        "ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; \"auto\" is exact up to N = 1000.",
+    ),
+    option(
+        "probes",
+        Kind::Int(Range::AtLeast(2.0)),
+        "16",
+        "Random vectors of the quadrature.",
+    ),
+    option(
+        "steps",
+        Kind::Int(Range::AtLeast(4.0)),
+        "64",
+        "Lanczos steps per vector.",
+    ),
+    option(
+        "polish",
+        Kind::Int(Range::NonNegative),
+        "2000",
+        "Steps of minimisation before, from the start.",
+    ),
+    optional(
+        "floor",
+        Kind::Float(Range::Positive),
+        "the prior's precision, if it is Gaussian",
+        "Eigenvalues below this count as this: what is left of them is the noise of single precision, or the point is no minimum.",
+    ),
+];
+
+/// Share of the size of weights by which they move in a difference of gradients.
+const MOVE: f64 = 4e-3;
+
+/// The Laplace approximation at one point.
+#[derive(Debug, Clone)]
+pub struct Laplace {
+    /// ln Z and the error of the determinant's estimate; how far the posterior is from one Gaussian is not in it.
+    pub ln_z: Estimate,
+    /// E/T where the minimisation ended.
+    pub likelihood_energy: f64,
+    /// R there.
+    pub prior_energy: f64,
+    /// The largest component of ∇(E/T + R) there.
+    pub largest_gradient: f64,
+    /// ln det of the Hessian of E/T + R.
+    pub ln_det: Estimate,
+    /// What stopping after so many Lanczos steps may have changed of ln det; 0 if exact.
+    pub stopping: f64,
+    /// Share of the eigenvalues that the floor stands in for, or that are not positive where there is none.
+    pub at_floor: f64,
+    /// Smallest and largest eigenvalue, or what was seen of them.
+    pub extremes: (f64, f64),
+    /// N.
+    pub parameters: usize,
+    /// How ln det was found.
+    pub how: String,
+}
+
+/// The Laplace approximation of ln ∫ exp(-E/T) p(w) dw around the minimum below the first vector of `start`.
+pub fn laplace(
+    target: &Target,
+    start: &Parameters,
+    o: &Options,
+    session: &Session,
+) -> Result<Laplace> {
+    let n = target.dim();
+    let w = start.vectors.first().filter(|w| w.len() == n);
+    let w = w.ok_or_else(|| {
+        anyhow::anyhow!("laplace: the start must have {n} parameters, as the model has")
+    })?;
+    let normaliser = target.prior().ln_normaliser(n);
+    anyhow::ensure!(
+        target.prior().is_proper(),
+        "laplace: the prior '{}' is no distribution, so that there is no evidence; give the target prior::gaussian or prior::uniform_box",
+        target.prior().describe()
+    );
+    let temperature = o.float("temperature")?;
+    let tempered = target.tempered(temperature);
+    let mut work = Workspace::new(session.threads);
+    let mut w = w.to_vec();
+    let settings = RoughMinimisation {
+        steps: o.int("polish")?,
+        dt: 1e-3,
+        gradient: 0.0,
+    };
+    let end = rough_minimise(&mut w, &settings, |w, g| {
+        Ok(tempered.energies_and_gradient(w, g, &mut work)?.total)
+    })?;
+    let energies = target.energies(&w, &mut work)?;
+    let mut product = products(&tempered, &w, temperature, &mut work);
+    let (precision, _) = target.prior().pull();
+    let floor = o
+        .opt_float("floor")
+        .or(Some(precision).filter(|p| *p > 0.0));
+    let exact = match o.text("method")? {
+        "exact" => true,
+        "lanczos" => false,
+        _ => n <= 1000,
+    };
+    let (ln_det, stopping, at_floor, extremes, how) = if exact {
+        let s = ln_det_exact(n, &mut product)?;
+        let (ln_det, at_floor) = match floor {
+            Some(f) => s.ln_det_with_floor(f)?,
+            None if s.not_positive > 0 => (unknown(), s.not_positive),
+            None => (s.ln_det, 0),
+        };
+        let share = at_floor as f64 / n as f64;
+        (
+            ln_det,
+            0.0,
+            share,
+            (s.smallest(), s.largest()),
+            "all eigenvalues".to_string(),
+        )
+    } else {
+        let (probes, steps) = (o.size("probes")?, o.size("steps")?.min(n));
+        let uniform = |probe: u64, element: u32| {
+            Stream::new(session.seed, Purpose::Probe, 0, probe).uniform(element)
+        };
+        let l = ln_det_lanczos(n, probes, steps, floor, uniform, &mut product)?;
+        let share = if floor.is_some() {
+            l.at_floor
+        } else {
+            l.not_positive
+        };
+        let how = format!("{probes} probes of {steps} Lanczos steps");
+        (l.ln_det, l.stopping, share, (l.smallest, l.largest), how)
+    };
+    let likelihood_energy = (energies.total - energies.prior) / temperature;
+    Ok(Laplace {
+        ln_z: curvature::laplace(likelihood_energy, energies.prior, normaliser, n, ln_det),
+        likelihood_energy,
+        prior_energy: energies.prior,
+        largest_gradient: end.largest_gradient / temperature,
+        ln_det,
+        stopping,
+        at_floor,
+        extremes,
+        parameters: n,
+        how,
+    })
+}
+
+fn unknown() -> Estimate {
+    Estimate {
+        value: f64::NAN,
+        standard_error: f64::NAN,
+    }
+}
+
+/// Products of the Hessian of E/T + R at `w` with vectors, by symmetric differences of gradients.
+fn products<'a>(
+    tempered: &'a Target,
+    w: &'a [f32],
+    temperature: f64,
+    work: &'a mut Workspace,
+) -> impl FnMut(&[f64], &mut [f64]) -> Result<()> + 'a {
+    let size = (crate::kernels::update::dot(w, w) / w.len() as f64)
+        .sqrt()
+        .max(0.1);
+    let mut moved = w.to_vec();
+    let mut gradients = [vec![0.0; w.len()], vec![0.0; w.len()]];
+    move |v, out| {
+        anyhow::ensure!(!session::interrupted(), "interrupted within laplace");
+        let largest = v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        // So small that third derivatives do not count, and a power of two, which costs no digit.
+        let step = 2f64.powi((MOVE * size / largest).log2().floor() as i32);
+        for (sign, gradient) in [1.0, -1.0].into_iter().zip(&mut gradients) {
+            for ((m, w), v) in moved.iter_mut().zip(w).zip(v) {
+                *m = (f64::from(*w) + sign * step * v) as f32;
+            }
+            tempered.energies_and_gradient(&moved, gradient, work)?;
+        }
+        let [up, down] = &gradients;
+        for ((o, up), down) in out.iter_mut().zip(up).zip(down) {
+            *o = (f64::from(*up) - f64::from(*down)) / (2.0 * step * temperature);
+        }
+        Ok(())
+    }
+}
+
+impl Laplace {
+    /// As a map.
+    pub fn to_map(&self) -> Map<String, Value> {
+        let entries = [
+            ("ln_z", self.ln_z.value),
+            ("error", self.ln_z.standard_error),
+            ("ln_det", self.ln_det.value),
+            ("ln_det_error", self.ln_det.standard_error),
+            ("stopping", self.stopping),
+            ("at_floor", self.at_floor),
+            ("smallest", self.extremes.0),
+            ("largest", self.extremes.1),
+            ("likelihood_energy", self.likelihood_energy),
+            ("prior_energy", self.prior_energy),
+            ("largest_gradient", self.largest_gradient),
+        ];
+        entries
+            .map(|(k, v)| (k.to_string(), json!(v)))
+            .into_iter()
+            .collect()
+    }
+}
+
+impl fmt::Display for Laplace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ln_z = with_error(self.ln_z.value, self.ln_z.standard_error);
+        writeln!(
+            f,
+            "ln Z by Laplace's approximation: {ln_z} (N = {}, {})",
+            self.parameters, self.how
+        )?;
+        write!(
+            f,
+            "E/T = {:.4}, R = {:.4}, largest gradient {:.2e}; ln det H = {}, eigenvalues {:.3e} … {:.3e}",
+            self.likelihood_energy,
+            self.prior_energy,
+            self.largest_gradient,
+            with_error(self.ln_det.value, self.ln_det.standard_error),
+            self.extremes.0,
+            self.extremes.1
+        )?;
+        if self.stopping > 0.0 {
+            write!(
+                f,
+                "\nstopping the quadrature there may have changed ln det by {:.2}",
+                self.stopping
+            )?;
+        }
+        if self.at_floor > 0.0 && self.ln_z.value.is_nan() {
+            write!(
+                f,
+                "\nNOTE: {:.1} % of the curvature is not positive: no minimum, or flat directions; give a floor",
+                100.0 * self.at_floor
+            )?;
+        } else if self.at_floor > 0.0 {
+            write!(
+                f,
+                "\nthe floor stands in for {:.1} % of the eigenvalues",
+                100.0 * self.at_floor
+            )?;
+        }
+        Ok(())
+    }
+}

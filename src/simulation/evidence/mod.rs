@@ -1,0 +1,323 @@
+//! Evidence: what the draws of a ladder integrate to, by several estimators, and models compared by it.
+
+mod compare;
+pub mod laplace;
+mod transition;
+
+pub use compare::{ModelComparison, compare};
+pub use laplace::{Laplace, laplace};
+pub use transition::{Transition, transition};
+
+use super::run::{Run, TEMPERED_ENERGY};
+use super::summary::with_error;
+use crate::diagnostic::evidence::{
+    Estimate, Ladder, Mbar, Replicas, stepping_stone, thermodynamic_integration,
+};
+use crate::error::Result;
+use crate::options::{Kind, Range, Spec, option};
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Options of `evidence(run, #{…})`.
+pub const OPTIONS: &[Spec] = &[option(
+    "temperature",
+    Kind::Float(Range::Positive),
+    "1",
+    "The temperature whose ln Z is wanted: 1 for the evidence.",
+)];
+
+/// One estimate of ln Z.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Name of the estimator, as in scripts.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub what: &'static str,
+    /// ln Z and its standard error.
+    pub ln_z: Estimate,
+    /// What is to be known of it.
+    pub note: String,
+}
+
+/// ln Z of a model, by all estimators.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// Name of the run.
+    pub name: String,
+    /// The target, in words.
+    pub target: String,
+    /// N.
+    pub parameters: usize,
+    /// The temperature whose ln Z it is.
+    pub temperature: f64,
+    /// The temperature that it is relative to: infinite where the ladder begins at the prior, and ln Z is absolute.
+    pub relative_to: f64,
+    /// Rungs between them.
+    pub rungs: usize,
+    /// The estimates.
+    pub lines: Vec<Line>,
+    /// Bounds of ln Z by the Gibbs-Bogoliubov inequality, exact but for Monte Carlo error.
+    pub bounds: (f64, f64),
+    /// What may make the numbers useless.
+    pub warnings: Vec<String>,
+}
+
+/// The energies of a run as the estimators take them: inverse temperatures, increasing, and draws of each.
+pub struct Energies {
+    betas: Vec<f64>,
+    draws: Vec<Vec<Vec<f64>>>,
+    replicas: Replicas,
+}
+
+impl Energies {
+    /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood).
+    pub fn of(run: &Run) -> Result<Self> {
+        let info = &run.info;
+        let (name, factor, replicas) = match &info.ladder {
+            Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
+            None if info.walls => ("cost", info.scale, Replicas::Independent),
+            None => anyhow::bail!(
+                "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…), or a sweep with a uniform_box prior that observes cost",
+                info.name,
+                info.kind
+            ),
+        };
+        let mut out = Self {
+            betas: Vec::new(),
+            draws: Vec::new(),
+            replicas,
+        };
+        for rung in (0..info.temperatures.len()).rev() {
+            let mut draws = run.draws(name, 0, rung, false)?;
+            draws.iter_mut().flatten().for_each(|e| *e *= factor);
+            out.betas.push(1.0 / info.temperatures[rung]);
+            out.draws.push(draws);
+        }
+        // A ladder that has lost a replica is no longer one; the others are not the worse for it.
+        let chains = info.chains;
+        let sound = |c: &usize| {
+            (0..info.temperatures.len()).all(|t| run.failures[t * chains + c].is_none())
+        };
+        let keep: Vec<usize> = (0..chains).filter(sound).collect();
+        anyhow::ensure!(
+            !keep.is_empty(),
+            "run '{}': every ladder has a chain that failed",
+            info.name
+        );
+        for draws in &mut out.draws {
+            *draws = keep
+                .iter()
+                .map(|c| std::mem::take(&mut draws[*c]))
+                .collect();
+        }
+        Ok(out)
+    }
+
+    /// The rungs from the hottest to `temperature`; whether that is one of them.
+    fn up_to(mut self, temperature: f64) -> (Self, bool) {
+        let beta = 1.0 / temperature;
+        let close = |b: f64| (b / beta - 1.0).abs() < 1e-9;
+        match self.betas.iter().position(|b| close(*b)) {
+            Some(at) => {
+                self.betas.truncate(at + 1);
+                self.draws.truncate(at + 1);
+                (self, true)
+            }
+            None => (self, false),
+        }
+    }
+
+    fn ladder(&self) -> Result<Ladder<'_>> {
+        Ladder::new(&self.betas, &self.draws)
+    }
+}
+
+/// ln Z at a temperature, from the hottest rung of a run.
+pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
+    let of = || format!("evidence of run '{}'", run.info.name);
+    let (energies, is_rung) = Energies::of(run)?.up_to(temperature);
+    let ladder = energies.ladder().with_context(of)?;
+    let (replicas, last) = (energies.replicas, energies.betas.len() - 1);
+    let beta = 1.0 / temperature;
+    anyhow::ensure!(
+        (energies.betas[0]..=energies.betas[last] * (1.0 + 1e-9)).contains(&beta),
+        "{}: T = {temperature} is not within its ladder, from {} to {}",
+        of(),
+        1.0 / energies.betas[last],
+        1.0 / energies.betas[0]
+    );
+    let mbar = Mbar::solve(&ladder).with_context(of)?;
+    let mut lines = Vec::new();
+    let mut bounds = (f64::NAN, f64::NAN);
+    let mut warnings = Vec::new();
+    if is_rung {
+        let integral = thermodynamic_integration(&ladder, replicas)?;
+        let stones = stepping_stone(&ladder, replicas)?;
+        bounds = integral.bounds;
+        for (name, what, q) in [
+            (
+                "trapezoid",
+                "thermodynamic integration, trapezoid",
+                integral.trapezoid,
+            ),
+            (
+                "thermodynamic_integration",
+                "thermodynamic integration, corrected",
+                integral.corrected,
+            ),
+        ] {
+            lines.push(Line {
+                name,
+                what,
+                ln_z: Estimate {
+                    value: q.ln_z.value,
+                    standard_error: q.total_error(),
+                },
+                note: format!(
+                    "of the error {:.2} are from the draws, {:.2} from the spacing of the rungs",
+                    q.ln_z.standard_error,
+                    q.discretisation.value.abs()
+                ),
+            });
+        }
+        let least = |shares: &[f64]| shares.iter().copied().fold(1.0, f64::min);
+        let share = |s: f64| {
+            format!(
+                "{:.0} % of the draws of the worst step carry weight",
+                100.0 * s
+            )
+        };
+        let (forward, backward) = (least(&stones.forward_share), least(&stones.backward_share));
+        for (name, what, ln_z, note) in [
+            (
+                "stepping_stone_forward",
+                "stepping stone, from hot to cold",
+                stones.forward,
+                share(forward),
+            ),
+            (
+                "stepping_stone_backward",
+                "stepping stone, from cold to hot",
+                stones.backward,
+                share(backward),
+            ),
+            (
+                "stepping_stone",
+                "stepping stone, average of both",
+                stones.average,
+                String::new(),
+            ),
+        ] {
+            lines.push(Line {
+                name,
+                what,
+                ln_z,
+                note,
+            });
+        }
+        if forward < 0.02 {
+            warnings.push(format!(
+                "the rungs are too far apart for stepping stones: {:.1} % of the draws carry weight; put more rungs where swaps are rare",
+                100.0 * forward
+            ));
+        }
+    }
+    let (ln_z, note) = match is_rung {
+        true => (mbar.log_evidence(replicas)?, String::new()),
+        false => {
+            let at = mbar.ln_z_at(beta, replicas)?;
+            let note = format!(
+                "no rung is at T = {temperature}: reweighted to it, {:.0} effective draws",
+                at.effective_draws
+            );
+            (at.estimate, note)
+        }
+    };
+    lines.push(Line {
+        name: "mbar",
+        what: "multistate Bennett acceptance ratio (MBAR)",
+        ln_z,
+        note,
+    });
+    if !ladder.starts_at_prior() {
+        warnings.push(format!(
+            "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
+            1.0 / energies.betas[0]
+        ));
+    }
+    Ok(Evidence {
+        name: run.info.name.clone(),
+        target: run.info.target.clone(),
+        parameters: run.info.parameters,
+        temperature,
+        relative_to: 1.0 / energies.betas[0],
+        rungs: energies.betas.len(),
+        lines,
+        bounds,
+        warnings,
+    })
+}
+
+impl Evidence {
+    /// The estimate of that name.
+    pub fn line(&self, name: &str) -> Option<&Line> {
+        self.lines.iter().find(|l| l.name == name)
+    }
+
+    /// ln Z by the estimator with the least error, MBAR.
+    pub fn best(&self) -> Estimate {
+        let nothing = Estimate {
+            value: f64::NAN,
+            standard_error: f64::NAN,
+        };
+        self.lines.last().map_or(nothing, |l| l.ln_z)
+    }
+
+    /// As a map: `ln_z`, `error`, and each estimator by its name, with `_error`.
+    pub fn to_map(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        let best = self.best();
+        for (name, e) in [("ln_z", best)]
+            .into_iter()
+            .chain(self.lines.iter().map(|l| (l.name, l.ln_z)))
+        {
+            let error = match name {
+                "ln_z" => "error".to_string(),
+                name => format!("{name}_error"),
+            };
+            out.insert(name.into(), json!(e.value));
+            out.insert(error, json!(e.standard_error));
+        }
+        out.insert("lower_bound".into(), json!(self.bounds.0));
+        out.insert("upper_bound".into(), json!(self.bounds.1));
+        out.insert("parameters".into(), json!(self.parameters));
+        out
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = match self.relative_to.is_finite() {
+            true => format!(" - ln Z(T = {:.4e})", self.relative_to),
+            false => String::new(),
+        };
+        writeln!(
+            f,
+            "ln Z(T = {}){from} of '{}', {} rungs, N = {}",
+            self.temperature, self.name, self.rungs, self.parameters
+        )?;
+        for l in &self.lines {
+            let number = with_error(l.ln_z.value, l.ln_z.standard_error);
+            writeln!(f, "{:>42}  {number:>14}  {}", l.what, l.note)?;
+        }
+        write!(
+            f,
+            "{:>42}  {:.4} … {:.4}",
+            "bounds (but for noise)", self.bounds.0, self.bounds.1
+        )?;
+        self.warnings
+            .iter()
+            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
+    }
+}

@@ -1,0 +1,515 @@
+//! Ladders in a run: which replica of the run is on which rung, what happens when all have come to a swap, and the rounds
+//! that space the rungs during burn-in.
+//!
+//! A run has as many independent ladders as it has chains per temperature. Replica r of ladder l is chain r·L + l of the
+//! run, and stays that; *places* are numbered in the same way by rung.
+
+use super::{
+    Assignment, Barrier, IndexProcess, Next, Numbers, PairStatistics, Pairs, RoughMinimisation,
+    Rounds, betas_of, rough_minimise, swap,
+};
+use crate::error::Result;
+use crate::rng::{Purpose, Stream};
+use crate::simulation::plan::Plan;
+use crate::simulation::state::Slot;
+use crate::target::{Target, Workspace};
+
+/// How far a rejection may be from the mean of all, for the tuning to leave the ladder as it is.
+const TOLERANCE: f64 = 0.03;
+
+/// How the chains of a run exchange temperatures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// Steps from one swap to the next.
+    pub every: u64,
+    /// Which pairs are tried.
+    pub pairs: Pairs,
+    /// Rounds that space the rungs, during burn-in.
+    pub rounds: u32,
+    /// Whether the prior is tempered too.
+    pub whole: bool,
+    /// Steps of rough minimisation before the first step.
+    pub minimise: u64,
+    /// Whether chains start at draws from the prior.
+    pub from_prior: bool,
+}
+
+impl Exchange {
+    /// What is worth knowing of it, in a line.
+    pub fn describe(&self) -> String {
+        let pairs = match self.pairs {
+            Pairs::Alternating => "alternating pairs",
+            Pairs::Random => "random pairs",
+        };
+        let what = match self.whole {
+            true => "U is tempered",
+            false => "the likelihood is tempered, the prior is not",
+        };
+        let tuned = match self.rounds {
+            0 => "ladder as given".to_string(),
+            k => format!("ladder tuned in {k} rounds"),
+        };
+        let steps = if self.every == 1 { "step" } else { "steps" };
+        format!(
+            "swaps of {pairs} every {} {steps}, {tuned}; {what}",
+            self.every
+        )
+    }
+
+    /// After which swaps a round of tuning ends, where burn-in has so many. Rounds double, and the last ladder has as many
+    /// swaps as twice the last round to settle and to adapt step sizes.
+    pub fn round_ends(&self, swaps: u64) -> Vec<u64> {
+        let unit = swaps / ((1 << (self.rounds + 1)) - 1);
+        (1..=self.rounds).map(|k| unit * ((1 << k) - 1)).collect()
+    }
+
+    /// Move parameters roughly downhill in U, from where they are.
+    pub fn minimise(&self, target: &Target, w: &mut [f32], work: &mut Workspace) -> Result<()> {
+        let settings = RoughMinimisation {
+            steps: self.minimise,
+            dt: 1e-3,
+            gradient: 0.0,
+        };
+        rough_minimise(w, &settings, |w, gradient| {
+            let energies = target.energies_and_gradient(w, gradient, work)?;
+            Ok(energies.total)
+        })?;
+        Ok(())
+    }
+}
+
+/// What a replica carries beside its chain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replica {
+    /// The rung it is on.
+    pub rung: usize,
+    /// The energy that β multiplies, and after which step it was that.
+    pub energy: (u64, f64),
+    /// The temperature that the sampler's state is of: the replica's, but on the prior rung, where it has none.
+    pub held: f64,
+    /// Whether its parameters were drawn from the prior since the sampler has seen them.
+    pub redrawn: bool,
+    /// Whether its rung has moved since the sampler has last stepped.
+    pub moved: bool,
+}
+
+/// Everybody's numbers, in the order of the processes, for one's own.
+pub type Talk<'a> = dyn Fn(&[f64]) -> Result<Vec<Vec<f64>>> + Sync + 'a;
+
+/// What a process tells the others at a swap: whether it wants to pause, the numbers that follow per chain, and these: the chain, its energy
+/// (NaN once it has failed), and what belongs to its temperature.
+fn message(slots: &[Slot], step: u64, pause: bool) -> Vec<f64> {
+    let width = 2 + slots.first().map_or(0, |s| s.of_temperature().count());
+    let mut out = vec![f64::from(u8::from(pause)), width as f64];
+    for slot in slots {
+        let energy = match (&slot.replica, &slot.failure) {
+            (Some(r), None) if r.energy.0 == step => r.energy.1,
+            _ => f64::NAN,
+        };
+        out.extend([slot.chain.index as f64, energy]);
+        out.extend(slot.of_temperature());
+    }
+    out
+}
+
+/// What was heard from all processes.
+struct Heard<'a> {
+    /// Whether one of them wants to pause.
+    pause: bool,
+    /// Energy per chain of the run.
+    energies: Vec<f64>,
+    /// What belongs to the temperature of each chain; none of chains that nobody moves.
+    of_temperature: Vec<Option<&'a [f64]>>,
+}
+
+impl<'a> Heard<'a> {
+    fn new(messages: &'a [Vec<f64>], chains: usize) -> Result<Self> {
+        let mut out = Self {
+            pause: false,
+            energies: vec![f64::NAN; chains],
+            of_temperature: vec![None; chains],
+        };
+        for message in messages {
+            out.pause |= message[0] > 0.0;
+            for row in message[2..].chunks_exact(message[1] as usize) {
+                let chain = row[0] as usize;
+                anyhow::ensure!(
+                    chain < chains,
+                    "a process tells of chain {chain} of {chains}"
+                );
+                out.energies[chain] = row[1];
+                out.of_temperature[chain] = Some(&row[2..]);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// What a round of tuning found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoundReport {
+    /// Swaps in the round.
+    pub sweeps: u64,
+    /// Λ of its ladder.
+    pub barrier: f64,
+    /// Largest distance of a rejection from their mean.
+    pub spread: f64,
+    /// Its ladder, T per rung.
+    pub temperatures: Vec<f64>,
+}
+
+/// All ladders of a run.
+#[derive(Debug, Clone)]
+pub struct Ladders {
+    /// T per rung, from cold to hot; infinite for the prior.
+    pub temperatures: Vec<f64>,
+    /// Swaps so far, burn-in included.
+    pub sweeps: u64,
+    /// Who is where, per ladder.
+    pub assignments: Vec<Assignment>,
+    /// What has happened since the last round, or since burn-in; per ladder.
+    pub processes: Vec<IndexProcess>,
+    /// The rounds so far.
+    pub rounds: Vec<RoundReport>,
+    /// The rung of each replica at each record, per ladder.
+    pub paths: Vec<Vec<u64>>,
+}
+
+impl Ladders {
+    /// `count` ladders with these rungs, replica r on rung r.
+    pub fn new(temperatures: &[f64], count: usize) -> Result<Self> {
+        betas_of(temperatures)?;
+        let assignment = Assignment::new(temperatures.len());
+        Ok(Self {
+            temperatures: temperatures.to_vec(),
+            sweeps: 0,
+            processes: vec![IndexProcess::new(&assignment)?; count],
+            assignments: vec![assignment; count],
+            rounds: Vec::new(),
+            paths: vec![Vec::new(); count],
+        })
+    }
+
+    /// Rungs per ladder.
+    pub fn rungs(&self) -> usize {
+        self.temperatures.len()
+    }
+
+    /// Number of ladders.
+    pub fn count(&self) -> usize {
+        self.assignments.len()
+    }
+
+    /// The rung that a chain of the run is on.
+    pub fn rung_of(&self, chain: usize) -> usize {
+        let (replica, ladder) = (chain / self.count(), chain % self.count());
+        self.assignments[ladder].rung_of()[replica]
+    }
+
+    /// The place that a chain of the run is at.
+    pub fn place_of(&self, chain: usize) -> usize {
+        self.rung_of(chain) * self.count() + chain % self.count()
+    }
+
+    /// The chains of the run by the place they are at: the inverse of [`Ladders::place_of`].
+    pub fn chains_by_place(&self) -> Vec<usize> {
+        let mut out = vec![0; self.count() * self.rungs()];
+        (0..out.len()).for_each(|chain| out[self.place_of(chain)] = chain);
+        out
+    }
+
+    /// The temperature at which the sampler's state of a replica starts: the prior has none, and takes that of the rung below.
+    pub fn held_at(&self, rung: usize) -> f64 {
+        let finite = self.temperatures[..=rung].iter().rev();
+        finite
+            .copied()
+            .find(|t| t.is_finite())
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// Swap: all chains have come to `step`, up to which `records` records were made. `slots` are the chains of this process, in order; `talk`
+    /// gives everybody's numbers. Whether all shall pause afterwards, because a process wants to.
+    pub fn exchange(
+        &mut self,
+        slots: &mut [Slot],
+        (step, records): (u64, usize),
+        plan: &Plan,
+        exchange: &Exchange,
+        (pause, talk): (bool, &Talk),
+    ) -> Result<bool> {
+        self.note_paths(records);
+        let (count, betas) = (self.count(), betas_of(&self.temperatures)?);
+        let chains = count * self.rungs();
+        let before: Vec<_> = (0..chains).map(|c| self.rung_of(c)).collect();
+        let messages = talk(&message(slots, step, pause))?;
+        let heard = Heard::new(&messages, chains)?;
+        for ladder in 0..count {
+            let energies: Vec<_> = heard.energies[ladder..]
+                .iter()
+                .step_by(count)
+                .copied()
+                .collect();
+            let stream = Stream::new(plan.seed, Purpose::Swap, ladder, self.sweeps);
+            let attempts = swap(
+                exchange.pairs,
+                self.sweeps,
+                &betas,
+                &energies,
+                &mut self.assignments[ladder],
+                |element| stream.uniform(element),
+            )?;
+            self.processes[ladder].add(&attempts, &self.assignments[ladder])?;
+        }
+        self.sweeps += 1;
+        let warm = plan.burn_in / exchange.every;
+        let moved = match exchange.round_ends(warm).contains(&self.sweeps) {
+            true => self.respace(exchange, warm)?,
+            false => false,
+        };
+        if self.sweeps == warm {
+            self.begin_again()?;
+        }
+        self.rearrange(slots, &before, &heard, moved);
+        Ok(heard.pause)
+    }
+
+    /// Enter where the replicas are for every record made since the last time.
+    pub fn note_paths(&mut self, records: usize) {
+        let rungs = self.rungs();
+        for (path, assignment) in self.paths.iter_mut().zip(&self.assignments) {
+            let rows = records.saturating_sub(path.len() / rungs);
+            for _ in 0..rows {
+                path.extend(assignment.rung_of().iter().map(|r| *r as u64));
+            }
+        }
+    }
+
+    fn begin_again(&mut self) -> Result<()> {
+        for (process, assignment) in self.processes.iter_mut().zip(&self.assignments) {
+            *process = IndexProcess::new(assignment)?;
+        }
+        Ok(())
+    }
+
+    /// At the end of a round: space the rungs to equal rejection. Whether they have moved.
+    fn respace(&mut self, exchange: &Exchange, warm: u64) -> Result<bool> {
+        let number = self.rounds.len() as u32;
+        let first = exchange.round_ends(warm)[0];
+        let rounds = Rounds {
+            first,
+            most: exchange.rounds,
+            tolerance: TOLERANCE,
+        };
+        let betas = betas_of(&self.temperatures)?;
+        // Where a failed replica stands in the way, or nothing is ever rejected, the ladder stays what it is.
+        let found = rounds.after(number, &betas, &self.pairs()).ok();
+        let (barrier, spread) = found
+            .as_ref()
+            .map_or((f64::NAN, f64::NAN), |(r, _)| (r.barrier, r.spread));
+        self.rounds.push(RoundReport {
+            sweeps: rounds.sweeps(number),
+            barrier,
+            spread,
+            temperatures: self.temperatures.clone(),
+        });
+        self.begin_again()?;
+        let Some((_, Next::Again { betas, .. } | Next::OutOfRounds { betas })) = found else {
+            return Ok(false);
+        };
+        let last = self.rungs() - 1;
+        for (rung, beta) in betas.iter().enumerate().take(last).skip(1) {
+            self.temperatures[rung] = 1.0 / beta;
+        }
+        Ok(true)
+    }
+
+    /// Let what belongs to a temperature, and not to a replica, follow its rung.
+    fn rearrange(&self, slots: &mut [Slot], before: &[usize], heard: &Heard, moved: bool) {
+        let count = self.count();
+        let mut holder = vec![0; before.len()];
+        for (chain, rung) in before.iter().enumerate() {
+            holder[rung * count + chain % count] = chain;
+        }
+        let mut predictions: Vec<_> = slots
+            .iter_mut()
+            .map(|s| (s.chain.index, Some(std::mem::take(&mut s.predictions))))
+            .collect();
+        for slot in slots.iter_mut() {
+            let chain = slot.chain.index;
+            let rung = self.rung_of(chain);
+            let was = holder[rung * count + chain % count];
+            if was != chain
+                && let Some(found) = heard.of_temperature[was]
+            {
+                slot.take_over(found);
+            }
+            // Where the other chain is elsewhere there are none.
+            if let Ok(i) = predictions.binary_search_by_key(&was, |(c, _)| *c) {
+                slot.predictions = predictions[i].1.take().unwrap_or_default();
+            }
+            slot.chain.temperature = self.temperatures[rung];
+            if let Some(replica) = &mut slot.replica {
+                replica.rung = rung;
+                replica.moved |= moved;
+            }
+        }
+    }
+
+    /// What is known of each pair, all ladders together.
+    pub fn pairs(&self) -> Vec<PairStatistics> {
+        let each: Vec<_> = self.processes.iter().map(IndexProcess::pairs).collect();
+        let merged = |pair: usize| {
+            let all = each.iter().map(|pairs| pairs[pair]);
+            let attempts: u64 = all.clone().map(|p| p.attempts).sum();
+            let share = |p: &PairStatistics| p.attempts as f64 / attempts as f64;
+            let known = all.clone().filter(|p| p.attempts > 0);
+            PairStatistics {
+                attempts,
+                accepted: all.clone().map(|p| p.accepted).sum(),
+                blocked: all.clone().map(|p| p.blocked).sum(),
+                acceptance: match attempts {
+                    0 => f64::NAN,
+                    _ => known.clone().map(|p| share(&p) * p.acceptance).sum(),
+                },
+                error: known
+                    .map(|p| (share(&p) * p.error).powi(2))
+                    .sum::<f64>()
+                    .sqrt(),
+            }
+        };
+        (0..self.rungs() - 1).map(merged).collect()
+    }
+
+    /// Λ and its standard error, all ladders together.
+    pub fn barrier(&self) -> (f64, f64) {
+        let each: Vec<_> = self.processes.iter().map(IndexProcess::barrier).collect();
+        let n = each.len() as f64;
+        let value = each.iter().map(|(b, _)| b).sum::<f64>() / n;
+        let error = each.iter().map(|(_, e)| e * e).sum::<f64>().sqrt() / n;
+        (value, error)
+    }
+
+    /// The barrier as a function of β, from the rejections measured since burn-in.
+    pub fn barrier_curve(&self) -> Result<Barrier> {
+        let betas = betas_of(&self.temperatures)?;
+        let rejections: Vec<_> = self
+            .pairs()
+            .iter()
+            .map(|p| super::guarded(p.rejection(), p.attempts))
+            .collect();
+        Barrier::new(&betas, &rejections)
+    }
+
+    /// Take over some of another's ladders, with the same rungs.
+    pub fn take_ladders(&mut self, from: &Self, which: impl Fn(usize) -> bool) {
+        self.sweeps = from.sweeps;
+        self.temperatures.clone_from(&from.temperatures);
+        for l in (0..self.count()).filter(|l| which(*l)) {
+            self.assignments[l].clone_from(&from.assignments[l]);
+            self.processes[l].clone_from(&from.processes[l]);
+            self.paths[l].clone_from(&from.paths[l]);
+        }
+    }
+
+    /// Everything, for a checkpoint.
+    pub fn to_numbers(&self) -> Vec<(String, Numbers)> {
+        let mut out = Vec::new();
+        let mut put = |name: String, whole: Vec<u64>, real: Vec<f64>| {
+            out.push((name, Numbers { whole, real }));
+        };
+        put("state".into(), vec![self.sweeps], self.temperatures.clone());
+        let rounds = self.rounds.iter().flat_map(|r| {
+            let head = [r.sweeps as f64, r.barrier, r.spread];
+            head.into_iter().chain(r.temperatures.iter().copied())
+        });
+        put("rounds".into(), Vec::new(), rounds.collect());
+        for l in 0..self.count() {
+            let numbers = self.processes[l].to_numbers();
+            put(format!("process.{l}"), numbers.whole, numbers.real);
+            let rungs = self.assignments[l].to_numbers().whole;
+            put(format!("rungs.{l}"), rungs, Vec::new());
+            put(format!("path.{l}"), self.paths[l].clone(), Vec::new());
+        }
+        out
+    }
+
+    /// What [`Ladders::to_numbers`] wrote, with the part of that name given by `take`; `count` ladders.
+    ///
+    /// # Errors
+    /// If the numbers are none that it writes.
+    pub fn from_numbers(
+        count: usize,
+        mut take: impl FnMut(&str) -> Result<Numbers>,
+    ) -> Result<Self> {
+        let state = take("state")?;
+        let rungs = state.real.len();
+        let mut out = Self::new(&state.real, count)?;
+        out.sweeps = state.whole.first().copied().unwrap_or(0);
+        for row in take("rounds")?.real.chunks_exact(3 + rungs) {
+            out.rounds.push(RoundReport {
+                sweeps: row[0] as u64,
+                barrier: row[1],
+                spread: row[2],
+                temperatures: row[3..].to_vec(),
+            });
+        }
+        for l in 0..count {
+            out.processes[l] = IndexProcess::from_numbers(&take(&format!("process.{l}"))?)?;
+            out.assignments[l] = Assignment::from_numbers(&take(&format!("rungs.{l}"))?)?;
+            let path = take(&format!("path.{l}"))?.whole;
+            anyhow::ensure!(
+                out.assignments[l].len() == rungs
+                    && path.len().is_multiple_of(rungs)
+                    && path.iter().all(|r| *r < rungs as u64),
+                "the checkpoint's ladder {l} has other rungs than its temperatures"
+            );
+            out.paths[l] = path;
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod ladders_tests {
+    use super::*;
+
+    fn exchange(rounds: u32) -> Exchange {
+        Exchange {
+            every: 1,
+            pairs: Pairs::Alternating,
+            rounds,
+            whole: false,
+            minimise: 0,
+            from_prior: false,
+        }
+    }
+
+    #[test]
+    fn rounds_double_and_leave_twice_the_last_one() {
+        assert_eq!(exchange(3).round_ends(150), [10, 30, 70]);
+        assert_eq!(exchange(0).round_ends(150), [0; 0]);
+    }
+
+    #[test]
+    fn numbers_bring_everything_back() {
+        let mut ladders = Ladders::new(&[1.0, 2.0, f64::INFINITY], 2).unwrap();
+        ladders.sweeps = 7;
+        ladders.rounds.push(RoundReport {
+            sweeps: 4,
+            barrier: 1.5,
+            spread: 0.25,
+            temperatures: vec![1.0, 3.0, f64::INFINITY],
+        });
+        ladders.note_paths(2);
+        let kept = ladders.to_numbers();
+        let back = Ladders::from_numbers(2, |name| {
+            let found = kept.iter().find(|(n, _)| n == name);
+            Ok(found.map(|(_, n)| n.clone()).unwrap_or_default())
+        })
+        .unwrap();
+        assert_eq!(back.to_numbers(), kept);
+        assert_eq!(back.paths[1], [0, 1, 2, 0, 1, 2]);
+        assert_eq!(ladders.held_at(2), 2.0);
+        assert_eq!(ladders.chains_by_place(), [0, 1, 2, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,277 @@
+//! Parts of a run: which chains this process moves, where several share a run, and how the parts become one again.
+//!
+//! **Ranks** (`mpirun -n 8 ergodic run …`) move their chains at the same time. At a swap they tell each other energies and what belongs to
+//! temperatures, at a checkpoint the first one collects everything and writes it: what is on disk is what one process would have written, and
+//! any number of ranks can go on from it.
+//!
+//! **Shards** (`--shard 3/8`) never hear of each other: each runs its chains to the end in a folder of its own, and `--merge 8` puts them together.
+
+use super::exchange::{Exchange, Numbers};
+use super::plan::{Plan, Starts};
+use super::prediction::Predictor;
+use super::run::{Failure, Meta, RunInfo};
+use super::session::Session;
+use super::state::State;
+use crate::error::Result;
+use crate::ranks::{Ranks, agree};
+use crate::sampler::Configured;
+use crate::store::checkpoint::{self, Tensor};
+use crate::target::Target;
+use std::path::Path;
+
+/// Why the chains of other shards have no draws.
+pub const ELSEWHERE: &str = "is in another shard";
+
+/// The part of a run that one of several processes does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 0.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+    /// Chains come in turns; those that stay together, as replicas of a ladder that nobody else hears of, have one number.
+    together: Together,
+}
+
+/// Which chains stay together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Together {
+    /// Every chain for itself.
+    None,
+    /// Chains of one number, of so many per temperature: ladders.
+    Ladders(usize),
+    /// Chains of one temperature, of so many.
+    Temperatures(usize),
+}
+
+impl Part {
+    /// The part of this process.
+    ///
+    /// # Errors
+    /// If the run cannot be divided so.
+    pub fn of(plan: &Plan, sampler: &Configured, session: &Session) -> Result<Self> {
+        let (number, of) = match session.shard {
+            Some(shard) => shard,
+            None => (session.ranks.rank(), session.ranks.size()),
+        };
+        let together = match &plan.exchange {
+            _ if sampler.couples() => Together::Temperatures(plan.chains),
+            Some(_) if session.shard.is_some() => Together::Ladders(plan.chains),
+            _ => Together::None,
+        };
+        let tuned = plan
+            .exchange
+            .as_ref()
+            .is_some_and(|x: &Exchange| x.rounds > 0);
+        anyhow::ensure!(
+            session.shard.is_none() && session.merge.is_none() || !tuned,
+            "{}: shards cannot tune one ladder; tune it in a short run, and give the shards its run.temperatures with tune: 0",
+            plan.kind
+        );
+        anyhow::ensure!(
+            of == 1
+                || session.shard.is_some()
+                || plan.exchange.is_none()
+                || plan.predict.is_empty(),
+            "{}: predictions belong to a temperature, which moves from rank to rank; leave out 'predict' under mpirun",
+            plan.kind
+        );
+        let out = Self {
+            number,
+            of,
+            together,
+        };
+        let count = plan.temperatures.len() * plan.chains;
+        anyhow::ensure!(
+            session.shard.is_none() || !out.chains(number, count).is_empty(),
+            "{}: shard {} of {of} has nothing to do: '{}' has {} {}",
+            plan.kind,
+            number + 1,
+            plan.name,
+            if plan.exchange.is_some() {
+                plan.chains
+            } else {
+                count
+            },
+            if plan.exchange.is_some() {
+                "ladders (the option chains)"
+            } else {
+                "chains"
+            }
+        );
+        Ok(out)
+    }
+
+    /// Who moves a chain.
+    fn owner(&self, chain: usize) -> usize {
+        let turn = match self.together {
+            Together::None => chain,
+            Together::Ladders(count) => chain % count,
+            Together::Temperatures(count) => chain / count,
+        };
+        turn % self.of
+    }
+
+    /// The chains of part `number`, of so many in the run.
+    pub fn chains(&self, number: usize, count: usize) -> Vec<usize> {
+        (0..count).filter(|c| self.owner(*c) == number).collect()
+    }
+}
+
+/// How states of parts are made.
+pub struct Maker<'a> {
+    pub plan: &'a Plan,
+    pub target: &'a Target,
+    pub sampler: &'a Configured,
+    pub predictors: &'a [Predictor<'a>],
+    pub part: Part,
+}
+
+impl Maker<'_> {
+    /// Chains of the run.
+    fn count(&self) -> usize {
+        self.plan.temperatures.len() * self.plan.chains
+    }
+
+    fn state(&self, index: Vec<usize>) -> Result<State> {
+        self.plan
+            .state(index, self.target, self.sampler, self.predictors)
+    }
+
+    /// The chains of a part, before they start.
+    pub fn blank(&self, number: usize) -> Result<State> {
+        self.state(self.part.chains(number, self.count()))
+    }
+
+    /// The chains of this process where they start.
+    pub fn start(&self, starts: &Starts) -> Result<State> {
+        let mut state = self.blank(self.part.number)?;
+        state.start(starts, self.target);
+        Ok(state)
+    }
+
+    /// The state of the whole run, on the first rank; none on the others. Where there is but one process it is that of its chains.
+    pub fn whole(&self, state: &State, ranks: &dyn Ranks) -> Result<Option<State>> {
+        let mut whole = self.state((0..self.count()).collect())?;
+        if self.part.of > 1 && ranks.size() == 1 {
+            // A shard: the others have nothing to say.
+            whole.failures.fill(Some(Failure {
+                step: 0,
+                reason: ELSEWHERE.into(),
+            }));
+            whole.take_rows(state);
+            whole.ladders.clone_from(&state.ladders);
+            return Ok(Some(whole));
+        }
+        let mine = agree(ranks, self.encode(state))?;
+        let Some(all) = ranks.gather_bytes(&mine, 0)? else {
+            return Ok(None);
+        };
+        for (number, bytes) in all.iter().enumerate() {
+            let mut part = self.blank(number)?;
+            let (tensors, failures) = checkpoint::decode(bytes)?;
+            part.restore(tensors, self.sampler)?;
+            part.failures = serde_json::from_value(failures)?;
+            whole.take_rows(&part);
+        }
+        // The same on every rank.
+        whole.ladders.clone_from(&state.ladders);
+        Ok(Some(whole))
+    }
+
+    fn encode(&self, state: &State) -> Result<Vec<u8>> {
+        let numbers: Vec<(String, Numbers)> = state.ladder_numbers();
+        let failures = serde_json::to_value(&state.failures)?;
+        checkpoint::encode(&failures, &state.tensors(self.sampler, &numbers))
+    }
+
+    /// Take the chains of this process from what a checkpoint holds of the whole run.
+    pub fn restore(
+        &self,
+        state: &mut State,
+        tensors: Vec<(String, Tensor)>,
+        meta: &Meta,
+    ) -> Result<()> {
+        if state.chains == self.count() {
+            state.restore(tensors, self.sampler)?;
+            state.failures.clone_from(&meta.failures);
+            return Ok(());
+        }
+        let mut whole = self.state((0..self.count()).collect())?;
+        whole.restore(tensors, self.sampler)?;
+        whole.failures.clone_from(&meta.failures);
+        state.take_rows(&whole);
+        state.ladders.clone_from(&whole.ladders);
+        Ok(())
+    }
+
+    /// The state of the whole run from the finished folders of its shards; their seconds, added up.
+    pub fn merge(
+        &self,
+        state: &mut State,
+        shards: usize,
+        info: &RunInfo,
+        session: &Session,
+    ) -> Result<f64> {
+        let mut seconds = 0.0;
+        let name = &self.plan.name;
+        for number in 0..shards {
+            let folder = session.out.join(shard_folder(number, shards)).join(name);
+            let (tensors, meta) = load(&folder)?;
+            super::resume::check(&folder, &meta.info, info)?;
+            anyhow::ensure!(
+                meta.done,
+                "{}: this shard is not finished; go on with it: --shard {}/{shards} --resume",
+                folder.display(),
+                number + 1
+            );
+            let mut whole = self.state((0..self.count()).collect())?;
+            whole.restore(tensors, self.sampler)?;
+            whole.failures.clone_from(&meta.failures);
+            let mut part = self.blank_of(number, shards)?;
+            part.take_rows(&whole);
+            state.take_rows(&part);
+            if let (Some(all), Some(own)) = (&mut state.ladders, &whole.ladders) {
+                all.take_ladders(own, |ladder| ladder % shards == number);
+            }
+            seconds += meta.seconds;
+        }
+        Ok(seconds)
+    }
+
+    /// The chains of one of so many shards.
+    fn blank_of(&self, number: usize, of: usize) -> Result<State> {
+        let together = match self.plan.exchange {
+            Some(_) => Together::Ladders(self.plan.chains),
+            None => self.part.together,
+        };
+        let part = Part {
+            number,
+            of,
+            together,
+        };
+        self.state(part.chains(number, self.count()))
+    }
+}
+
+/// The folder of a shard within that of the results.
+pub fn shard_folder(number: usize, of: usize) -> String {
+    format!("shard-{}-of-{of}", number + 1)
+}
+
+fn load(folder: &Path) -> Result<(Vec<(String, Tensor)>, Meta)> {
+    let found = checkpoint::load(&folder.join("checkpoint"))?;
+    let (saved, _) = found.ok_or_else(|| {
+        anyhow::anyhow!(
+            "{}: there is no such shard of this run; run it first, with the same --out",
+            folder.display()
+        )
+    })?;
+    let meta = serde_json::from_value(saved.meta).map_err(|e| {
+        anyhow::anyhow!(
+            "{}: the checkpoint is of another version ({e})",
+            folder.display()
+        )
+    })?;
+    Ok((saved.tensors, meta))
+}

@@ -1,0 +1,6 @@
+//! Evidence from draws of known laws: values, error bars and their coverage; MBAR against pymbar's numbers.
+
+mod coverage;
+mod exact;
+mod synthetic;
+mod transition;
