@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use ergodic::front::{bench, docs, doctor, repl, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
+use ergodic::store;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -191,7 +192,9 @@ fn main() -> ExitCode {
             // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
             std::process::exit(130);
         }
-        eprintln!("\ninterrupted: saving (once more to leave at once)");
+        if !store::writes_nothing() {
+            eprintln!("\ninterrupted: saving (once more to leave at once)");
+        }
     });
     if let Err(e) = handler {
         eprintln!("warning: Ctrl-C will not save: {e}");
@@ -342,11 +345,8 @@ fn run_script(args: RunArgs) -> ExitCode {
             }
             0
         }
-        // All ranks have agreed to stop.
-        Err(failure) if failure.code == 130 => {
-            if ranks.rank() == 0 {
-                eprintln!("{failure}");
-            }
+        Err(failure) if failure.code == 130 && ranks.size() == 1 => {
+            eprintln!("{failure}");
             130
         }
         Err(failure) => return leave(&*ranks, &failure.message, failure.code),
@@ -363,8 +363,8 @@ fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> ExitCode {
         return error(message, code);
     }
     if ranks.rank() > 0 {
-        // What went wrong everywhere, the first rank tells, and ends the job before this.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // What went wrong everywhere, the first rank tells, and ends the job before this; the launcher needs a second for it.
+        std::thread::sleep(std::time::Duration::from_secs(3));
     }
     // In one piece, since the launcher mixes what ranks write.
     let text = format!("error: rank {}: {message}\n", ranks.rank());

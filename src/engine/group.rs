@@ -155,6 +155,10 @@ impl Engine for Group<'_> {
         self.share(work, |_, host| host.evaluate())
     }
 
+    fn prior_precisions(&self) -> Vec<f64> {
+        vec![self.target.prior().pull().0; self.chains.len()]
+    }
+
     fn prior_gradient(&mut self, into: Vector) -> Result<()> {
         self.all(|_, host| host.prior_gradient(into))
     }
@@ -276,6 +280,19 @@ impl Resident for Group<'_> {
             own.sums.copy_from_slice(row);
         }
         Ok(())
+    }
+
+    fn set_prior_strengths(&mut self, _: &[f64]) -> Result<()> {
+        anyhow::bail!("chains that act on each other have one temperature")
+    }
+
+    fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
+        self.each(|_, host| {
+            host.evaluate()?;
+            let target = host.target();
+            let prior = target.prior().energy(host.read(Vector::Params));
+            Ok((target.scale() * host.loss, prior))
+        })
     }
 
     fn split_sums(&mut self, _: &str) -> Result<Option<(Vec<Sums>, usize)>> {

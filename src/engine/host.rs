@@ -222,6 +222,10 @@ impl Engine for Host<'_, '_> {
         Ok(())
     }
 
+    fn prior_precisions(&self) -> Vec<f64> {
+        vec![self.target.prior().pull().0]
+    }
+
     fn prior_gradient(&mut self, into: Vector) -> Result<()> {
         self.prepare(&[into]);
         let mut taken = self.take(into);

@@ -85,6 +85,9 @@ pub trait Engine {
     /// Compute U over all examples, without its gradient.
     fn evaluate(&mut self) -> Result<()>;
 
+    /// The precision of the prior, per chain.
+    fn prior_precisions(&self) -> Vec<f64>;
+
     /// ∇R, the prior's part of the gradient, into a vector.
     fn prior_gradient(&mut self, into: Vector) -> Result<()>;
 
@@ -152,6 +155,12 @@ pub trait Resident: Engine {
 
     /// Let these be the sums of what was reported.
     fn set_info(&mut self, sums: &[f64]) -> Result<()>;
+
+    /// From now on the prior of a chain is so many times as strong, one number per chain. Fails where chains act on each other.
+    fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()>;
+
+    /// s·L over all examples where the chains are, and R with its strength.
+    fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>>;
 
     /// Sums of losses and errors over a split and its number of rows, per chain; none if the engine does not compute them itself.
     fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>>;

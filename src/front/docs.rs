@@ -8,6 +8,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("performance", include_str!("pages/performance.md")),
     ("samplers", include_str!("pages/samplers.md")),
     ("learning", include_str!("pages/learning.md")),
+    ("ladders", include_str!("pages/ladders.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

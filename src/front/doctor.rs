@@ -39,6 +39,9 @@ pub fn report(threads: usize) -> String {
             .and_then(|o| String::from_utf8(o.stdout).ok())
             .and_then(|t| t.lines().next().map(str::to_string));
         out.push(match line {
+            Some(version) if what == "mpi" && !cfg!(feature = "mpi") => {
+                format!("{what:<10} {version}; this program is built without the feature mpi")
+            }
             Some(version) => format!("{what:<10} {version}"),
             None => format!("{what:<10} not found; only needed for {use_}"),
         });

@@ -184,6 +184,12 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     Ok(text)
 }
 
+/// Whether nothing but shards is in a folder.
+fn only_shards(out: &Path) -> bool {
+    let shard = |e: std::fs::DirEntry| e.file_name().to_string_lossy().starts_with("shard-");
+    out.read_dir().is_ok_and(|d| d.flatten().all(shard))
+}
+
 /// The GPU of this process: "cuda" without a number is that of its number on the machine.
 fn device_of(device: &str, ranks: &dyn Ranks) -> String {
     match device {
@@ -222,7 +228,7 @@ fn folder(request: &Request) -> Result<PathBuf> {
             out.display()
         );
         anyhow::ensure!(
-            request.resume || request.merge.is_some() || !used(out),
+            request.resume || !used(out) || request.merge.is_some() && only_shards(out),
             "--out {}: this folder is not empty; continue what is in it with --resume, or choose another",
             out.display()
         );

@@ -121,7 +121,7 @@ impl Adaptation {
         for (c, _) in before.iter().enumerate().filter(|(_, b)| b.again) {
             let s = chains.scalars(c);
             if self.step {
-                Self::restart_one(s, s[DT]);
+                Self::restart_one(s, s[LOG_MEAN].exp());
             }
         }
         Ok(())

@@ -116,7 +116,7 @@ pub struct Before {
 kernel! {
     /// `p ← root·p + fresh·η + half·g + prior·r`.
     CHANGE_MOMENTA = change_momenta(p; g, r; eta; root, fresh, half, prior) {
-        p = root * p + fresh * eta + half * g + prior * r;
+        p = choose(root > 0.0, root * p, 0.0) + fresh * eta + half * g + prior * r;
     }
 }
 
@@ -219,15 +219,33 @@ impl Configured {
 
     /// The same sampler as it is where chains exchange temperatures: without vectors that belong to a temperature, as adapted masses do. Fails
     /// if it cannot do that.
-    pub fn exchanging(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
+    ///
+    /// `hottest` is the largest temperature that the likelihood alone is divided by; none where all of U is tempered.
+    pub fn exchanging(
+        self: &Arc<Self>,
+        target: &Target,
+        hottest: Option<f64>,
+    ) -> Result<Arc<Self>> {
         anyhow::ensure!(
             !self.couples(),
             "sampler::{}: chains of a temperature act on each other, and so cannot exchange temperatures",
             self.name()
         );
         anyhow::ensure!(
-            self.gradient.vectors().is_empty() || target.prior().is_flat(),
+            self.gradient.vectors().is_empty() || target.prior().is_flat() || hottest.is_none(),
             "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
+            self.name()
+        );
+        // On the rung of T the prior is T times as stiff, to a step that is the same on all rungs.
+        let stiffness = hottest.unwrap_or(0.0) * target.prior().pull().0;
+        let squared = match self.step_size() {
+            Some(("step", step)) => step,
+            Some(("dt", dt)) => dt * dt,
+            _ => 0.0,
+        };
+        anyhow::ensure!(
+            self.energy_scalar().is_some() || squared * stiffness < 4.0,
+            "sampler::{}: its step is too large for the prior on the hottest rung, which is T·precision = {stiffness:.3e} stiff there; take a smaller step, a lower highest temperature, or temper: \"energy\"",
             self.name()
         );
         if !self.asked.bool("adapt_mass").unwrap_or(false) {

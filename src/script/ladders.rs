@@ -49,7 +49,7 @@ fn reports(b: &mut Binder) {
     b.function(
         "run.ladder() -> Ladder",
         "How the ladder of an exchange works: swap rates, round trips, the communication barrier, flow, energies and heat capacities.\n\n\
-         Everything is counted after burn-in. `print(ladder)` is a table with a line per rung. Fields: temperatures, ladders, sweeps (swaps), acceptance and \
+         Everything is counted after burn-in. `print(ladder)` is a table with a line per rung. `ergodic docs ladders` says what to look at. Fields: temperatures, ladders, sweeps (swaps), acceptance and \
          acceptance_mcse (per pair, by the mean of the acceptance probabilities), overlap (of the histograms of E of neighbours), barrier (Λ, the sum of all rejections; \
          Syed et al. 2022) and barrier_mcse, local_barrier (dΛ/dβ), recommended_rungs (2Λ + 1), round_trips (cold → hot → cold), restarts, \
          round_trips_per_1000, _ideal (were every step a fresh draw) and _limit (on infinitely many rungs), flow (share of replicas from the cold end; Katzgraber et al. 2006), \
@@ -77,8 +77,8 @@ fn reports(b: &mut Binder) {
 fn figures(b: &mut Binder) {
     b.function(
         "plot::index_process(run) -> Figure",
-        "Where replicas of an exchange are in the first 250 records after burn-in (four of them, of the first ladder), the swap rate of every pair and the flow \
-         from the cold end, beside that of equal rejections.",
+        "Where replicas of an exchange are, how often neighbours swap, and how replicas get through the ladder.\n\n\
+         The rungs of four replicas of the first ladder in the first 250 records after burn-in; the swap rate of every pair, and the flow from the cold end beside that of equal rejections.",
         |r: Arc<Run>| -> Bound<Figure> {
             let l = LadderReport::new(&r).or_raise()?;
             Ok(ladder::index_process(&ladder::Climb {
@@ -252,10 +252,7 @@ fn compare(models: impl Iterator<Item = (Option<String>, Dynamic)>) -> Bound<Arc
                 "compare: a model is a {kind}, but must be a result of evidence(run)"
             ))
         })?;
-        Ok((
-            name.unwrap_or_else(|| evidence.name.clone()),
-            evidence.best(),
-        ))
+        Ok((name.unwrap_or_else(|| evidence.name.clone()), evidence))
     };
     let models = models.map(one).collect::<Bound<Vec<_>>>()?;
     evidence::compare(models).map(Arc::new).or_raise()

@@ -243,7 +243,8 @@ fn runs(b: &mut Binder) {
             };
             let o = options(&call, "exchange", plan::EXCHANGE_OPTIONS, map)?;
             let plan = Plan::exchanging(&o, s, &context.session)?;
-            start(&context, plan, t, &*s.exchanging(t)?)
+            let hottest = plan.hottest();
+            start(&context, plan, t, &*s.exchanging(t, hottest)?)
         };
     b.function(
         "exchange(target, sampler, #{ options }) -> Run",

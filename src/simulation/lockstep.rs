@@ -2,6 +2,7 @@
 //! something is recorded or saved.
 
 use super::Shared;
+use super::exchange::Replica;
 use super::session;
 use super::state::State;
 use crate::engine::batched::Batched;
@@ -10,6 +11,8 @@ use crate::engine::{Chains, Member, Resident, Vector};
 use crate::error::{Interrupted, Result};
 use crate::kernels::device::Device;
 use crate::observable::Known;
+use crate::rng::{Purpose, Stream};
+use crate::sampler::Before;
 use crate::target::Workspace;
 use std::time::Instant;
 
@@ -46,12 +49,14 @@ impl<'a> Lockstep<'a> {
             temperature: f64::NAN,
             failure: None,
         };
-        Ok(Self {
+        let mut out = Self {
             shared,
             engine,
             members: state.index.iter().copied().map(member).collect(),
             work: Workspace::new(threads),
-        })
+        };
+        out.set_strengths(state)?;
+        Ok(out)
     }
 
     /// Steps done by the chains that go on.
@@ -66,8 +71,11 @@ impl<'a> Lockstep<'a> {
         step: u64,
         f: impl FnOnce(&mut Chains) -> Result<()>,
     ) -> Result<()> {
-        for (m, failure) in self.members.iter_mut().zip(&state.failures) {
-            m.temperature = self.shared.temperature(m.index, step);
+        for (i, (m, failure)) in self.members.iter_mut().zip(&state.failures).enumerate() {
+            m.temperature = match state.replicas.get(i) {
+                Some(replica) => replica.held,
+                None => self.shared.temperature(m.index, step),
+            };
             // Also chains that failed at a record, or before an interruption, are out for their sampler.
             m.failure = failure.as_ref().map(|f| f.reason.clone());
         }
@@ -81,7 +89,12 @@ impl<'a> Lockstep<'a> {
             seed: self.shared.plan.seed,
         })?;
         for (i, m) in self.members.iter().enumerate() {
-            if let Some(reason) = &m.failure {
+            // What is stepped on the prior's rung, with the others, is drawn anew before anybody sees it.
+            let drawn = state.ladders.as_ref().is_some_and(|l| {
+                let rung = state.replicas[i].rung;
+                l.temperatures[rung].is_infinite()
+            });
+            if let Some(reason) = m.failure.as_ref().filter(|_| !drawn) {
                 state.fail(i, step, reason);
             }
         }
@@ -95,7 +108,109 @@ impl<'a> Lockstep<'a> {
             return Err(Interrupted { what }.into());
         }
         let sampler = self.shared.sampler;
+        if let Some(x) = self
+            .shared
+            .plan
+            .exchange
+            .as_ref()
+            .filter(|x| x.minimise > 0)
+        {
+            for w in state.params.chunks_exact_mut(state.dim) {
+                x.minimise(self.shared.target, w, &mut self.work)?;
+            }
+            self.engine.write(Vector::Params, &state.params)?;
+        }
         self.with_chains(state, 0, |chains| sampler.init(chains))
+    }
+
+    /// The strength of the prior on the rung of each chain, where the likelihood alone is tempered.
+    fn set_strengths(&mut self, state: &State) -> Result<()> {
+        let target = self.shared.target;
+        match &self.shared.plan.exchange {
+            Some(x) if !x.whole && !target.prior().is_flat() => {
+                let strengths: Vec<_> = state.replicas.iter().map(|r| r.held).collect();
+                self.engine.set_prior_strengths(&strengths)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Draw the parameters on the prior's rung, as after this step. The draws of different steps are independent of each other: those that
+    /// nobody sees need not be made.
+    fn draw_from_prior(&mut self, state: &mut State, done: u64) -> Result<()> {
+        let Some(ladders) = &state.ladders else {
+            return Ok(());
+        };
+        let (target, info) = (self.shared.target, self.shared.sampler.info.len());
+        let there = |i: &usize| ladders.temperatures[state.replicas[*i].rung].is_infinite();
+        let redrawn: Vec<usize> = (0..state.chains).filter(there).collect();
+        if redrawn.is_empty() {
+            return Ok(());
+        }
+        self.engine.download(Vector::Params, &mut state.params)?;
+        state.info_sums = self.engine.info()?;
+        for i in redrawn {
+            let chain = state.index[i];
+            let stream = Stream::new(self.shared.plan.seed, Purpose::Prior, chain, done - 1);
+            let w = &mut state.params[i * state.dim..(i + 1) * state.dim];
+            target.prior().draw(&stream, w);
+            state.replicas[i].redrawn = true;
+            state.info_sums[i * info..(i + 1) * info].fill(f64::NAN);
+        }
+        self.engine.set_info(&state.info_sums)?;
+        self.engine.write(Vector::Params, &state.params)
+    }
+
+    /// Swap temperatures after this step. Whether all processes shall pause.
+    fn exchange(&mut self, state: &mut State, done: u64, pause: bool) -> Result<bool> {
+        let (plan, sampler, ranks) = (self.shared.plan, self.shared.sampler, self.shared.ranks);
+        let Some(exchange) = &plan.exchange else {
+            return Ok(false);
+        };
+        let energies = self.engine.likelihoods_and_priors()?;
+        state.info_sums = self.engine.info()?;
+        for (replica, (likelihood, prior)) in state.replicas.iter_mut().zip(energies) {
+            let energy = likelihood + if exchange.whole { prior } else { 0.0 };
+            replica.energy = (done, energy);
+        }
+        let Some(mut ladders) = state.ladders.take() else {
+            return Ok(false);
+        };
+        let made = (done, plan.every.count(done));
+        let talk = |mine: &[f64]| ranks.all_gather(mine);
+        let mut slots = state.slots(plan, Some(&ladders), &sampler.scalars_of_temperature());
+        let paused = ladders.exchange(&mut slots, made, plan, exchange, (pause, &talk))?;
+        drop(slots);
+        self.engine.set_info(&state.info_sums)?;
+        let flat = exchange.whole || self.shared.target.prior().is_flat();
+        let mut before = Vec::with_capacity(state.chains);
+        for replica in &mut state.replicas {
+            let now = ladders.temperatures[replica.rung];
+            let (was, there) = (replica.held, now.is_finite());
+            let other = there && was != now;
+            before.push(Before {
+                temperature: was,
+                redrawn: there && replica.redrawn,
+                stale: there && replica.redrawn || other && !flat,
+                again: there && replica.moved,
+            });
+            if there {
+                (replica.held, replica.redrawn, replica.moved) = (now, false, false);
+            }
+        }
+        state.ladders = Some(ladders);
+        self.set_strengths(state)?;
+        let changes = |b: &Before, r: &Replica| b.stale || b.again || b.temperature != r.held;
+        if before
+            .iter()
+            .zip(&state.replicas)
+            .any(|(b, r)| changes(b, r))
+        {
+            self.with_chains(state, done, |chains| {
+                sampler.change_temperature(chains, &before)
+            })?;
+        }
+        Ok(paused)
     }
 
     /// Let all chains run until `deadline`. They stay in the engine; see [`Lockstep::fetch`].
@@ -108,6 +223,13 @@ impl<'a> Lockstep<'a> {
                 state.steps[c] = done;
                 state.info_counts[c] += 1;
             }
+            let swap = match (&state.ladders, &plan.exchange) {
+                (Some(l), Some(x)) => done == (l.sweeps + 1) * x.every && done < plan.steps,
+                _ => false,
+            };
+            if swap || plan.every.fires(done) || done == plan.steps {
+                self.draw_from_prior(state, done)?;
+            }
             if plan.every.fires(done) {
                 self.record(state)?;
             }
@@ -117,7 +239,11 @@ impl<'a> Lockstep<'a> {
                 self.engine.set_info(&state.info_sums)?;
                 state.info_counts.fill(0);
             }
-            if Instant::now() >= deadline || session::interrupted() {
+            let pause = Instant::now() >= deadline || session::interrupted();
+            // Ranks whose replicas exchange stop where they meet, so that all of them do.
+            let meet = state.ladders.is_some() && self.shared.ranks.size() > 1;
+            let paused = swap && self.exchange(state, done, pause)?;
+            if if meet { paused } else { pause } {
                 break;
             }
         }
@@ -140,7 +266,9 @@ impl<'a> Lockstep<'a> {
         let info = &self.shared.sampler.info;
         if let Some(v) = info.iter().position(|n| *n == "virial") {
             for c in 0..state.chains {
-                if !state.info_sums[c * info.len() + v].is_finite() && state.failures[c].is_none() {
+                let prior = state.replicas.get(c).is_some_and(|r| r.redrawn);
+                let finite = state.info_sums[c * info.len() + v].is_finite();
+                if !finite && !prior && state.failures[c].is_none() {
                     state.fail(c, state.steps[c], "met a number that is not finite");
                 }
             }
@@ -170,13 +298,18 @@ impl<'a> Lockstep<'a> {
                 known[c].note(self.shared.target, split, w, sums, rows);
             }
         }
-        let slots = state.slots(self.shared.plan, None, &(0..0));
+        let ladders = state.ladders.take();
+        let slots = state.slots(self.shared.plan, ladders.as_ref(), &(0..0));
         for (mut slot, known) in slots.into_iter().zip(known) {
             if slot.failure.is_none() {
-                slot.chain.temperature = self.shared.temperature(slot.chain.index, slot.chain.step);
+                if ladders.is_none() {
+                    slot.chain.temperature =
+                        self.shared.temperature(slot.chain.index, slot.chain.step);
+                }
                 self.shared.record(&mut slot, &mut self.work, known)?;
             }
         }
+        state.ladders = ladders;
         self.engine.set_info(&state.info_sums)?;
         Ok(())
     }

@@ -30,7 +30,7 @@ pub mod validate;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};
 use crate::kernels::device::Device;
-use crate::ranks::{Alone, Ranks, agree};
+use crate::ranks::{Alone, Ranks, agree, any};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
@@ -157,7 +157,13 @@ pub fn run(
         agree(ranks, written)
     };
     if fresh {
-        place.advance(&shared, &mut state, None)?;
+        let prepared = place.advance(&shared, &mut state, None);
+        let is_interrupt = |e: &anyhow::Error| e.downcast_ref::<Interrupted>().is_some();
+        if any(ranks, prepared.as_ref().is_err_and(is_interrupt))? {
+            let what = format!("'{}' before its first step", plan.name);
+            return Err(Interrupted { what }.into());
+        }
+        agree(ranks, prepared)?;
         save(&mut place, &mut state, false)?;
     }
     let progress = Progress::new(
@@ -180,13 +186,13 @@ pub fn run(
             state.failures.iter().flatten().count() as f64,
         ];
         let all = ranks.all_gather(&news)?;
-        let any = |k: usize| all.iter().any(|n| n[k] > 0.0);
+        let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
         let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
         progress.set(sum(3), sum(4) as usize);
-        if !any(0) {
+        if !some(0) {
             break;
         }
-        if any(1) {
+        if some(1) {
             save(&mut place, &mut state, false)?;
             progress.finish();
             let least = state.steps.iter().min().copied().unwrap_or(0);
@@ -196,7 +202,7 @@ pub fn run(
             );
             return Err(Interrupted { what }.into());
         }
-        if any(2) {
+        if some(2) {
             save(&mut place, &mut state, false)?;
             saved = Instant::now();
         }
@@ -280,11 +286,11 @@ impl<'a> Place<'a> {
         threads: usize,
     ) -> Result<Self> {
         anyhow::ensure!(
-            device.is_none() || shared.plan.exchange.is_none(),
-            "{}: chains on an accelerator cannot exchange temperatures yet; use --device cpu",
+            device.is_none() || shared.plan.exchange.is_none() || shared.ranks.size() == 1,
+            "{}: a ladder on an accelerator runs in one process; use --device cpu under mpirun, or one process",
             shared.plan.kind
         );
-        if device.is_some() || shared.sampler.couples() {
+        if (device.is_some() || shared.sampler.couples()) && state.chains > 0 {
             let lockstep = Lockstep::new(shared, device, state, threads)?;
             return Ok(Self::Together(Box::new(lockstep)));
         }

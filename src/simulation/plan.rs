@@ -330,6 +330,11 @@ impl Plan {
             // Twenty swaps, or there is nothing to see.
             every = every.min((plan.steps / 20).max(1));
         }
+        anyhow::ensure!(
+            every < plan.steps,
+            "{kind}: option 'swap_every' is {every}, so that nothing is ever swapped in {} steps",
+            plan.steps
+        );
         if o.get("every").is_none() {
             plan.every = Trigger::Every(every);
         }
@@ -363,6 +368,13 @@ impl Plan {
         );
         plan.exchange = Some(out);
         Ok(plan)
+    }
+
+    /// The highest finite temperature that the likelihood alone is divided by.
+    pub fn hottest(&self) -> Option<f64> {
+        let whole = self.exchange.as_ref().is_none_or(|x| x.whole);
+        let all = self.temperatures.iter().map(|t| t.at(0));
+        all.filter(|t| t.is_finite() && !whole).reduce(f64::max)
     }
 
     /// These chains before they start.
@@ -620,6 +632,10 @@ impl Plan {
                 .collect(),
             coupled: sampler.couples(),
             ladder: self.exchange.as_ref().map(|x| x.describe()),
+            prior_tempered: match &self.exchange {
+                Some(x) => x.whole && !target.prior().is_flat(),
+                None => !target.prior().is_flat(),
+            },
             walls: target.prior().has_walls(),
             steady: self
                 .temperatures

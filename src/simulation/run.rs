@@ -105,6 +105,9 @@ pub struct RunInfo {
     /// How chains exchange temperatures, if they do: all chains with the same number are one ladder.
     #[serde(default)]
     pub ladder: Option<String>,
+    /// Whether temperatures divide the energy of a prior that is not flat.
+    #[serde(default)]
+    pub prior_tempered: bool,
     /// Whether hard walls make the virial thermometer inapplicable.
     pub walls: bool,
     /// Seed.

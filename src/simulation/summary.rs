@@ -118,6 +118,7 @@ impl Summary {
                 info.chains, info.steps, info.burn_in, info.every, info.draws, run.seconds
             ),
         ];
+        header.extend(info.ladder.clone());
         header.extend(
             info.schedules
                 .iter()

@@ -5,12 +5,13 @@ use super::state::{Slot, State};
 use super::{Shared, session};
 use crate::error::Result;
 use crate::target::Workspace;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// One workspace per chain that can step at a time; the threads that are left over share in their gradients.
 pub(super) fn workspaces(chains: usize, threads: usize) -> Vec<Workspace> {
-    let count = threads.clamp(1, chains);
+    let count = threads.clamp(1, chains.max(1));
     let share = |i: usize| threads / count + usize::from(i < threads % count);
     (0..count).map(|i| Workspace::new(share(i))).collect()
 }
@@ -27,6 +28,7 @@ pub(super) fn advance(
     let of_temperature = shared.sampler.scalars_of_temperature();
     let waiting = Waiting {
         slots: state.slots(shared.plan, ladders.as_ref(), &of_temperature),
+        arrived: Vec::new(),
         ladders: ladders.as_mut(),
         lent: 0,
         paused: false,
@@ -57,27 +59,42 @@ pub(super) fn advance(
             }
         }
     };
+    let step = |slot: &mut Slot<'_>, work: &mut Workspace, stop: u64| match deadline {
+        None => shared.prepare(slot, work),
+        // Short turns keep the chains together and the threads busy to the end.
+        Some(d) => {
+            let short = Instant::now() + Duration::from_millis(20);
+            let until = if meet { short } else { d.min(short) };
+            shared.turn(slot, work, stop, until)
+        }
+    };
     let body = |work: &mut Workspace| {
         while let Some((mut slot, stop)) = take() {
-            let result = match deadline {
-                None => shared.prepare(&mut slot, work),
-                // Short turns keep the chains together and the threads busy to the end.
-                Some(d) => {
-                    let short = Instant::now() + Duration::from_millis(20);
-                    let until = if meet { short } else { d.min(short) };
-                    shared.turn(&mut slot, work, stop, until)
-                }
-            };
+            let result = catch_unwind(AssertUnwindSafe(|| step(&mut slot, work, stop)));
             let mut waiting = lock();
             waiting.lent -= 1;
-            match result {
-                Ok(()) if deadline.is_some() => waiting.slots.push(slot),
-                Ok(()) => {}
-                Err(e) => drop(waiting.failed.get_or_insert(e)),
-            }
+            let panic = match result {
+                Ok(Ok(())) => {
+                    waiting.give_back(slot, stop, deadline.is_some());
+                    None
+                }
+                Ok(Err(e)) => {
+                    waiting.failed.get_or_insert(e);
+                    None
+                }
+                Err(panic) => {
+                    let e = anyhow::anyhow!("a thread has stopped");
+                    waiting.failed.get_or_insert(e);
+                    Some(panic)
+                }
+            };
+            drop(waiting);
+            // Whoever waits must see that there is work, or that it is over.
             returned.notify_all();
+            if let Some(panic) = panic {
+                resume_unwind(panic);
+            }
         }
-        // Whoever waits must see that it is over.
         returned.notify_all();
     };
     match work {
@@ -99,6 +116,8 @@ pub(super) fn advance(
 /// The chains that no thread works on.
 struct Waiting<'a> {
     slots: Vec<Slot<'a>>,
+    /// Those of ladders that have come to the next swap, or failed.
+    arrived: Vec<Slot<'a>>,
     ladders: Option<&'a mut Ladders>,
     /// How many chains threads work on.
     lent: usize,
@@ -120,29 +139,56 @@ impl<'a> Waiting<'a> {
                 (Some(l), Some(x)) => ((l.sweeps + 1) * x.every).min(shared.plan.steps),
                 _ => shared.plan.steps,
             };
-            let ready = self.slots.iter().enumerate();
-            let ready = ready.filter(|(_, s)| any || s.failure.is_none() && *s.steps < stop);
-            let next = ready.min_by_key(|(_, s)| (*s.steps, s.chain.index));
-            if let Some((i, _)) = next {
+            if let Some(next) = self.ready(stop, any) {
                 self.lent += 1;
-                return Ok(Some((self.slots.swap_remove(i), stop)));
+                return Ok(Some((next, stop)));
             }
             let (Some(ladders), Some(exchange)) = (&mut self.ladders, &shared.plan.exchange) else {
                 return Ok(None);
             };
             // Alone, nobody waits where all have failed; and nothing comes after a swap at the last step.
-            let idle = shared.ranks.size() == 1 && self.slots.iter().all(|s| s.failure.is_some());
+            let idle = shared.ranks.size() == 1 && self.arrived.iter().all(|s| s.failure.is_some());
             if any || self.lent > 0 || stop >= shared.plan.steps || idle || self.paused {
                 return Ok(None);
             }
-            self.slots.sort_unstable_by_key(|s| s.chain.index);
+            self.arrived.sort_unstable_by_key(|s| s.chain.index);
             let made = (stop, shared.plan.every.count(stop));
             let talk = |mine: &[f64]| shared.ranks.all_gather(mine);
-            let (plan, slots) = (shared.plan, &mut self.slots);
+            let (plan, slots) = (shared.plan, &mut self.arrived);
             self.paused = ladders.exchange(slots, made, plan, exchange, (wanted(), &talk))?;
             if shared.ranks.size() == 1 {
                 self.paused = false;
             }
+            // The first comes out first.
+            self.slots.extend(self.arrived.drain(..).rev());
+        }
+    }
+
+    /// A chain that may step; `any` takes whichever. Of ladders, whose chains all have to come to the next swap, the last of the list.
+    fn ready(&mut self, stop: u64, any: bool) -> Option<Slot<'a>> {
+        let may = |s: &Slot| any || s.failure.is_none() && *s.steps < stop;
+        if self.ladders.is_none() {
+            let ready = self.slots.iter().enumerate().filter(|(_, s)| may(s));
+            let next = ready.min_by_key(|(_, s)| (*s.steps, s.chain.index));
+            let (i, _) = next?;
+            return Some(self.slots.swap_remove(i));
+        }
+        while let Some(slot) = self.slots.pop() {
+            if may(&slot) {
+                return Some(slot);
+            }
+            self.arrived.push(slot);
+        }
+        None
+    }
+
+    /// Take back a chain that was worked on up to `stop` at most; those that were prepared are done.
+    fn give_back(&mut self, slot: Slot<'a>, stop: u64, goes_on: bool) {
+        let there = slot.failure.is_some() || *slot.steps >= stop;
+        match (goes_on, self.ladders.is_some() && there) {
+            (false, _) => {}
+            (true, true) => self.arrived.push(slot),
+            (true, false) => self.slots.push(slot),
         }
     }
 }

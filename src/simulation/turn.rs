@@ -159,21 +159,21 @@ impl Shared<'_> {
                 .sampler
                 .energy_scalar()
                 .filter(|_| temperature.is_finite());
-            let energy = match (kept, known) {
-                (Some(k), _) if x.whole => slot.chain.scalars[k],
-                (Some(k), _) => {
-                    let prior = self.target_at(temperature).prior().energy(slot.chain.w);
-                    slot.chain.scalars[k] - prior
-                }
-                (None, known) => {
+            let prior = match (kept, x.whole) {
+                (Some(_), false) => self.target_at(temperature).prior().energy(slot.chain.w),
+                _ => 0.0,
+            };
+            let energy = match kept {
+                // Of a sum with a much larger prior too few digits would be left.
+                Some(k) if prior < 1e9 => slot.chain.scalars[k] - prior,
+                _ => {
                     let energies = match known {
                         Some(e) => e,
                         None => self.target.energies(slot.chain.w, work)?,
                     };
-                    if x.whole {
-                        energies.total
-                    } else {
-                        energies.total - energies.prior
+                    match x.whole {
+                        true => energies.total,
+                        false => energies.likelihood,
                     }
                 }
             };

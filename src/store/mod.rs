@@ -52,9 +52,6 @@ pub fn writes_nothing() -> bool {
 ///
 /// Missing folders above it are made. Temporary files that killed processes left for the same `path` are removed on the way.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    if writes_nothing() {
-        return Ok(());
-    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
     }
@@ -84,6 +81,14 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
 
 /// Writes `value` as indented JSON to `path`, atomically.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    match writes_nothing() {
+        true => Ok(()),
+        false => write_own_json(path, value),
+    }
+}
+
+/// The same, also where the writing is left to another process: a file that no other one writes.
+pub fn write_own_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)
         .with_context(|| format!("cannot express the content of '{}' as JSON", path.display()))?;
     text.push(b'\n');

@@ -162,6 +162,8 @@ pub struct Energies {
     pub loss: f64,
     /// R, the prior energy.
     pub prior: f64,
+    /// s·L.
+    pub likelihood: f64,
     /// U = s·L + R.
     pub total: f64,
     /// Fraction of examples classified wrongly.
@@ -401,6 +403,7 @@ impl Target {
         Energies {
             loss,
             prior,
+            likelihood: self.s * loss,
             total: self.s * loss + prior,
             error: sums.errors / n,
         }

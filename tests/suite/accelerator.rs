@@ -116,6 +116,20 @@ fn script(target: &str, sampler: &str, steps: usize) -> String {
     )
 }
 
+/// A ladder of a few steps, with a prior that is not tempered.
+fn ladder(sampler: &str) -> String {
+    // Preconditioners go on with what they have seen; on the prior's rung an accelerator shows them steps that are not made here.
+    let prior_rung = !sampler.contains("rmsprop") && !sampler.contains("adam");
+    format!(
+        "let t = target(model::mlp(#{{ layers: [64, 6, 10], activation: \"tanh\" }}), dataset::digits(20), #{{ prior: prior::gaussian(0.5) }});
+         let r = exchange(t, {sampler}, #{{ temperatures: [0.01, 0.015, 0.02], prior_rung: {prior_rung}, swap_every: 2, chains: 2, steps: 12, burn_in: 3,
+            every: 2, observe: [observable::energy(), observable::norm2(), |s| s.params[1]] }});
+         let traces = [];
+         for t in 0..3 {{ for c in r.draws(\"norm2\", t) + r.draws(\"replica\", t) + r.draws(\"tempered_energy\", t) + r.draws(\"virial\", t) {{ traces.push(c); }} }}
+         #{{ traces: traces, acceptance: r.ladder()[\"acceptance\"] }}"
+    )
+}
+
 fn run(source: &str, device: Option<Open>) -> Value {
     let scratch = Scratch::new();
     let mut session = Session::new(scratch.join("out"));
@@ -210,6 +224,13 @@ fn every_sampler_does_on_an_accelerator_what_it_does_here() {
             let what = format!("{sampler_name} on {target_name}");
             compare(&script(target, sampler, 12), || emulated(&sources), &what);
         }
+    }
+    for (sampler_name, sampler) in SAMPLERS {
+        if sampler.contains("replicas") || sampler.contains("control_variates") {
+            continue;
+        }
+        let what = format!("{sampler_name} on a ladder");
+        compare(&ladder(sampler), || emulated(&sources), &what);
     }
     let mut sources = sources.lock().unwrap().clone();
     sources.sort_unstable();

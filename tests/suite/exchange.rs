@@ -170,24 +170,16 @@ fn exact_samplers_hold_the_law_of_every_rung() {
 #[test]
 fn samplers_with_momenta_hold_the_law_of_every_rung() {
     let full = "gradient: gradient::full()";
-    holds_the_law(
-        &format!("sampler::langevin(#{{ dt: 0.1, friction: 0.3, {full} }})"),
-        300_000,
-        5,
-    );
-    holds_the_law(
-        &format!("sampler::sghmc(#{{ step: 0.01, friction: 0.05, {full} }})"),
-        300_000,
-        5,
-    );
-    holds_the_law(
-        &format!("sampler::sgnht(#{{ step: 0.01, friction: 0.05, {full} }})"),
-        300_000,
-        5,
-    );
+    let langevin = format!("sampler::langevin(#{{ dt: 0.1, friction: 0.3, {full} }})");
+    holds_the_law(&langevin, 200_000, 5);
+    let sghmc = format!("sampler::sghmc(#{{ step: 0.01, friction: 0.05, {full} }})");
+    holds_the_law(&sghmc, 200_000, 5);
+    // In two dimensions the thermostat of SGNHT fluctuates so much that it needs smaller steps.
+    let sgnht = format!("sampler::sgnht(#{{ step: 0.0025, friction: 0.025, {full} }})");
+    holds_the_law(&sgnht, 400_000, 10);
     holds_the_law(
         &format!("sampler::sgld(#{{ step: 0.01, {full} }})"),
-        200_000,
+        150_000,
         20,
     );
 }
@@ -370,6 +362,25 @@ fn what_cannot_exchange_says_why() {
     assert!(message.contains("use exchange"), "{message}");
     let message = error("laplace(target(potential::gaussian(#{ dim: 2 })), parameters([1, 1]))");
     assert!(message.contains("no distribution"), "{message}");
+    let relative = error(
+        r#"let e = evidence(exchange(target(potential::gaussian()), sampler::hmc(), #{ temperatures: [1.0, 2.0, 4.0], steps: 400 })); compare([e, e])"#,
+    );
+    assert!(relative.contains("is relative to T = 4"), "{relative}");
+    let whole = error(
+        r#"evidence(exchange(target(potential::gaussian(), #{ prior: prior::gaussian(1.0) }), sampler::hmc(), #{ temperatures: [1.0, 2.0, 4.0], temper: "energy", steps: 400 }))"#,
+    );
+    assert!(whole.contains("the prior is tempered too"), "{whole}");
+    let stiff = error(
+        r#"exchange(target(potential::gaussian(), #{ prior: prior::gaussian(1.0) }), sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }), #{ temperatures: [1.0, 1e4], steps: 400 })"#,
+    );
+    assert!(
+        stiff.contains("too large for the prior on the hottest rung"),
+        "{stiff}"
+    );
+    let hottest = error(
+        r#"evidence(exchange(target(potential::gaussian()), sampler::hmc(), #{ temperatures: [1.0, 2.0], steps: 400 }), #{ temperature: 2.0 })"#,
+    );
+    assert!(hottest.contains("is its hottest temperature"), "{hottest}");
     let message = error("compare([1, 2])");
     assert!(
         message.contains("must be a result of evidence"),

@@ -14,7 +14,10 @@ mod exchange;
 mod layering;
 mod learning;
 mod models;
+#[cfg(feature = "mpi")]
+mod ranks;
 mod scripts;
+mod shards;
 mod support;
 mod targets;
 mod transformer;

@@ -49,6 +49,8 @@ fn every_script_is_tested() {
     assert_eq!(
         names,
         [
+            "double_well_exchange",
+            "evidence",
             "langevin_vs_metropolis",
             "llc_benchmark",
             "llc_normal_crossing",
@@ -56,6 +58,8 @@ fn every_script_is_tested() {
             "llc_transformer",
             "ohzeki_mixture",
             "quickstart",
+            "remd_digits",
+            "training_set_size",
             "zambon_diffusion",
             "zambon_fashion",
             "zambon_generalisation",
@@ -201,4 +205,42 @@ fn llc_benchmark() {
     let v = quick("llc_benchmark", &[]);
     assert_eq!(v["minibatches"].as_array().map(Vec::len), Some(7 * 7));
     assert_eq!(v["exact"].as_array().map(Vec::len), Some(3 * 7));
+}
+
+#[test]
+fn double_well_exchange() {
+    let found = quick("double_well_exchange", &[]);
+    let number = |name: &str| found[name].as_f64().unwrap();
+    assert_eq!(number("left_alone"), 0.0);
+    for (name, error, exact) in [
+        ("left", "left_error", "left_exact"),
+        ("ln_z", "ln_z_error", "ln_z_exact"),
+    ] {
+        let off = (number(name) - number(exact)) / number(error);
+        assert!(off.abs() < 4.0, "{name} is off by {off} standard errors");
+    }
+}
+
+#[test]
+fn remd_digits() {
+    let found = quick("remd_digits", &[]);
+    let size = &found["sizes"][0];
+    let last = size["temperatures"].as_array().unwrap().len() - 1;
+    let at = |k: usize| size["cost"][k].as_f64().unwrap();
+    // From an accurate classifier, at -ln(e/(e + 9)) = 1.461 with logistic outputs, to guessing.
+    assert!(at(0) < 1.47 && at(last) > 2.0, "{} {}", at(0), at(last));
+}
+
+#[test]
+fn training_set_size() {
+    let found = quick("training_set_size", &[]);
+    assert_eq!(found["examples"].as_array().unwrap().len(), 2);
+    assert!(found["loss"][0].as_f64().unwrap() > found["loss"][1].as_f64().unwrap());
+}
+
+#[test]
+fn evidence() {
+    let found = quick("evidence", &[]);
+    assert_eq!(found["models"].as_array().unwrap().len(), 2);
+    assert_eq!(found["comparison"][0]["name"], "1x4");
 }

@@ -42,6 +42,9 @@ pub struct Batched<'d> {
     scratch: BTreeMap<usize, Buffer<'d>>,
     network: Option<Network<'d>>,
     centre: Option<Buffer<'d>>,
+    /// The prior's precision per chain, on the device and here as a factor; empty where all have the same.
+    precisions: Buffer<'d>,
+    strengths: Vec<f64>,
     compiled: HashSet<&'static str>,
     scalars: Buffer<'d>,
     streams: Buffer<'d>,
@@ -91,6 +94,8 @@ impl<'d> Batched<'d> {
                 [] => None,
                 c => Some(Buffer::of(device, c)?),
             },
+            precisions: Buffer::new(device, 4 * chains)?,
+            strengths: Vec::new(),
             compiled: HashSet::new(),
             scalars: Buffer::new(device, 4 * chains * 8)?,
             streams: Buffer::new(device, 20 * chains)?,
@@ -196,6 +201,15 @@ impl<'d> Batched<'d> {
     }
 
     fn prior_energies(&mut self) -> Result<Vec<f64>> {
+        let mut energies = self.plain_prior_energies()?;
+        for (energy, strength) in energies.iter_mut().zip(&self.strengths) {
+            *energy *= strength;
+        }
+        Ok(energies)
+    }
+
+    /// R of every chain, of strength 1.
+    fn plain_prior_energies(&mut self) -> Result<Vec<f64>> {
         // Few numbers per parameter and rarely needed: here, from a copy.
         if self.target.prior().has_walls() || self.centre.is_some() {
             let mut w = vec![0f32; self.chains * self.dim];
@@ -293,6 +307,10 @@ impl<'d> Batched<'d> {
             Arg::Long(self.dim as u64),
             Arg::Float(scale),
             Arg::Float(precision),
+            Arg::Pointer(match self.strengths[..] {
+                [] => Pointer::NULL,
+                _ => self.precisions.at,
+            }),
             Arg::Pointer(self.centre.as_ref().map_or(Pointer::NULL, |c| c.at)),
         ];
         self.device
@@ -325,6 +343,14 @@ impl Engine for Batched<'_> {
 
     fn evaluate(&mut self) -> Result<()> {
         self.pass(Which::All(0), false)
+    }
+
+    fn prior_precisions(&self) -> Vec<f64> {
+        let precision = self.target.prior().pull().0;
+        match self.strengths[..] {
+            [] => vec![precision; self.chains],
+            _ => self.strengths.iter().map(|s| precision * s).collect(),
+        }
     }
 
     fn prior_gradient(&mut self, into: Vector) -> Result<()> {
@@ -507,6 +533,24 @@ impl Resident for Batched<'_> {
         self.info_here.fill(0.0);
         self.info_elsewhere.fill(true);
         self.device.upload(bytes(sums), self.info.at)
+    }
+
+    fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()> {
+        let precision = self.target.prior().pull().0;
+        let precisions: Vec<f32> = strengths.iter().map(|s| (precision * s) as f32).collect();
+        self.strengths = strengths.to_vec();
+        self.device.upload(bytes(&precisions), self.precisions.at)
+    }
+
+    fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
+        self.evaluate()?;
+        let sums = self.download_sums()?;
+        let likelihood = |s| self.target.energies_from(s, 0.0).likelihood;
+        let likelihoods: Vec<f64> = sums.into_iter().map(likelihood).collect();
+        Ok(likelihoods
+            .into_iter()
+            .zip(self.prior_energies()?)
+            .collect())
     }
 
     fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {

@@ -254,10 +254,11 @@ extern "C" __global__ void squared_error_classes(
 
 // ---- Parameters
 
-// gradient <- scale·gradient + precision·(w - centre) for the n parameters of each chain; a null centre [n] is the origin. x: n.
+// gradient <- scale·gradient + precision·(w - centre) for the n parameters of each chain; a null centre [n] is the origin. Chains may have
+// precisions of their own. x: n.
 extern "C" __global__ void scale_and_pull(
     float *gradient, const float *params, int chains, long long n, long long stride,
-    float scale, float precision, const float *centre) {
+    float scale, float precision, const float *precisions, const float *centre) {
     long long i = THREAD;
     if (i >= n) return;
     float c = centre ? centre[i] : 0.0f;
@@ -265,7 +266,7 @@ extern "C" __global__ void scale_and_pull(
         long long at = chain * stride + i;
         // Scaled by 0, what was there does not matter, not even NaN.
         float own = scale != 0.0f ? scale * gradient[at] : 0.0f;
-        gradient[at] = own + precision * (params[at] - c);
+        gradient[at] = own + (precisions ? precisions[chain] : precision) * (params[at] - c);
     }
 }
 

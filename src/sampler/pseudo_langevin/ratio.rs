@@ -67,12 +67,12 @@ impl PseudoLangevin {
         let n = chains.dim() as f64;
         // The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run: they
         // must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
-        let precision = 25.0 * chains.engine.target().prior().pull().0;
+        let precisions = chains.engine.prior_precisions();
         let squares = chains.sum(&DOT, &[Params, Params])?;
         let lightest = |c: usize, m: &Member| {
             let thermal = 400.0 * m.temperature * n / squares[c];
             let thermal = if thermal.is_finite() { thermal } else { 0.0 };
-            self.dt * self.dt * thermal.max(precision)
+            self.dt * self.dt * thermal.max(25.0 * precisions[c])
         };
         let overall = chains.sum(&TOTAL, &[VARIANCE])?;
         for (c, variance) in overall.iter().enumerate() {

@@ -1,10 +1,12 @@
 //! Models compared by their evidence on the same data.
 
+use super::Evidence;
 use crate::diagnostic::evidence::{Estimate, PosteriorWeight, ln_bayes_factor, posterior_weights};
 use crate::error::Result;
 use crate::simulation::summary::with_error;
 use serde_json::{Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// Models, their evidence and how probable they are.
 #[derive(Debug, Clone)]
@@ -18,13 +20,30 @@ pub struct ModelComparison {
 }
 
 /// Compare models whose ln Z are of the same data; they are equally probable before.
-pub fn compare(models: Vec<(String, Estimate)>) -> Result<ModelComparison> {
+pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> {
     anyhow::ensure!(
         models.len() >= 2,
         "compare: at least two models are needed, and there are {}",
         models.len()
     );
-    let (names, ln_z): (Vec<_>, Vec<_>) = models.into_iter().unzip();
+    let first = &models[0].1;
+    for (name, e) in &models {
+        anyhow::ensure!(
+            e.relative_to.is_infinite(),
+            "compare: ln Z of '{name}' is relative to T = {:.4e}, and no evidence; use prior_rung: true",
+            e.relative_to
+        );
+        anyhow::ensure!(
+            (e.examples, e.temperature) == (first.examples, first.temperature),
+            "compare: '{name}' has seen {} examples at T = {}, '{}' {} at T = {}; evidence compares models on the same data",
+            e.examples,
+            e.temperature,
+            models[0].0,
+            first.examples,
+            first.temperature
+        );
+    }
+    let (names, ln_z): (Vec<_>, Vec<_>) = models.into_iter().map(|(n, e)| (n, e.best())).unzip();
     Ok(ModelComparison {
         weights: posterior_weights(&ln_z, None)?,
         names,

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
 use crate::diagnostic::evidence::Estimate;
-use crate::error::Result;
+use crate::error::{Interrupted, Result};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
@@ -186,7 +186,10 @@ fn products<'a>(
     let mut moved = w.to_vec();
     let mut gradients = [vec![0.0; w.len()], vec![0.0; w.len()]];
     move |v, out| {
-        anyhow::ensure!(!session::interrupted(), "interrupted within laplace");
+        if session::interrupted() {
+            let what = "within laplace, which saves nothing".into();
+            return Err(Interrupted { what }.into());
+        }
         let largest = v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         // So small that third derivatives do not count, and a power of two, which costs no digit.
         let step = 2f64.powi((MOVE * size / largest).log2().floor() as i32);
@@ -245,6 +248,12 @@ impl fmt::Display for Laplace {
             self.extremes.0,
             self.extremes.1
         )?;
+        if self.extremes.0 < -1e-3 * self.extremes.1 {
+            write!(
+                f,
+                "\nNOTE: the energy curves down in some direction: this is no minimum; polish for longer"
+            )?;
+        }
         if self.stopping > 0.0 {
             write!(
                 f,

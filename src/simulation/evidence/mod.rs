@@ -49,6 +49,8 @@ pub struct Evidence {
     pub target: String,
     /// N.
     pub parameters: usize,
+    /// n.
+    pub examples: usize,
     /// The temperature whose ln Z it is.
     pub temperature: f64,
     /// The temperature that it is relative to: infinite where the ladder begins at the prior, and ln Z is absolute.
@@ -74,21 +76,28 @@ impl Energies {
     /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood).
     pub fn of(run: &Run) -> Result<Self> {
         let info = &run.info;
+        let refused = || {
+            anyhow::anyhow!(
+                "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with a uniform_box prior that observes cost",
+                info.name,
+                info.kind
+            )
+        };
+        anyhow::ensure!(!info.prior_tempered, refused());
         let (name, factor, replicas) = match &info.ladder {
             Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
             None if info.walls => ("cost", info.scale, Replicas::Independent),
-            None => anyhow::bail!(
-                "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…), or a sweep with a uniform_box prior that observes cost",
-                info.name,
-                info.kind
-            ),
+            None => return Err(refused()),
         };
         let mut out = Self {
             betas: Vec::new(),
             draws: Vec::new(),
             replicas,
         };
-        for rung in (0..info.temperatures.len()).rev() {
+        // From hot to cold, in whatever order a sweep has them.
+        let mut order: Vec<usize> = (0..info.temperatures.len()).collect();
+        order.sort_by(|a, b| info.temperatures[*b].total_cmp(&info.temperatures[*a]));
+        for rung in order {
             let mut draws = run.draws(name, 0, rung, false)?;
             draws.iter_mut().flatten().for_each(|e| *e *= factor);
             out.betas.push(1.0 / info.temperatures[rung]);
@@ -137,6 +146,11 @@ impl Energies {
 pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     let of = || format!("evidence of run '{}'", run.info.name);
     let (energies, is_rung) = Energies::of(run)?.up_to(temperature);
+    anyhow::ensure!(
+        energies.betas.len() > 1,
+        "{}: T = {temperature} is its hottest temperature; ln Z needs hotter ones, or prior_rung: true",
+        of()
+    );
     let ladder = energies.ladder().with_context(of)?;
     let (replicas, last) = (energies.replicas, energies.betas.len() - 1);
     let beta = 1.0 / temperature;
@@ -250,6 +264,7 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         name: run.info.name.clone(),
         target: run.info.target.clone(),
         parameters: run.info.parameters,
+        examples: run.info.n,
         temperature,
         relative_to: 1.0 / energies.betas[0],
         rungs: energies.betas.len(),
@@ -311,11 +326,10 @@ impl fmt::Display for Evidence {
             let number = with_error(l.ln_z.value, l.ln_z.standard_error);
             writeln!(f, "{:>42}  {number:>14}  {}", l.what, l.note)?;
         }
-        write!(
-            f,
-            "{:>42}  {:.4} … {:.4}",
-            "bounds (but for noise)", self.bounds.0, self.bounds.1
-        )?;
+        if self.bounds.0.is_finite() {
+            let (low, high) = self.bounds;
+            write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (but for noise)")?;
+        }
         self.warnings
             .iter()
             .try_for_each(|w| write!(f, "\nNOTE: {w}"))

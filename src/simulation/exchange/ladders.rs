@@ -130,6 +130,10 @@ impl<'a> Heard<'a> {
             of_temperature: vec![None; chains],
         };
         for message in messages {
+            anyhow::ensure!(
+                message.len() >= 2 && message[1] >= 2.0,
+                "a process tells something else than of its replicas"
+            );
             out.pause |= message[0] > 0.0;
             for row in message[2..].chunks_exact(message[1] as usize) {
                 let chain = row[0] as usize;
@@ -262,14 +266,14 @@ impl Ladders {
         }
         self.sweeps += 1;
         let warm = plan.burn_in / exchange.every;
-        let moved = match exchange.round_ends(warm).contains(&self.sweeps) {
-            true => self.respace(exchange, warm)?,
-            false => false,
-        };
+        let ladder = self.temperatures.clone();
+        if exchange.round_ends(warm).contains(&self.sweeps) {
+            self.respace(exchange, warm)?;
+        }
         if self.sweeps == warm {
             self.begin_again()?;
         }
-        self.rearrange(slots, &before, &heard, moved);
+        self.rearrange(slots, &before, &heard, &ladder);
         Ok(heard.pause)
     }
 
@@ -291,8 +295,8 @@ impl Ladders {
         Ok(())
     }
 
-    /// At the end of a round: space the rungs to equal rejection. Whether they have moved.
-    fn respace(&mut self, exchange: &Exchange, warm: u64) -> Result<bool> {
+    /// At the end of a round: space the rungs to equal rejection.
+    fn respace(&mut self, exchange: &Exchange, warm: u64) -> Result<()> {
         let number = self.rounds.len() as u32;
         let first = exchange.round_ends(warm)[0];
         let rounds = Rounds {
@@ -314,17 +318,17 @@ impl Ladders {
         });
         self.begin_again()?;
         let Some((_, Next::Again { betas, .. } | Next::OutOfRounds { betas })) = found else {
-            return Ok(false);
+            return Ok(());
         };
         let last = self.rungs() - 1;
         for (rung, beta) in betas.iter().enumerate().take(last).skip(1) {
             self.temperatures[rung] = 1.0 / beta;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Let what belongs to a temperature, and not to a replica, follow its rung.
-    fn rearrange(&self, slots: &mut [Slot], before: &[usize], heard: &Heard, moved: bool) {
+    fn rearrange(&self, slots: &mut [Slot], before: &[usize], heard: &Heard, ladder: &[f64]) {
         let count = self.count();
         let mut holder = vec![0; before.len()];
         for (chain, rung) in before.iter().enumerate() {
@@ -350,14 +354,21 @@ impl Ladders {
             slot.chain.temperature = self.temperatures[rung];
             if let Some(replica) = &mut slot.replica {
                 replica.rung = rung;
-                replica.moved |= moved;
+                // What was learnt at this rung was learnt at another temperature.
+                replica.moved |= ladder[rung] != self.temperatures[rung];
             }
         }
     }
 
+    /// The ladders on which something was swapped: not those of other shards.
+    pub fn going(&self) -> impl Iterator<Item = &IndexProcess> {
+        let tried = |p: &&IndexProcess| p.pairs().iter().any(|pair| pair.attempts > 0);
+        self.processes.iter().filter(tried)
+    }
+
     /// What is known of each pair, all ladders together.
     pub fn pairs(&self) -> Vec<PairStatistics> {
-        let each: Vec<_> = self.processes.iter().map(IndexProcess::pairs).collect();
+        let each: Vec<_> = self.going().map(IndexProcess::pairs).collect();
         let merged = |pair: usize| {
             let all = each.iter().map(|pairs| pairs[pair]);
             let attempts: u64 = all.clone().map(|p| p.attempts).sum();
@@ -382,7 +393,7 @@ impl Ladders {
 
     /// Λ and its standard error, all ladders together.
     pub fn barrier(&self) -> (f64, f64) {
-        let each: Vec<_> = self.processes.iter().map(IndexProcess::barrier).collect();
+        let each: Vec<_> = self.going().map(IndexProcess::barrier).collect();
         let n = each.len() as f64;
         let value = each.iter().map(|(b, _)| b).sum::<f64>() / n;
         let error = each.iter().map(|(_, e)| e * e).sum::<f64>().sqrt() / n;

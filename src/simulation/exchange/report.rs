@@ -83,7 +83,7 @@ impl LadderReport {
         let barrier = ladders.barrier();
         let curve = ladders.barrier_curve();
         let local = |beta: &f64| curve.as_ref().map_or(f64::NAN, |c| c.local(*beta));
-        let trips = || ladders.processes.iter().map(IndexProcess::trips);
+        let trips = || ladders.going().map(IndexProcess::trips);
         let flows: Vec<_> = trips().map(|t| t.flow()).collect();
         let path = ladders.paths.first().map_or(&[][..], Vec::as_slice);
         let rows = path.chunks_exact(betas.len()).enumerate();
@@ -92,8 +92,8 @@ impl LadderReport {
             name: run.info.name.clone(),
             how: run.info.ladder.clone().unwrap_or_default(),
             temperatures: ladders.temperatures.clone(),
-            ladders: ladders.count(),
-            sweeps: ladders.processes.first().map_or(0, IndexProcess::sweeps),
+            ladders: ladders.going().count(),
+            sweeps: ladders.going().next().map_or(0, IndexProcess::sweeps),
             pairs: ladders.pairs(),
             barrier,
             local_barrier: betas.iter().map(local).collect(),

@@ -10,14 +10,17 @@ use crate::error::{Interrupted, Result};
 use crate::model::deep_linear::Problem;
 use crate::model::deep_linear::problem::NAMES;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
+use crate::ranks::{agree, any};
 use crate::sampler::Configured;
+use crate::simulation::parts::shard_folder;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
 use crate::simulation::unsaved;
-use crate::store::{read_json, write_json};
+use crate::store::{read_json, write_json, write_own_json};
 use crate::trigger::Trigger;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -86,6 +89,12 @@ pub const OPTIONS: &[Spec] = &[
     ),
 ];
 
+/// Whether a file has cells: benchmark.json, or that of a rank, benchmark-3.json.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
+    name.is_some_and(|n| n.starts_with("benchmark") && n.ends_with(".json"))
+}
+
 /// A sampler at its step sizes.
 struct Contender {
     label: String,
@@ -142,16 +151,42 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         problems: known.collect::<Result<_>>()?,
         cells: Vec::new(),
     };
-    if session.resume && path.exists() {
-        let before: Benchmark = read_json(&path)?;
+    // Every process writes what it has measured into a file of its own, until all is put together.
+    let ranks = &*session.ranks;
+    let parts = |folder: &Path| -> Vec<PathBuf> {
+        let files = folder.read_dir().into_iter().flatten().flatten();
+        let mut found: Vec<_> = files.map(|f| f.path()).filter(|p| is_part(p)).collect();
+        found.sort();
+        found
+    };
+    let mut earlier = match session.resume {
+        true => parts(&session.folder(&name)),
+        false => Vec::new(),
+    };
+    for number in 0..session.merge.unwrap_or(0) {
+        let folder = session
+            .out
+            .join(shard_folder(number, session.merge.unwrap_or(0)));
+        earlier.push(folder.join(&name).join("benchmark.json"));
+    }
+    for file in earlier.iter().filter(|f| f.exists()) {
+        let before: Benchmark = read_json(file)?;
         anyhow::ensure!(
             before.setting == out.setting && before.step_sizes == out.step_sizes,
             "{}: this benchmark was started with other settings; resume with the same script and --set values, or choose another --out",
-            path.display()
+            file.display()
         );
-        out.cells = before.cells;
-        out.cells.retain(|c| indices.contains(&c.problem));
+        out.take(before.cells);
     }
+    out.cells.retain(|c| indices.contains(&c.problem));
+    let (number, of) = session.shard.unwrap_or((ranks.rank(), ranks.size()));
+    let own: Vec<u64> = indices.iter().copied().skip(number).step_by(of).collect();
+    // Nobody may take a file for an earlier one that was written meanwhile.
+    ranks.barrier()?;
+    let own_path = match ranks.size() {
+        1 => path.clone(),
+        _ => path.with_file_name(format!("benchmark-{number}.json")),
+    };
     let point = Point {
         nbeta: setting.n as f64 / (setting.n as f64).ln(),
         gamma: o.float("gamma")?,
@@ -166,12 +201,12 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         session.quiet,
         out.cells.len() as u64,
     );
-    let workers = session.threads.clamp(1, indices.len());
+    let workers = session.threads.clamp(1, own.len().max(1));
     let threads = session.threads / workers;
     let (next, shared) = (AtomicUsize::new(0), Mutex::new((out, Instant::now())));
     let lock = || shared.lock().unwrap_or_else(|e| e.into_inner());
     let work = || -> Result<()> {
-        while let Some(index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(index) = own.get(next.fetch_add(1, Ordering::Relaxed)) {
             let missing = |s: usize, k: usize| {
                 let found = |c: &Cell| (c.problem, c.sampler, c.step) == (*index, s, k);
                 !lock().0.cells.iter().any(found)
@@ -196,7 +231,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
                 held.0.cells.push(cell);
                 progress.set(held.0.cells.len() as u64, 0);
                 if held.1.elapsed().as_secs_f64() > session.checkpoint_every {
-                    write_json(&path, &held.0)?;
+                    write_own_json(&own_path, &held.0)?;
                     held.1 = Instant::now();
                 }
             }
@@ -213,19 +248,34 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
     });
     progress.finish();
     let mut out = shared.into_inner().unwrap_or_else(|e| e.into_inner()).0;
+    write_own_json(&own_path, &out)?;
+    let error = results.into_iter().find_map(Result::err);
+    let is_interrupt = |e: &anyhow::Error| e.downcast_ref::<Interrupted>().is_some();
+    let interrupted = any(ranks, error.as_ref().is_some_and(is_interrupt))?;
+    let mine = match error.filter(|e| !is_interrupt(e)) {
+        Some(e) => Err(e),
+        None => Ok(serde_json::to_vec(&out.cells)?),
+    };
+    let mine = agree(ranks, mine)?;
+    if interrupted {
+        let what = format!(
+            "'{name}' with {} of {total} cells; continue with --resume",
+            out.cells.len()
+        );
+        return Err(Interrupted { what }.into());
+    }
+    for bytes in ranks.gather_bytes(&mine, 0)?.unwrap_or_default() {
+        out.take(serde_json::from_slice(&bytes)?);
+    }
     out.cells.sort_by_key(|c| (c.problem, c.sampler, c.step));
-    write_json(&path, &out)?;
-    for result in results {
-        result.map_err(|e| match e.downcast_ref::<Interrupted>() {
-            Some(_) => {
-                let what = format!(
-                    "'{name}' with {} of {total} cells; continue with --resume",
-                    out.cells.len()
-                );
-                Interrupted { what }.into()
-            }
-            None => e,
-        })?;
+    let mut all = serde_json::to_vec(&out.cells)?;
+    ranks.broadcast_bytes(&mut all, 0)?;
+    out.cells = serde_json::from_slice(&all)?;
+    agree(ranks, write_json(&path, &out))?;
+    if session.leads() {
+        for part in parts(&session.folder(&name)).iter().filter(|p| **p != path) {
+            let _ = std::fs::remove_file(part);
+        }
     }
     Ok(out)
 }

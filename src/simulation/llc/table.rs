@@ -91,6 +91,16 @@ pub struct Line {
 }
 
 impl Benchmark {
+    /// Take over cells that are not there yet.
+    pub(super) fn take(&mut self, cells: Vec<Cell>) {
+        let key = |c: &Cell| (c.problem, c.sampler, c.step);
+        for cell in cells {
+            if !self.cells.iter().any(|c| key(c) == key(&cell)) {
+                self.cells.push(cell);
+            }
+        }
+    }
+
     /// One line per sampler and step size.
     pub fn lines(&self) -> Vec<Line> {
         let mut out = Vec::new();

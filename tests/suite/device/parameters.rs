@@ -80,24 +80,29 @@ fn parameters_are_pulled_reflected_and_copied() {
             );
             let (at, centre) = (d.put(&w), numbers(n, 13, false));
             for c in [None, Some(&centre)] {
-                let (out, mut expected) = (d.put(&g), g.clone());
-                let centre = c.map_or(Pointer::NULL, |c| d.put(c));
-                let args = args![
-                    out,
-                    at,
-                    chains,
-                    n as i64,
-                    stride as i64,
-                    1.5f32,
-                    0.3f32,
-                    centre
-                ];
-                d.launch("scale_and_pull", n, chains, args);
-                for i in (0..chains * stride).filter(|i| i % stride < n) {
-                    let pulled = w[i] - c.map_or(0.0, |c| c[i % stride]);
-                    expected[i] = 1.5 * g[i] + 0.3 * pulled;
+                // One precision for all chains, and one each.
+                let own: Vec<f32> = (0..chains).map(|c| 0.3 + 0.1 * c as f32).collect();
+                for precisions in [None, Some(&own)] {
+                    let (out, mut expected) = (d.put(&g), g.clone());
+                    let args = args![
+                        out,
+                        at,
+                        chains,
+                        n as i64,
+                        stride as i64,
+                        1.5f32,
+                        0.3f32,
+                        precisions.map_or(Pointer::NULL, |p| d.put(p)),
+                        c.map_or(Pointer::NULL, |c| d.put(c))
+                    ];
+                    d.launch("scale_and_pull", n, chains, args);
+                    for i in (0..chains * stride).filter(|i| i % stride < n) {
+                        let pulled = w[i] - c.map_or(0.0, |c| c[i % stride]);
+                        let precision = precisions.map_or(0.3, |p| p[i / stride]);
+                        expected[i] = 1.5 * g[i] + precision * pulled;
+                    }
+                    same(&d.get(out, chains * stride), &expected, "scale_and_pull");
                 }
-                same(&d.get(out, chains * stride), &expected, "scale_and_pull");
             }
 
             let layout = Layout::new([
