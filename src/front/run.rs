@@ -184,9 +184,12 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     Ok(text)
 }
 
-/// Whether nothing but shards is in a folder.
+/// Whether nothing but shards is in a folder, and the record of an attempt to merge them.
 fn only_shards(out: &Path) -> bool {
-    let shard = |e: std::fs::DirEntry| e.file_name().to_string_lossy().starts_with("shard-");
+    let shard = |e: std::fs::DirEntry| {
+        let name = e.file_name();
+        name == "run.json" || name.to_string_lossy().starts_with("shard-")
+    };
     out.read_dir().is_ok_and(|d| d.flatten().all(shard))
 }
 
