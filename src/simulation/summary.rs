@@ -87,6 +87,7 @@ impl Summary {
                 run.failures[t * info.chains..(t + 1) * info.chains]
                     .iter()
                     .flatten()
+                    .filter(|f| f.reason != ELSEWHERE)
                     .count()
             })
             .collect();
