@@ -15,6 +15,13 @@ pub struct Interrupted {
     pub what: String,
 }
 
+impl Interrupted {
+    /// Whether an error is an interruption.
+    pub fn is(error: &anyhow::Error) -> bool {
+        error.downcast_ref::<Self>().is_some()
+    }
+}
+
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "interrupted: {}", self.what)

@@ -309,12 +309,11 @@ fn run_script(args: RunArgs) -> ExitCode {
         Ok(ranks) => ranks.into(),
         Err(e) => return error(&format!("{e:#}"), 1),
     };
-    let shared = args.threads.is_none() && ranks.size() > 1;
+    // Ranks on one machine share its cores.
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    use_threads(match shared {
-        true => Some((cores / ranks.local_size()).max(1)),
-        false => args.threads,
-    });
+    let share = (ranks.size() > 1).then(|| (cores / ranks.local_size()).max(1));
+    let threads = args.threads.or(share);
+    use_threads(threads);
     let request = run::Request {
         shard: args.shard,
         merge: args.merge.map(usize::from),
@@ -323,7 +322,7 @@ fn run_script(args: RunArgs) -> ExitCode {
         settings: args.settings,
         out: args.out,
         seed: args.seed,
-        threads: args.threads,
+        threads,
         device: args.device,
         checkpoint: args.checkpoint,
         quick: args.quick,

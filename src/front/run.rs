@@ -126,10 +126,6 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     };
     let device = &device_of(device, &*session.ranks);
     session.choose_device(device).map_err(fail)?;
-    if session.ranks.size() > 1 && request.threads.is_none() {
-        // Those on one machine share its cores.
-        session.threads = (session.threads / session.ranks.local_size()).max(1);
-    }
     // A device that does not open should not be found out about after an hour of training.
     drop(session.open_device().map_err(fail)?);
     let (seed, threads) = (session.seed, session.threads);

@@ -113,6 +113,18 @@ pub struct Before {
     pub again: bool,
 }
 
+impl Before {
+    /// Nothing has changed for a chain at this temperature.
+    pub fn nothing(temperature: f64) -> Self {
+        Self {
+            temperature,
+            stale: false,
+            redrawn: false,
+            again: false,
+        }
+    }
+}
+
 kernel! {
     /// `p ← root·p + fresh·η + half·g + prior·r`.
     CHANGE_MOMENTA = change_momenta(p; g, r; eta; root, fresh, half, prior) {
@@ -130,7 +142,16 @@ struct Lagging<'a> {
     mass: f64,
 }
 
-impl Lagging<'_> {
+impl<'a> Lagging<'a> {
+    /// Of samplers whose step is ε: they move parameters by their momentum, of variance εT.
+    fn of_step(gradient: &'a Estimator, epsilon: f64) -> Self {
+        Self {
+            gradient,
+            half: 0.5 * epsilon,
+            mass: epsilon,
+        }
+    }
+
     /// Bring momenta to other temperatures: p_0 is multiplied by sqrt(T_now/T_before), or drawn afresh where the parameters are others.
     ///
     /// Without the gradient's part, momenta and parameters would be wrongly correlated after every change, an error of the order of the step.

@@ -133,11 +133,7 @@ impl Sampler for Sgnht {
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
-        let momenta = Lagging {
-            gradient: &self.gradient,
-            half: 0.5 * self.step.at(chains.step),
-            mass: self.step.at(chains.step),
-        };
+        let momenta = Lagging::of_step(&self.gradient, self.step.at(chains.step));
         momenta.change(chains, MOMENTUM, before)
     }
 

@@ -1,6 +1,6 @@
 //! Values between the script and the program.
 
-use super::closure;
+use super::{Bound, OrRaise, closure};
 use crate::error::Result;
 use crate::model::Model;
 use crate::observable::Handle;
@@ -163,4 +163,32 @@ pub(super) fn from_json(x: &Json) -> Dynamic {
             .collect::<Map>()
             .into(),
     }
+}
+
+/// A map of the program as one of the script.
+pub(super) fn map(entries: &serde_json::Map<String, serde_json::Value>) -> Map {
+    entries
+        .iter()
+        .map(|(k, v)| (k.as_str().into(), from_json(v)))
+        .collect()
+}
+
+/// An entry of such a map; an error names the nearest one.
+pub(super) fn entry(
+    entries: &serde_json::Map<String, serde_json::Value>,
+    what: &str,
+    name: &str,
+) -> Bound<Dynamic> {
+    let known: Vec<_> = entries.keys().map(String::as_str).collect();
+    let missing = || {
+        anyhow::anyhow!(
+            "{what} has no '{name}'{}",
+            crate::error::did_you_mean(name, known)
+        )
+    };
+    entries
+        .get(name)
+        .map(from_json)
+        .ok_or_else(missing)
+        .or_raise()
 }

@@ -1,6 +1,6 @@
 //! Ladders and evidence, in scripts.
 
-use super::convert::{Call, from_json, options, parameters};
+use super::convert::{Call, entry, from_json, map, options, parameters};
 use super::{Binder, Bound, OrRaise, raise};
 use crate::error::Result;
 use crate::plot::{Figure, ladder};
@@ -10,7 +10,6 @@ use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::target::Target;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
-use serde_json::Value;
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
@@ -18,29 +17,6 @@ pub(super) fn bind(b: &mut Binder) {
     figures(b);
     evidences(b);
     comparisons(b);
-}
-
-fn map(entries: &serde_json::Map<String, Value>) -> Map {
-    entries
-        .iter()
-        .map(|(k, v)| (k.as_str().into(), from_json(v)))
-        .collect()
-}
-
-/// An entry of a map of numbers; an error names the nearest one.
-fn entry(entries: &serde_json::Map<String, Value>, what: &str, name: &str) -> Bound<Dynamic> {
-    let known: Vec<_> = entries.keys().map(String::as_str).collect();
-    let missing = || {
-        anyhow!(
-            "{what} has no '{name}'{}",
-            crate::error::did_you_mean(name, known)
-        )
-    };
-    entries
-        .get(name)
-        .map(from_json)
-        .ok_or_else(missing)
-        .or_raise()
 }
 
 fn reports(b: &mut Binder) {

@@ -1,6 +1,6 @@
 //! Runs, trainings and summaries in scripts.
 
-use super::convert::from_json;
+use super::convert::{entry, map};
 use super::{Binder, Bound, OrRaise, raise};
 use crate::error::Result;
 use crate::simulation::run::Run;
@@ -21,10 +21,7 @@ fn index(i: i64) -> Bound<usize> {
 
 fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
     let scores = run.prediction(split, index(temperature)?).or_raise()?;
-    Ok(scores
-        .iter()
-        .map(|(k, v)| (k.as_str().into(), from_json(v)))
-        .collect())
+    Ok(map(scores))
 }
 
 pub(super) fn bind(b: &mut Binder) {
@@ -105,7 +102,7 @@ pub(super) fn bind(b: &mut Binder) {
     .function(
         "summary.to_map() -> map",
         "All entries as a map: arrays over temperatures for a sweep, numbers for a sample; with each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`.",
-        |s: &mut Arc<Summary>| -> Map { s.to_map().iter().map(|(k, v)| (k.as_str().into(), from_json(v))).collect() },
+        |s: &mut Arc<Summary>| map(&s.to_map()),
     )
     .function(
         "trained.history(name, chain) -> array",
@@ -130,15 +127,7 @@ pub(super) fn bind(b: &mut Binder) {
     .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
     b.engine
         .register_indexer_get(|s: &mut Arc<Summary>, name: &str| -> Bound<Dynamic> {
-            let map = s.to_map();
-            let known = map.keys().map(String::as_str);
-            let missing = || {
-                anyhow!(
-                    "the summary has no '{name}'{}",
-                    crate::error::did_you_mean(name, known.clone().collect::<Vec<_>>())
-                )
-            };
-            map.get(name).map(from_json).ok_or_else(missing).or_raise()
+            entry(&s.to_map(), "the summary", name)
         });
 }
 

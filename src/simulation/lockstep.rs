@@ -2,7 +2,6 @@
 //! something is recorded or saved.
 
 use super::Shared;
-use super::exchange::Replica;
 use super::session;
 use super::state::State;
 use crate::engine::batched::Batched;
@@ -125,9 +124,8 @@ impl<'a> Lockstep<'a> {
 
     /// The strength of the prior on the rung of each chain, where the likelihood alone is tempered.
     fn set_strengths(&mut self, state: &State) -> Result<()> {
-        let target = self.shared.target;
         match &self.shared.plan.exchange {
-            Some(x) if !x.whole && !target.prior().is_flat() => {
+            Some(_) if !self.shared.same_energy() => {
                 let strengths: Vec<_> = state.replicas.iter().map(|r| r.held).collect();
                 self.engine.set_prior_strengths(&strengths)
             }
@@ -182,30 +180,17 @@ impl<'a> Lockstep<'a> {
         let paused = ladders.exchange(&mut slots, made, plan, exchange, (pause, &talk))?;
         drop(slots);
         self.engine.set_info(&state.info_sums)?;
-        let flat = exchange.whole || self.shared.target.prior().is_flat();
+        let same = self.shared.same_energy();
         let mut before = Vec::with_capacity(state.chains);
+        let mut changed = false;
         for replica in &mut state.replicas {
-            let now = ladders.temperatures[replica.rung];
-            let (was, there) = (replica.held, now.is_finite());
-            let other = there && was != now;
-            before.push(Before {
-                temperature: was,
-                redrawn: there && replica.redrawn,
-                stale: there && replica.redrawn || other && !flat,
-                again: there && replica.moved,
-            });
-            if there {
-                (replica.held, replica.redrawn, replica.moved) = (now, false, false);
-            }
+            let arrived = replica.arrive(ladders.temperatures[replica.rung], same);
+            changed |= arrived.is_some();
+            before.push(arrived.unwrap_or(Before::nothing(replica.held)));
         }
         state.ladders = Some(ladders);
         self.set_strengths(state)?;
-        let changes = |b: &Before, r: &Replica| b.stale || b.again || b.temperature != r.held;
-        if before
-            .iter()
-            .zip(&state.replicas)
-            .any(|(b, r)| changes(b, r))
-        {
+        if changed {
             self.with_chains(state, done, |chains| {
                 sampler.change_temperature(chains, &before)
             })?;
@@ -243,7 +228,8 @@ impl<'a> Lockstep<'a> {
             // Ranks whose replicas exchange stop where they meet, so that all of them do.
             let meet = state.ladders.is_some() && self.shared.ranks.size() > 1;
             let paused = swap && self.exchange(state, done, pause)?;
-            if if meet { paused } else { pause } {
+            let leave = if meet { paused } else { pause };
+            if leave {
                 break;
             }
         }

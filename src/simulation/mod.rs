@@ -158,8 +158,7 @@ pub fn run(
     };
     if fresh {
         let prepared = place.advance(&shared, &mut state, None);
-        let is_interrupt = |e: &anyhow::Error| e.downcast_ref::<Interrupted>().is_some();
-        if any(ranks, prepared.as_ref().is_err_and(is_interrupt))? {
+        if any(ranks, prepared.as_ref().is_err_and(Interrupted::is))? {
             let what = format!("'{}' before its first step", plan.name);
             return Err(Interrupted { what }.into());
         }

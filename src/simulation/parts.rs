@@ -9,15 +9,15 @@
 use super::exchange::{Exchange, Numbers};
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
+use super::resume::{check, load};
 use super::run::{Failure, Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
 use crate::ranks::{Ranks, agree};
 use crate::sampler::Configured;
-use crate::store::checkpoint::{self, Tensor};
+use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
-use std::path::Path;
 
 /// Why the chains of other shards have no draws.
 pub const ELSEWHERE: &str = "is in another shard";
@@ -54,11 +54,7 @@ impl Part {
             Some(shard) => shard,
             None => (session.ranks.rank(), session.ranks.size()),
         };
-        let together = match &plan.exchange {
-            _ if sampler.couples() => Together::Temperatures(plan.chains),
-            Some(_) if session.shard.is_some() => Together::Ladders(plan.chains),
-            _ => Together::None,
-        };
+        let together = Together::of(plan, sampler, session.shard.is_some());
         let tuned = plan
             .exchange
             .as_ref()
@@ -115,6 +111,17 @@ impl Part {
     /// The chains of part `number`, of so many in the run.
     pub fn chains(&self, number: usize, count: usize) -> Vec<usize> {
         (0..count).filter(|c| self.owner(*c) == number).collect()
+    }
+}
+
+impl Together {
+    /// `apart` are processes that never hear of each other.
+    fn of(plan: &Plan, sampler: &Configured, apart: bool) -> Self {
+        match plan.exchange {
+            _ if sampler.couples() => Self::Temperatures(plan.chains),
+            Some(_) if apart => Self::Ladders(plan.chains),
+            _ => Self::None,
+        }
     }
 }
 
@@ -186,12 +193,7 @@ impl Maker<'_> {
     }
 
     /// Take the chains of this process from what a checkpoint holds of the whole run.
-    pub fn restore(
-        &self,
-        state: &mut State,
-        tensors: Vec<(String, Tensor)>,
-        meta: &Meta,
-    ) -> Result<()> {
+    pub fn restore(&self, state: &mut State, tensors: Tensors, meta: &Meta) -> Result<()> {
         if state.chains == self.count() {
             state.restore(tensors, self.sampler)?;
             state.failures.clone_from(&meta.failures);
@@ -217,8 +219,13 @@ impl Maker<'_> {
         let name = &self.plan.name;
         for number in 0..shards {
             let folder = session.out.join(shard_folder(number, shards)).join(name);
-            let (tensors, meta) = load(&folder)?;
-            super::resume::check(&folder, &meta.info, info)?;
+            let (tensors, meta) = load(&folder)?.ok_or_else(|| {
+                anyhow::anyhow!(
+                    "{}: there is no such shard of this run; run it first, with the same --out",
+                    folder.display()
+                )
+            })?;
+            check(&folder, &meta.info, info)?;
             anyhow::ensure!(
                 meta.done,
                 "{}: this shard is not finished; go on with it: --shard {}/{shards} --resume",
@@ -241,10 +248,7 @@ impl Maker<'_> {
 
     /// The chains of one of so many shards.
     fn blank_of(&self, number: usize, of: usize) -> Result<State> {
-        let together = match self.plan.exchange {
-            Some(_) => Together::Ladders(self.plan.chains),
-            None => self.part.together,
-        };
+        let together = Together::of(self.plan, self.sampler, true);
         let part = Part {
             number,
             of,
@@ -257,21 +261,4 @@ impl Maker<'_> {
 /// The folder of a shard within that of the results.
 pub fn shard_folder(number: usize, of: usize) -> String {
     format!("shard-{}-of-{of}", number + 1)
-}
-
-fn load(folder: &Path) -> Result<(Vec<(String, Tensor)>, Meta)> {
-    let found = checkpoint::load(&folder.join("checkpoint"))?;
-    let (saved, _) = found.ok_or_else(|| {
-        anyhow::anyhow!(
-            "{}: there is no such shard of this run; run it first, with the same --out",
-            folder.display()
-        )
-    })?;
-    let meta = serde_json::from_value(saved.meta).map_err(|e| {
-        anyhow::anyhow!(
-            "{}: the checkpoint is of another version ({e})",
-            folder.display()
-        )
-    })?;
-    Ok((saved.tensors, meta))
 }

@@ -5,11 +5,12 @@ use super::run::{Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::store::checkpoint;
+use crate::store::checkpoint::{self, Tensors};
+use std::path::Path;
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
 pub(super) fn resume(
-    folder: &std::path::Path,
+    folder: &Path,
     info: &RunInfo,
     state: &mut State,
     maker: &Maker,
@@ -18,22 +19,30 @@ pub(super) fn resume(
     if !session.resume {
         return Ok(None);
     }
+    let Some((tensors, meta)) = load(folder)? else {
+        return Ok(None);
+    };
+    check(folder, &meta.info, info)?;
+    maker.restore(state, tensors, &meta)?;
+    Ok(Some(meta))
+}
+
+/// What the checkpoint in the folder of a run holds, if there is one.
+pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta)>> {
     let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
         return Ok(None);
     };
-    let meta: Meta = serde_json::from_value(saved.meta).map_err(|e| {
+    let meta = serde_json::from_value(saved.meta).map_err(|e| {
         anyhow::anyhow!(
             "{}: the checkpoint is of another version ({e})",
             folder.display()
         )
     })?;
-    check(folder, &meta.info, info)?;
-    maker.restore(state, saved.tensors, &meta)?;
-    Ok(Some(meta))
+    Ok(Some((saved.tensors, meta)))
 }
 
 /// Fail unless a saved run is the one that a script now asks for.
-pub(super) fn check(folder: &std::path::Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
+pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
     let mut saved = saved.clone();
     if info.ladder.is_some() {
         // Rungs move while they are tuned; those at the start are in the fingerprint.

@@ -7,7 +7,7 @@ use super::run::{Failure, Scores};
 use crate::engine::host::Chain;
 use crate::error::Result;
 use crate::sampler::Configured;
-use crate::store::checkpoint::{DataRef, Tensor, TensorData, TensorRef};
+use crate::store::checkpoint::{DataRef, TensorData, TensorRef, Tensors};
 use crate::target::Target;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -397,7 +397,7 @@ impl State {
     }
 
     /// Put back what [`State::tensors`] gave; an error names what does not fit.
-    pub fn restore(&mut self, tensors: Vec<(String, Tensor)>, sampler: &Configured) -> Result<()> {
+    pub fn restore(&mut self, tensors: Tensors, sampler: &Configured) -> Result<()> {
         let mut found: HashMap<String, TensorData> =
             tensors.into_iter().map(|(n, t)| (n, t.data)).collect();
         self.restore_ladders(&mut found)?;

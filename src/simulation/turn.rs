@@ -7,7 +7,6 @@ use crate::error::{Interrupted, Result};
 use crate::kernels::update::dot;
 use crate::observable::{Known, View};
 use crate::rng::{Purpose, Stream};
-use crate::sampler::Before;
 use crate::target::{Energies, Target, Workspace};
 use std::borrow::Cow;
 use std::time::Instant;
@@ -15,6 +14,12 @@ use std::time::Instant;
 impl Shared<'_> {
     pub(super) fn temperature(&self, chain: usize, step: u64) -> f64 {
         self.plan.temperatures[chain / self.plan.chains].at(step)
+    }
+
+    /// Whether U is the same function at all temperatures.
+    pub(super) fn same_energy(&self) -> bool {
+        let whole = self.plan.exchange.as_ref().is_none_or(|x| x.whole);
+        whole || self.target.prior().is_flat()
     }
 
     /// What a chain samples at its temperature: the target itself, unless its prior is not tempered with the likelihood.
@@ -119,22 +124,11 @@ impl Shared<'_> {
         work: &mut Workspace,
         info: &mut [f64],
     ) -> Result<()> {
-        let (now, flat) = (slot.chain.temperature, target.prior().is_flat());
-        let Some(replica) = slot.replica.as_mut().filter(|_| now.is_finite()) else {
+        let (now, same) = (slot.chain.temperature, self.same_energy());
+        let arrived = slot.replica.as_mut().and_then(|r| r.arrive(now, same));
+        let Some(before) = arrived else {
             return Ok(());
         };
-        let other = replica.held != now;
-        if !other && !replica.redrawn && !replica.moved {
-            return Ok(());
-        }
-        let whole = self.plan.exchange.as_ref().is_some_and(|x| x.whole);
-        let before = Before {
-            temperature: replica.held,
-            redrawn: replica.redrawn,
-            stale: replica.redrawn || other && !flat && !whole,
-            again: replica.moved,
-        };
-        (replica.held, replica.redrawn, replica.moved) = (now, false, false);
         let change = |chains: &mut Chains| self.sampler.change_temperature(chains, &[before]);
         if let Some(reason) = slot.chain.lend(target, work, info, change)? {
             slot.fail(reason);
@@ -160,7 +154,7 @@ impl Shared<'_> {
                 .energy_scalar()
                 .filter(|_| temperature.is_finite());
             let prior = match (kept, x.whole) {
-                (Some(_), false) => self.target_at(temperature).prior().energy(slot.chain.w),
+                (Some(_), false) => self.target.prior().energy_times(temperature, slot.chain.w),
                 _ => 0.0,
             };
             let energy = match kept {

@@ -36,8 +36,11 @@ pub struct Checkpoint {
     /// Anything that JSON can say.
     pub meta: Value,
     /// Named tensors; names differ.
-    pub tensors: Vec<(String, Tensor)>,
+    pub tensors: Tensors,
 }
+
+/// Tensors and their names.
+pub type Tensors = Vec<(String, Tensor)>;
 
 /// Numbers with a shape, in row-major order.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +115,7 @@ pub fn encode(meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<Vec<u
 }
 
 /// What [`encode`] wrote: tensors and description.
-pub fn decode(bytes: &[u8]) -> Result<(Vec<(String, Tensor)>, Value)> {
+pub fn decode(bytes: &[u8]) -> Result<(Tensors, Value)> {
     let (_, head) = SafeTensors::read_metadata(bytes)?;
     let meta = head.metadata().as_ref().and_then(|m| m.get(META));
     let meta = serde_json::from_str(meta.context("it has no description")?)?;

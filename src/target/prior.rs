@@ -210,10 +210,15 @@ impl Prior {
 impl PriorEnergy {
     /// R(w), infinite outside the walls.
     pub fn energy(&self, w: &[f32]) -> f64 {
+        self.energy_times(1.0, w)
+    }
+
+    /// R(w) of the [strengthened](PriorEnergy::strengthened) prior.
+    pub fn energy_times(&self, strength: f64, w: &[f32]) -> f64 {
         if self.outside(w) {
             return f64::INFINITY;
         }
-        if self.precision == 0.0 {
+        if self.is_flat() {
             return 0.0;
         }
         let square = if self.centre.is_empty() {
@@ -221,7 +226,7 @@ impl PriorEnergy {
         } else {
             squared_distance(w, &self.centre)
         };
-        0.5 * self.precision * square
+        0.5 * (self.precision * strength) * square
     }
 
     /// ∇R is `precision·(w - centre)`; an empty centre is the origin.

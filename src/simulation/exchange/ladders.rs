@@ -10,6 +10,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
+use crate::sampler::Before;
 use crate::simulation::plan::Plan;
 use crate::simulation::state::Slot;
 use crate::target::{Target, Workspace};
@@ -91,6 +92,25 @@ pub struct Replica {
     pub redrawn: bool,
     /// Whether its rung has moved since the sampler has last stepped.
     pub moved: bool,
+}
+
+impl Replica {
+    /// Come to where it now is, at temperature `now`: what has changed for its sampler, if anything has. `same_energy` says whether U is the same
+    /// function at all temperatures.
+    pub fn arrive(&mut self, now: f64, same_energy: bool) -> Option<Before> {
+        let other = self.held != now;
+        if now.is_infinite() || !other && !self.redrawn && !self.moved {
+            return None;
+        }
+        let before = Before {
+            temperature: self.held,
+            redrawn: self.redrawn,
+            stale: self.redrawn || other && !same_energy,
+            again: self.moved,
+        };
+        (self.held, self.redrawn, self.moved) = (now, false, false);
+        Some(before)
+    }
 }
 
 /// Everybody's numbers, in the order of the processes, for one's own.

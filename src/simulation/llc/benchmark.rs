@@ -250,9 +250,8 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
     let mut out = shared.into_inner().unwrap_or_else(|e| e.into_inner()).0;
     write_own_json(&own_path, &out)?;
     let error = results.into_iter().find_map(Result::err);
-    let is_interrupt = |e: &anyhow::Error| e.downcast_ref::<Interrupted>().is_some();
-    let interrupted = any(ranks, error.as_ref().is_some_and(is_interrupt))?;
-    let mine = match error.filter(|e| !is_interrupt(e)) {
+    let interrupted = any(ranks, error.as_ref().is_some_and(Interrupted::is))?;
+    let mine = match error.filter(|e| !Interrupted::is(e)) {
         Some(e) => Err(e),
         None => Ok(serde_json::to_vec(&out.cells)?),
     };
