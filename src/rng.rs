@@ -50,6 +50,8 @@ pub enum Purpose {
     Prior = 15,
     /// Blocks of draws that a bootstrap picks.
     Bootstrap = 16,
+    /// Which members of a population survive.
+    Resample = 17,
 }
 
 /// A stream of random numbers: everything but the element.

@@ -9,6 +9,7 @@ use crate::sampler::Configured;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
 use crate::target::prior::{Parameters, Prior};
@@ -83,6 +84,9 @@ pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
                 vectors: r.params.clone(),
             })
         });
+    }
+    if x.is::<Arc<Smc>>() {
+        return x.try_cast::<Arc<Smc>>().map(|s| s.params.clone());
     }
     x.try_cast()
 }

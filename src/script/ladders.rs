@@ -170,7 +170,7 @@ fn evidences(b: &mut Binder) {
          MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by \
          stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters([…])`, of which the first vector is taken. \
          It sees one mode as a Gaussian: singular models, as networks are, have more; compare with `evidence`.\n\n\
-         Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient.",
+         Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: what a minimum nearby may be deeper).",
         move |n: NativeCallContext, t: Arc<Target>, start: Dynamic, m: Map| -> Bound<Arc<Laplace>> { of(&n, &t, &start, &m).or_raise() },
     )
     .with(

@@ -15,6 +15,7 @@ mod learning;
 mod objects;
 mod parameters;
 mod plots;
+mod populations;
 pub mod reference;
 mod report;
 mod runs;
@@ -169,6 +170,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     grids::bind(&mut b);
     learning::bind(&mut b);
     ladders::bind(&mut b);
+    populations::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
     let Binder {

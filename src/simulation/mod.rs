@@ -21,6 +21,7 @@ pub mod progress;
 mod resume;
 pub mod run;
 pub mod session;
+pub mod smc;
 pub mod state;
 pub mod summary;
 mod threads;

@@ -5,6 +5,7 @@ use super::prediction::RUNNING;
 use super::run::{Group, Run};
 use crate::diagnostic::Reading;
 use crate::diagnostic::Summary as Numbers;
+use crate::diagnostic::Verdict;
 use crate::error::Result;
 use crate::sampler::NOISE;
 use serde_json::{Map, Value, json};
@@ -312,8 +313,10 @@ impl Summary {
         column("T virial", &|t| {
             with_error(readings[t].temperature, readings[t].mcse)
         });
+        // Within walls the virial is no thermometer.
+        let applies = readings.iter().any(|r| r.verdict != Verdict::NotApplicable);
         let noise = self.stats.iter().find(|r| r.name == NOISE);
-        if let Some(noise) = noise {
+        if let Some(noise) = noise.filter(|_| applies) {
             // What the noise of the gradient, and all else that is not exact, make of the temperature.
             column("T excess", &|t| {
                 with_error(

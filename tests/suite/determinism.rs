@@ -26,6 +26,8 @@ const SCRIPT: &str = r#"
         observe: o, predict: "test", name: "ladder" });
     let f = exchange(prior, sampler::sgnht(#{ step: 1e-5, batch: 30 }), #{
         temperatures: [1.0, 1.2, 1.5], pairs: "random", steps: 1000, swap_every: 20, every: 30, chains: 2, name: "ladder-sgnht" });
+    let g = smc(prior, sampler::hmc(#{ leapfrog: 3 }), #{ particles: 20, populations: 2, moves: 7, ess: 0.9, name: "populations" });
+    sample(prior, sampler::hmc(#{ leapfrog: 2 }), #{ start: g, chains: 40, steps: 10, every: 1, name: "after" });
     b.summary()
 "#;
 

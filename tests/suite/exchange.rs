@@ -1,6 +1,6 @@
 //! Replica exchange and evidence, from scripts, against targets whose every number is known.
 
-use super::support::evaluate;
+use super::support::{deviation, evaluate};
 use serde_json::Value;
 
 fn numbers(x: &Value) -> Vec<f64> {
@@ -12,14 +12,6 @@ fn numbers(x: &Value) -> Vec<f64> {
 
 fn error(source: &str) -> String {
     evaluate(source).unwrap_err().to_string()
-}
-
-/// Mean over seeds of `found` against `truth`, in standard errors of that mean.
-fn deviation(found: &[f64], truth: f64) -> f64 {
-    let n = found.len() as f64;
-    let mean = found.iter().sum::<f64>() / n;
-    let variance = found.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean - truth) / (variance / n).sqrt()
 }
 
 /// Null: the weight of the left mode and ln Z by every estimator are right on average over 20 seeds (4 standard errors), and bars of one
@@ -94,14 +86,20 @@ fn weights_and_ln_z_of_mixtures_are_right_and_covered() {
 
 /// E = ½|w - 1|² in two dimensions, prior precision c: on the rung of β E is exponential of rate r = β + c, swaps of neighbours are accepted with
 /// 2 r_cold/(r_cold + r_hot) reversed, ln Z = -ln(r/c) and the heat capacity is (β/r)².
-const HARMONIC: &str = r#"
-    let t = target(potential::gaussian(#{ dim: 2, condition: 1.0 }), #{ prior: prior::localised(0.05, parameters([1, 1])) });
-"#;
+fn harmonic(more: &str) -> String {
+    format!(
+        "let t = target(potential::gaussian(#{{ dim: 2, condition: 1.0 {more} }}), #{{ prior: prior::localised(0.05, parameters([1, 1])) }});"
+    )
+}
 
 /// Null: energies, heat capacities and swap rates are those of the exact law; 4 standard errors each.
 fn holds_the_law(sampler: &str, steps: u64, every: u64) {
+    holds_the_law_of(&harmonic(""), sampler, steps, every);
+}
+
+fn holds_the_law_of(target: &str, sampler: &str, steps: u64, every: u64) {
     let found = evaluate(&format!(
-        r#"{HARMONIC}
+        r#"{target}
         let r = exchange(t, {sampler}, #{{ temperatures: [1.0, 2.0, 4.0, 10.0], prior_rung: true, steps: {steps}, swap_every: {every}, chains: 4, seed: 5 }});
         let l = r.ladder();
         let m = l.to_map();
@@ -182,6 +180,27 @@ fn samplers_with_momenta_hold_the_law_of_every_rung() {
         150_000,
         20,
     );
+}
+
+/// With running means so long that they do not follow the chain: Γ, which they leave out, vanishes.
+#[test]
+fn preconditioned_samplers_hold_the_law_of_every_rung() {
+    let full = "gradient: gradient::full()";
+    for name in ["rmsprop_sgld", "adam_sgld"] {
+        let sampler = format!("sampler::{name}(#{{ step: 0.01, decay: 0.9999, {full} }})");
+        holds_the_law(&sampler, 200_000, 20);
+    }
+    let accelerated = format!("sampler::ohzeki_ichiki(#{{ step: 0.01, {full} }})");
+    holds_the_law(&accelerated, 200_000, 20);
+}
+
+/// Masses are not to be set by where a replica is when it changes its temperature: with swaps every 5 steps that would show.
+#[test]
+fn pseudo_langevin_holds_the_law_of_every_rung() {
+    let noisy = harmonic(", examples: 1000, noise: 1.0");
+    let sampler = "sampler::pseudo_langevin(#{ batch: 100, friction: 0.3 })";
+    holds_the_law_of(&noisy, sampler, 300_000, 5);
+    holds_the_law_of(&noisy, sampler, 300_000, 100);
 }
 
 #[test]

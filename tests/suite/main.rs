@@ -18,6 +18,7 @@ mod models;
 mod ranks;
 mod scripts;
 mod shards;
+mod smc;
 mod support;
 mod targets;
 mod transformer;

@@ -89,3 +89,11 @@ pub fn check_along(
         );
     }
 }
+
+/// Mean over seeds of `found` against `truth`, in standard errors of that mean.
+pub fn deviation(found: &[f64], truth: f64) -> f64 {
+    let n = found.len() as f64;
+    let mean = found.iter().sum::<f64>() / n;
+    let variance = found.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean - truth) / (variance / n).sqrt()
+}

@@ -134,6 +134,8 @@ const RATIO_MEAN: usize = 5;
 const RATIO_MAX: usize = 6;
 const BATCHES: usize = 7;
 const LAST: usize = 8;
+/// |w|² where masses were first set, or last set anew.
+const SQUARES: usize = 9;
 
 // Vectors of the state.
 const MOMENTUM: Vector = Vector::State(0);
@@ -224,6 +226,7 @@ impl Sampler for PseudoLangevin {
             "ratio_max",
             "variance_batches",
             "last_refresh",
+            "squares",
         ]
     }
 
@@ -263,6 +266,7 @@ impl Sampler for PseudoLangevin {
     fn init(&self, chains: &mut Chains) -> Result<()> {
         let all = vec![true; chains.len()];
         self.measure_variance(chains, &all)?;
+        self.note_squares(chains, &all)?;
         self.set_masses(chains, &all)?;
         self.note_ratios(chains)?;
         let step = chains.step as f64;
@@ -295,7 +299,8 @@ impl Sampler for PseudoLangevin {
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
-        // Masses for the other temperature from the variance that is known, and fresh momenta, which lag by half a step of ∇U.
+        // Masses for the other temperature, and fresh momenta, which lag by half a step of ∇U. Masses follow from what is known of V and of the
+        // size of the weights: were they to follow from where the chain now is, the law would not stay what it is.
         let changed = |b: &Before, m: &Member| b.stale || b.temperature != m.temperature;
         let which: Vec<_> = before
             .iter()
@@ -313,7 +318,13 @@ impl Sampler for PseudoLangevin {
         )?;
         self.gradient.estimate(chains, Purpose::Minibatch, 3)?;
         let half = (self.dt / 2.0) as f32;
-        chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [-half * on(c)])
+        chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [-half * on(c)])?;
+        // Elsewhere the noise may be another: its variance is measured at the next step.
+        let step = chains.step as f64;
+        for (c, _) in before.iter().enumerate().filter(|(_, b)| b.redrawn) {
+            chains.scalars(c)[NEXT] = step;
+        }
+        Ok(())
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

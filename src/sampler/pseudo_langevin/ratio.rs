@@ -2,7 +2,7 @@
 
 use super::{
     BATCHES, INTERVAL, LAST, MASS, MOMENTUM, NEXT, PseudoLangevin, RAISED, RATIO_MAX, RATIO_MEAN,
-    RESETS, STREAK, VARIANCE,
+    RESETS, SQUARES, STREAK, VARIANCE,
 };
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::{Chains, Member};
@@ -68,7 +68,7 @@ impl PseudoLangevin {
         // The least mass whatever V is. V is measured where the chain is, and says nothing about where light weights would run: they
         // must resolve the prior's oscillation (ωδt ≤ 1/5) and move by no more than 5 % of the weights' size per step.
         let precisions = chains.engine.prior_precisions();
-        let squares = chains.sum(&DOT, &[Params, Params])?;
+        let squares = chains.scalar(SQUARES);
         let lightest = |c: usize, m: &Member| {
             let thermal = 400.0 * m.temperature * n / squares[c];
             let thermal = if thermal.is_finite() { thermal } else { 0.0 };
@@ -109,6 +109,15 @@ impl PseudoLangevin {
                 },
                 &[],
             )?;
+        }
+        Ok(())
+    }
+
+    /// Note the size of the weights that masses are set by.
+    pub(super) fn note_squares(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+        let squares = chains.sum(&DOT, &[Params, Params])?;
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            chains.scalars(c)[SQUARES] = squares[c];
         }
         Ok(())
     }
@@ -176,6 +185,7 @@ impl PseudoLangevin {
             .map(|(w, u)| *w && *u < self.reset)
             .collect();
         if reset.iter().any(|r| *r) {
+            self.note_squares(chains, &reset)?;
             self.set_masses(chains, &reset)?;
             chains.map_with_noise(
                 &REDRAW,

@@ -27,11 +27,19 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
         models.len()
     );
     let first = &models[0].1;
-    for (name, e) in &models {
+    for (k, (name, e)) in models.iter().enumerate() {
+        anyhow::ensure!(
+            models[..k].iter().all(|(other, _)| other != name),
+            "compare: two models are named '{name}'; give them names, as in compare(#{{ small: …, large: … }})"
+        );
         anyhow::ensure!(
             e.relative_to.is_infinite(),
             "compare: ln Z of '{name}' is relative to T = {:.4e}, and no evidence; use prior_rung: true",
             e.relative_to
+        );
+        anyhow::ensure!(
+            e.best().standard_error.is_finite(),
+            "compare: ln Z of '{name}' has no error bar, as that of a single population has none; without it no weight means anything"
         );
         anyhow::ensure!(
             (e.examples, e.temperature) == (first.examples, first.temperature),

@@ -3,6 +3,7 @@
 use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
 use crate::diagnostic::evidence::Estimate;
 use crate::error::{Interrupted, Result};
+use crate::kernels::update::dot;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
@@ -67,6 +68,8 @@ pub struct Laplace {
     pub prior_energy: f64,
     /// The largest component of ∇(E/T + R) there.
     pub largest_gradient: f64,
+    /// ½|g|²/λ of that gradient and the smallest eigenvalue: how much deeper a minimum nearby is at most, were E/T + R quadratic.
+    pub slack: f64,
     /// ln det of the Hessian of E/T + R.
     pub ln_det: Estimate,
     /// What stopping after so many Lanczos steps may have changed of ln det; 0 if exact.
@@ -112,6 +115,9 @@ pub fn laplace(
         Ok(tempered.energies_and_gradient(w, g, &mut work)?.total)
     })?;
     let energies = target.energies(&w, &mut work)?;
+    let mut gradient = vec![0.0; n];
+    tempered.energies_and_gradient(&w, &mut gradient, &mut work)?;
+    let squared = dot(&gradient, &gradient) / temperature.powi(2);
     let mut product = products(&tempered, &w, temperature, &mut work);
     let (precision, _) = target.prior().pull();
     let floor = o
@@ -157,6 +163,7 @@ pub fn laplace(
         likelihood_energy,
         prior_energy: energies.prior,
         largest_gradient: end.largest_gradient / temperature,
+        slack: 0.5 * squared / extremes.0.max(floor.unwrap_or(0.0)),
         ln_det,
         stopping,
         at_floor,
@@ -180,9 +187,7 @@ fn products<'a>(
     temperature: f64,
     work: &'a mut Workspace,
 ) -> impl FnMut(&[f64], &mut [f64]) -> Result<()> + 'a {
-    let size = (crate::kernels::update::dot(w, w) / w.len() as f64)
-        .sqrt()
-        .max(0.1);
+    let size = (dot(w, w) / w.len() as f64).sqrt().max(0.1);
     let mut moved = w.to_vec();
     let mut gradients = [vec![0.0; w.len()], vec![0.0; w.len()]];
     move |v, out| {
@@ -222,6 +227,7 @@ impl Laplace {
             ("likelihood_energy", self.likelihood_energy),
             ("prior_energy", self.prior_energy),
             ("largest_gradient", self.largest_gradient),
+            ("slack", self.slack),
         ];
         entries
             .map(|(k, v)| (k.to_string(), json!(v)))
@@ -252,6 +258,13 @@ impl fmt::Display for Laplace {
             write!(
                 f,
                 "\nNOTE: the energy curves down in some direction: this is no minimum; polish for longer"
+            )?;
+        }
+        if self.slack > 0.1 {
+            write!(
+                f,
+                "\nNOTE: the gradient is not zero: a minimum nearby may be deeper, by up to {:.1}; polish for longer",
+                self.slack
             )?;
         }
         if self.stopping > 0.0 {

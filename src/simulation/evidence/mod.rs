@@ -9,6 +9,7 @@ pub use laplace::{Laplace, laplace};
 pub use transition::{Transition, transition};
 
 use super::run::{Run, TEMPERED_ENERGY};
+use super::smc::Smc;
 use super::summary::with_error;
 use crate::diagnostic::evidence::{
     Estimate, Ladder, Mbar, Replicas, stepping_stone, thermodynamic_integration,
@@ -272,6 +273,29 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         bounds,
         warnings,
     })
+}
+
+/// ln Z of a target, by populations that came to it from the prior.
+pub fn of_populations(smc: &Smc) -> Evidence {
+    let temperature = smc.stages.last().map_or(f64::NAN, |s| s.temperature);
+    let (particles, populations) = (smc.particles(), smc.ln_z.len());
+    Evidence {
+        name: smc.name.clone(),
+        target: smc.target.clone(),
+        parameters: smc.parameters,
+        examples: smc.examples,
+        temperature,
+        relative_to: f64::INFINITY,
+        rungs: smc.stages.len() + 1,
+        lines: vec![Line {
+            name: "smc",
+            what: "tempered sequential Monte Carlo",
+            ln_z: smc.estimate(),
+            note: format!("{populations} populations of {particles} particles"),
+        }],
+        bounds: (f64::NAN, f64::NAN),
+        warnings: Vec::new(),
+    }
 }
 
 impl Evidence {

@@ -212,9 +212,12 @@ fn overlap(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
         }
         bins
     };
-    if low.partial_cmp(&high) != Some(std::cmp::Ordering::Less) {
-        // One value, or none.
-        return if low == high { 1.0 } else { f64::NAN };
+    let draws = |sample: &[Vec<f64>]| sample.iter().any(|chain| !chain.is_empty());
+    if !draws(a) || !draws(b) {
+        return f64::NAN;
+    }
+    if low >= high {
+        return 1.0;
     }
     share(a).iter().zip(share(b)).map(|(p, q)| p.min(q)).sum()
 }
@@ -275,7 +278,10 @@ impl fmt::Display for LadderReport {
             let overlap = self
                 .overlaps
                 .get(k)
-                .map_or(String::new(), |o| format!("{o:.3}"));
+                .map_or(String::new(), |o| match o.is_nan() {
+                    true => "n/a".into(),
+                    false => format!("{o:.3}"),
+                });
             let e = &self.energies[k];
             writeln!(
                 f,

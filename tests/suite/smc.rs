@@ -1,0 +1,188 @@
+//! Tempered sequential Monte Carlo, from scripts, against targets whose every number is known.
+
+use super::support::{deviation, evaluate};
+
+/// Two Gaussians of width ½ at -3 and 2.5 in every direction, under a prior of width 2.
+fn mixture(dim: u32, sampler: &str, options: &str, seeds: u32) -> serde_json::Value {
+    let source = format!(
+        r#"
+        let t = target(potential::gaussian_mixture(#{{ dim: {dim}, weights: [0.6, 0.4], centres: [-3, 2.5] }}), #{{ prior: prior::gaussian(0.25) }});
+        let out = [];
+        for seed in 1..={seeds} {{
+            let p = smc(t, {sampler}, #{{ seed: seed, {options} }});
+            let m = p.to_map();
+            let s = sample(t, sampler::hmc(#{{ dt: 1e-6, adapt: false, leapfrog: 1 }}), #{{ start: p, chains: p["particles"] * p["populations"], steps: 1,
+                burn_in: 0.0, every: 1, observe: [observable::named("left", |s| if s.params[0] < 0.0 {{ 1.0 }} else {{ 0.0 }})], seed: seed }});
+            m.left = s.summary()["left"];
+            out.push(m);
+        }}
+        out
+        "#
+    );
+    evaluate(&source).unwrap()
+}
+
+fn truth(dim: u32) -> (f64, f64) {
+    let width: f64 = 0.25 + 4.0;
+    let weight = |a: f64, c: f64| a * (-0.5 * c * c / width).exp();
+    let (left, right) = (weight(0.6, 3.0), weight(0.4, 2.5));
+    let ln_z = (left + right).ln() - 0.5 * f64::from(dim) * (std::f64::consts::TAU * width).ln();
+    (ln_z, left / (left + right))
+}
+
+fn column(found: &serde_json::Value, name: &str) -> Vec<f64> {
+    let rows = found.as_array().unwrap().iter();
+    rows.map(|r| r[name].as_f64().unwrap()).collect()
+}
+
+/// Null: Z is right on average over 20 seeds, as is the weight of the left mode (4 standard errors), and bars of one standard error, from 8
+/// populations, contain the truth as often as Student's t with 7 degrees of freedom says, 65 % (4 standard errors of a binomial share).
+#[test]
+fn populations_find_ln_z_and_the_weights_of_modes() {
+    let seeds = 20;
+    let (mut inside, mut cases) = (0.0, 0.0);
+    for (dim, sampler, options) in [
+        (2, "sampler::hmc(#{ leapfrog: 2 })", "particles: 128"),
+        (10, "sampler::hmc(#{ leapfrog: 2 })", "particles: 128"),
+        (2, "sampler::mala()", "particles: 64"),
+        (2, "sampler::nuts()", "particles: 64, moves: 3"),
+        (
+            2,
+            "sampler::metropolis(#{ acceptance: 0.35 })",
+            "particles: 64",
+        ),
+        (
+            2,
+            "sampler::hmc(#{ dt: 0.4, leapfrog: 2, adapt: false })",
+            "particles: 64, ess: 0.4",
+        ),
+    ] {
+        let found = mixture(dim, sampler, options, seeds);
+        let (ln_z, left) = truth(dim);
+        let (values, errors) = (column(&found, "ln_z"), column(&found, "error"));
+        // ln of a mean is too small by half the squared error, to first order.
+        let corrected: Vec<_> = values
+            .iter()
+            .zip(&errors)
+            .map(|(v, e)| v + 0.5 * e * e)
+            .collect();
+        let off = [
+            deviation(&corrected, ln_z),
+            deviation(&column(&found, "left"), left),
+        ];
+        println!(
+            "{dim} {sampler}: ln Z {:.2}, left {:.2}; {values:?} ± {errors:?}, {ln_z}",
+            off[0], off[1]
+        );
+        assert!(
+            off.iter().all(|o| o.abs() < 4.0),
+            "{sampler} in {dim} dimensions: ln Z is off by {} standard errors, the weight of the left mode by {}",
+            off[0],
+            off[1]
+        );
+        let within = values
+            .iter()
+            .zip(&errors)
+            .filter(|(v, e)| (*v - ln_z).abs() < **e);
+        inside += within.count() as f64;
+        cases += f64::from(seeds);
+    }
+    let (share, expected) = (inside / cases, 0.649);
+    println!("covered {share}");
+    let width = 4.0 * (expected * (1.0 - expected) / cases).sqrt();
+    assert!(
+        (share - expected).abs() < width,
+        "bars of one standard error cover {share}"
+    );
+}
+
+/// Null: in a box of width 30 exp(-½|w - 1|²/T) integrates to (2πT)^(d/2) / 30^d, also below T = 1; 4 standard errors over 20 seeds.
+#[test]
+fn walls_and_other_temperatures_are_exact() {
+    for temperature in [1.0, 0.1] {
+        let found = evaluate(&format!(
+            r#"
+            let t = target(potential::gaussian(#{{ dim: 3, condition: 1.0 }}), #{{ prior: prior::uniform_box(30.0) }});
+            let out = [];
+            for seed in 1..=20 {{
+                let p = smc(t, sampler::hmc(#{{ leapfrog: 3 }}), #{{ seed: seed, particles: 100, populations: 4, temperature: {temperature} }});
+                out.push(evidence(p).to_map());
+            }}
+            out
+            "#
+        ))
+        .unwrap();
+        let exact = 1.5 * (std::f64::consts::TAU * temperature).ln() - 3.0 * 30f64.ln();
+        let (values, errors) = (column(&found, "ln_z"), column(&found, "error"));
+        let corrected: Vec<_> = values
+            .iter()
+            .zip(&errors)
+            .map(|(v, e)| v + 0.5 * e * e)
+            .collect();
+        let off = deviation(&corrected, exact);
+        println!("T = {temperature}: {off:.2}, {values:?}, {exact}");
+        assert!(
+            off.abs() < 4.0,
+            "ln Z at T = {temperature} is off by {off} standard errors"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_tempered_says_why() {
+    let message = |prior: &str, sampler: &str, options: &str| {
+        let source = format!(
+            "smc(target(potential::gaussian(), #{{ {prior} }}), {sampler}, #{{ {options} }})"
+        );
+        evaluate(&source).unwrap_err().to_string()
+    };
+    for (prior, sampler, options, expected) in [
+        ("", "sampler::hmc()", "", "which is no distribution"),
+        (
+            "prior: prior::gaussian(1.0)",
+            "sampler::sgld(#{ step: 0.1, gradient: gradient::full() })",
+            "",
+            "never rejects",
+        ),
+        (
+            "prior: prior::gaussian(1.0)",
+            "sampler::hmc()",
+            "ess: 1.5",
+            "'ess'",
+        ),
+        (
+            "prior: prior::gaussian(1.0)",
+            "sampler::hmc()",
+            "particle: 3",
+            "particles",
+        ),
+        (
+            "prior: prior::gaussian(1.0)",
+            "sampler::hmc()",
+            "particles: 100000, populations: 1000",
+            "more than",
+        ),
+    ] {
+        let message = message(prior, sampler, options);
+        assert!(message.contains(expected), "{options}: {message}");
+    }
+    let table = evaluate(
+        r#"
+        let t = target(potential::gaussian(#{ dim: 2 }), #{ prior: prior::gaussian(1.0) });
+        let p = smc(t, sampler::hmc(), #{ particles: 40, populations: 1, moves: 2 });
+        let told = "";
+        try { compare(#{ a: evidence(p), b: evidence(p) }) } catch (e) { told = e.to_string() }
+        [p.to_string(), told]
+        "#,
+    )
+    .unwrap();
+    assert!(
+        table[1].as_str().unwrap().contains("has no error bar"),
+        "{table}"
+    );
+    let text = table[0].as_str().unwrap();
+    assert!(
+        text.contains("1 populations of 40 particles") && text.contains("no error bar"),
+        "{text}"
+    );
+}
