@@ -11,19 +11,16 @@ impl Run {
     pub fn write(&self) -> Result<()> {
         zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
         let layout = Layout::new(self.info.tensors.iter().cloned());
-        for (i, w) in self.params.iter().enumerate() {
-            let tensors = layout.views(w);
+        let files = self.params.iter().enumerate().map(|(i, w)| {
             let temperature = self.info.temperatures[i / self.info.chains.max(1)];
-            let metadata = [
+            let metadata = vec![
                 ("temperature".to_string(), format!("{temperature:e}")),
                 ("run".to_string(), self.info.name.clone()),
             ];
-            weights::save_weights(
-                &self.folder.join(format!("weights/chain-{i}.safetensors")),
-                &tensors,
-                &metadata,
-            )?;
-        }
+            let name = format!("chain-{i}.safetensors");
+            (name, (layout.views(w), metadata))
+        });
+        weights::save_many(&self.folder.join("weights"), files)?;
         let rate =
             (self.info.steps as f64 * self.info.all_chains() as f64) / self.seconds.max(1e-9);
         store::write_json(

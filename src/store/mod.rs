@@ -56,11 +56,30 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
         fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
     }
     aside::sweep(path);
+    replace(path, bytes)?;
+    sync_folder(aside::folder(path)).map_err(|e| cannot("write", path, e))
+}
+
+/// The same for many files of one folder, which is looked through and flushed once, not once per file.
+pub fn write_many(
+    folder: &Path,
+    files: impl IntoIterator<Item = Result<(String, Vec<u8>)>>,
+) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|e| cannot("write", folder, e))?;
+    aside::sweep_folder(folder);
+    for file in files {
+        let (name, bytes) = file?;
+        replace(&folder.join(name), &bytes)?;
+    }
+    sync_folder(folder).map_err(|e| cannot("write", folder, e))
+}
+
+/// Puts a whole file in the place of `path`; its name is on the disk once the folder is flushed.
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let temp = aside::name(path, "tmp", &aside::suffix());
     let written = write_new(&temp, bytes)
         .and_then(|()| sync(&temp))
-        .and_then(|()| fs::rename(&temp, path))
-        .and_then(|()| sync_folder(aside::folder(path)));
+        .and_then(|()| fs::rename(&temp, path));
     if written.is_err() {
         // Already renamed or never created: nothing to remove, and the first error is the one to tell.
         let _ = fs::remove_file(&temp);

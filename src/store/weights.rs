@@ -7,11 +7,14 @@ use anyhow::{Context, ensure};
 use safetensors::Dtype;
 
 use super::tensors::{DataRef, Layout, Reader, TensorRef};
-use super::{cannot, write_atomic};
+use super::{cannot, write_atomic, write_many};
 use crate::error::Result;
 
 /// A tensor that was read: its name, its shape, its numbers in row-major order.
 pub type NamedTensor = (String, Vec<usize>, Vec<f32>);
+
+/// Named tensors as they are saved, and free-form metadata.
+pub type Weights<'a> = (Vec<(String, Vec<usize>, &'a [f32])>, Vec<(String, String)>);
 
 /// Writes named f32 tensors and free-form metadata to `path`, atomically.
 ///
@@ -24,6 +27,30 @@ pub fn save_weights(
     if super::writes_nothing() {
         return Ok(());
     }
+    write_atomic(path, &encode(path, tensors, metadata)?)
+}
+
+/// The same for many files of one folder, by name.
+pub fn save_many<'a>(
+    folder: &Path,
+    files: impl IntoIterator<Item = (String, Weights<'a>)>,
+) -> Result<()> {
+    if super::writes_nothing() {
+        return Ok(());
+    }
+    let encoded = |(name, (tensors, metadata)): (String, Weights)| {
+        let bytes = encode(&folder.join(&name), &tensors, &metadata)?;
+        Ok((name, bytes))
+    };
+    write_many(folder, files.into_iter().map(encoded))
+}
+
+/// The content of such a file.
+fn encode(
+    path: &Path,
+    tensors: &[(String, Vec<usize>, &[f32])],
+    metadata: &[(String, String)],
+) -> Result<Vec<u8>> {
     let views: Vec<_> = tensors
         .iter()
         .map(|(name, shape, values)| {
@@ -35,7 +62,7 @@ pub fn save_weights(
     Layout::new(&views, metadata)
         .and_then(|layout| Ok(layout.write(&mut file)?))
         .with_context(|| format!("cannot save weights to '{}'", path.display()))?;
-    write_atomic(path, &file)
+    Ok(file)
 }
 
 /// Reads all tensors of a safetensors file, which must be f32, in the order they were saved.
