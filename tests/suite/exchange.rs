@@ -182,6 +182,34 @@ fn samplers_with_momenta_hold_the_law_of_every_rung() {
     );
 }
 
+/// A step size that was adapted at a temperature stays there, whichever replica comes; on each ladder it is one number once burn-in is over.
+#[test]
+fn adapted_step_sizes_stay_with_their_rungs() {
+    let target = harmonic("");
+    let found = evaluate(&format!(
+        r#"{target}
+        let r = exchange(t, sampler::mala(), #{{ temperatures: [1.0, 5.0, 50.0], steps: 1000, chains: 2, seed: 3 }});
+        [0, 1, 2].map(|rung| r.draws("step_size", rung))
+        "#
+    ))
+    .unwrap();
+    let mut steps = Vec::new();
+    for rung in 0..3 {
+        for ladder in 0..2 {
+            let draws = numbers(&found[rung][ladder]);
+            assert!(
+                draws.len() == 500 && draws.iter().all(|d| *d == draws[0]),
+                "rung {rung}: {draws:?}"
+            );
+            steps.push(draws[0]);
+        }
+    }
+    assert!(
+        (1..6).all(|k| steps[..k].iter().all(|s| *s != steps[k])),
+        "{steps:?}"
+    );
+}
+
 /// With running means so long that they do not follow the chain: Γ, which they leave out, vanishes.
 #[test]
 fn preconditioned_samplers_hold_the_law_of_every_rung() {

@@ -4,170 +4,18 @@
 //! A run has as many independent ladders as it has chains per temperature. Replica r of ladder l is chain r·L + l of the
 //! run, and stays that; *places* are numbered in the same way by rung.
 
+use super::replica::{Heard, message};
 use super::{
-    Assignment, Barrier, IndexProcess, Next, Numbers, PairStatistics, Pairs, RoughMinimisation,
-    Rounds, betas_of, rough_minimise, swap,
+    Assignment, Barrier, Exchange, IndexProcess, Next, Numbers, PairStatistics, Rounds, Talk,
+    betas_of, swap,
 };
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
-use crate::sampler::Before;
 use crate::simulation::plan::Plan;
 use crate::simulation::state::Slot;
-use crate::target::{Target, Workspace};
 
 /// How far a rejection may be from the mean of all, for the tuning to leave the ladder as it is.
 const TOLERANCE: f64 = 0.03;
-
-/// How the chains of a run exchange temperatures.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
-    /// Steps from one swap to the next.
-    pub every: u64,
-    /// Which pairs are tried.
-    pub pairs: Pairs,
-    /// Rounds that space the rungs, during burn-in.
-    pub rounds: u32,
-    /// Whether the prior is tempered too.
-    pub whole: bool,
-    /// Steps of rough minimisation before the first step.
-    pub minimise: u64,
-    /// Whether chains start at draws from the prior.
-    pub from_prior: bool,
-}
-
-impl Exchange {
-    /// What is worth knowing of it, in a line.
-    pub fn describe(&self) -> String {
-        let pairs = match self.pairs {
-            Pairs::Alternating => "alternating pairs",
-            Pairs::Random => "random pairs",
-        };
-        let what = match self.whole {
-            true => "U is tempered",
-            false => "the likelihood is tempered, the prior is not",
-        };
-        let tuned = match self.rounds {
-            0 => "ladder as given".to_string(),
-            k => format!("ladder tuned in {k} rounds"),
-        };
-        let steps = if self.every == 1 { "step" } else { "steps" };
-        format!(
-            "swaps of {pairs} every {} {steps}, {tuned}; {what}",
-            self.every
-        )
-    }
-
-    /// After which swaps a round of tuning ends, where burn-in has so many. Rounds double, and the last ladder has as many
-    /// swaps as twice the last round to settle and to adapt step sizes.
-    pub fn round_ends(&self, swaps: u64) -> Vec<u64> {
-        let unit = swaps / ((1 << (self.rounds + 1)) - 1);
-        (1..=self.rounds).map(|k| unit * ((1 << k) - 1)).collect()
-    }
-
-    /// Move parameters roughly downhill in U, from where they are.
-    pub fn minimise(&self, target: &Target, w: &mut [f32], work: &mut Workspace) -> Result<()> {
-        let settings = RoughMinimisation {
-            steps: self.minimise,
-            dt: 1e-3,
-            gradient: 0.0,
-        };
-        rough_minimise(w, &settings, |w, gradient| {
-            let energies = target.energies_and_gradient(w, gradient, work)?;
-            Ok(energies.total)
-        })?;
-        Ok(())
-    }
-}
-
-/// What a replica carries beside its chain.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Replica {
-    /// The rung it is on.
-    pub rung: usize,
-    /// The energy that β multiplies, and after which step it was that.
-    pub energy: (u64, f64),
-    /// The temperature that the sampler's state is of: the replica's, but on the prior rung, where it has none.
-    pub held: f64,
-    /// Whether its parameters were drawn from the prior since the sampler has seen them.
-    pub redrawn: bool,
-    /// Whether its rung has moved since the sampler has last stepped.
-    pub moved: bool,
-}
-
-impl Replica {
-    /// Come to where it now is, at temperature `now`: what has changed for its sampler, if anything has. `same_energy` says whether U is the same
-    /// function at all temperatures.
-    pub fn arrive(&mut self, now: f64, same_energy: bool) -> Option<Before> {
-        let other = self.held != now;
-        if now.is_infinite() || !other && !self.redrawn && !self.moved {
-            return None;
-        }
-        let before = Before {
-            temperature: self.held,
-            redrawn: self.redrawn,
-            stale: self.redrawn || other && !same_energy,
-            again: self.moved,
-        };
-        (self.held, self.redrawn, self.moved) = (now, false, false);
-        Some(before)
-    }
-}
-
-/// Everybody's numbers, in the order of the processes, for one's own.
-pub type Talk<'a> = dyn Fn(&[f64]) -> Result<Vec<Vec<f64>>> + Sync + 'a;
-
-/// What a process tells the others at a swap: whether it wants to pause, the numbers that follow per chain, and these: the chain, its energy
-/// (NaN once it has failed), and what belongs to its temperature.
-fn message(slots: &[Slot], step: u64, pause: bool) -> Vec<f64> {
-    let width = 2 + slots.first().map_or(0, |s| s.of_temperature().count());
-    let mut out = vec![f64::from(u8::from(pause)), width as f64];
-    for slot in slots {
-        let energy = match (&slot.replica, &slot.failure) {
-            (Some(r), None) if r.energy.0 == step => r.energy.1,
-            _ => f64::NAN,
-        };
-        out.extend([slot.chain.index as f64, energy]);
-        out.extend(slot.of_temperature());
-    }
-    out
-}
-
-/// What was heard from all processes.
-struct Heard<'a> {
-    /// Whether one of them wants to pause.
-    pause: bool,
-    /// Energy per chain of the run.
-    energies: Vec<f64>,
-    /// What belongs to the temperature of each chain; none of chains that nobody moves.
-    of_temperature: Vec<Option<&'a [f64]>>,
-}
-
-impl<'a> Heard<'a> {
-    fn new(messages: &'a [Vec<f64>], chains: usize) -> Result<Self> {
-        let mut out = Self {
-            pause: false,
-            energies: vec![f64::NAN; chains],
-            of_temperature: vec![None; chains],
-        };
-        for message in messages {
-            anyhow::ensure!(
-                message.len() >= 2 && message[1] >= 2.0,
-                "a process tells something else than of its replicas"
-            );
-            out.pause |= message[0] > 0.0;
-            for row in message[2..].chunks_exact(message[1] as usize) {
-                let chain = row[0] as usize;
-                anyhow::ensure!(
-                    chain < chains,
-                    "a process tells of chain {chain} of {chains}"
-                );
-                out.energies[chain] = row[1];
-                out.of_temperature[chain] = Some(&row[2..]);
-            }
-        }
-        Ok(out)
-    }
-}
 
 /// What a round of tuning found.
 #[derive(Debug, Clone, PartialEq)]
@@ -502,6 +350,7 @@ impl Ladders {
 
 #[cfg(test)]
 mod ladders_tests {
+    use super::super::Pairs;
     use super::*;
 
     fn exchange(rounds: u32) -> Exchange {

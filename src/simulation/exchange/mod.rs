@@ -22,8 +22,10 @@ mod minimise;
 mod monotone;
 mod numbers;
 mod pairs;
+mod replica;
 mod report;
 mod round_trips;
+mod settings;
 mod tune;
 
 #[cfg(test)]
@@ -32,13 +34,15 @@ mod tests;
 pub use barrier::{Barrier, guarded, recommended_rungs, round_trip_rate, round_trip_rate_limit};
 pub use batches::Batches;
 pub use index::{IndexProcess, PairStatistics};
-pub use ladders::{Exchange, Ladders, Replica, RoundReport, Talk};
+pub use ladders::{Ladders, RoundReport};
 pub use minimise::{Descent, Minimised, RoughMinimisation, rough_minimise};
 pub use monotone::Monotone;
 pub use numbers::Numbers;
 pub use pairs::{Assignment, Attempt, Pairs, acceptance, swap};
+pub use replica::{Replica, Talk};
 pub use report::{LadderReport, RungEnergy};
 pub use round_trips::{Label, RoundTrips};
+pub use settings::Exchange;
 pub use tune::{Next, Round, Rounds};
 
 use crate::error::Result;

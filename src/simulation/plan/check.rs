@@ -1,0 +1,201 @@
+//! What a plan amounts to: its traces, its memory, its description; and what makes it impossible.
+
+use super::{Plan, Starts};
+use crate::error::Result;
+use crate::memory;
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::simulation::prediction::Predictor;
+use crate::simulation::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
+use crate::simulation::session::Session;
+use crate::target::Target;
+
+impl Plan {
+    pub(in crate::simulation) fn columns(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        predictors: &[Predictor],
+    ) -> Result<Vec<Column>> {
+        let mut columns: Vec<Column> = Vec::new();
+        for o in &self.observables {
+            o.check(target)?;
+            columns.push(Column {
+                name: o.name(),
+                group: Group::Posterior,
+                components: o.components(target),
+            });
+        }
+        columns.extend(predictors.iter().flat_map(Predictor::columns));
+        if self.exchange.is_some() {
+            columns.extend([TEMPERED_ENERGY, REPLICA].map(|name| Column {
+                name: name.into(),
+                group: Group::SampleStats,
+                components: None,
+            }));
+        }
+        let stats = sampler.info.iter();
+        columns.extend(stats.map(|n| Column {
+            name: n.to_string(),
+            group: Group::SampleStats,
+            components: None,
+        }));
+        let dims: Vec<_> = columns
+            .iter()
+            .filter_map(|c| c.components.as_ref().map(|(d, _)| d.as_str()))
+            .collect();
+        for (i, c) in columns.iter().enumerate() {
+            let name = c.name.as_str();
+            anyhow::ensure!(
+                !columns[..i].iter().any(|d| d.name == name)
+                    && !["chain", "draw", "temperature"].contains(&name)
+                    && !dims.contains(&name),
+                "{}: two traces would be called '{}'; name one with observable::named(\"name\", …)",
+                self.kind,
+                c.name
+            );
+        }
+        Ok(columns)
+    }
+
+    /// Bytes that the run will need; `width` numbers per record, so many numbers of predictions per chain.
+    pub(in crate::simulation) fn bytes(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        session: &Session,
+        (width, predictions): (usize, usize),
+    ) -> u128 {
+        let (chains, n) = (
+            (self.temperatures.len() * self.chains) as u128,
+            target.dim() as u128,
+        );
+        let vectors = 1 + sampler.vectors.len() as u128;
+        let draws = self.every.count(self.steps) as u128;
+        // Per thread: gradient, a shard's gradient and the sampler's vectors of a step; on a device or side by side per chain.
+        let together = session.device.1.is_some() || sampler.couples();
+        let sets = if together {
+            chains
+        } else {
+            session.threads as u128
+        };
+        let scratch = sets * (2 + sampler.scratch() as u128) * n;
+        let predictions = 8 * chains * predictions as u128;
+        // Records are held twice while they are written.
+        4 * (chains * n * vectors + scratch) + 16 * chains * draws * width as u128 + predictions
+    }
+
+    /// Fail early if the run cannot fit into memory; otherwise say how much it needs.
+    pub(in crate::simulation) fn check_size(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        session: &Session,
+        sizes: (usize, usize),
+    ) -> Result<()> {
+        let what = format!(
+            "'{}' ({} chains of {} parameters, {} records each)",
+            self.name,
+            self.temperatures.len() * self.chains,
+            target.dim(),
+            self.every.count(self.steps)
+        );
+        let bytes = self.bytes(target, sampler, session, sizes);
+        memory::check(bytes, &what)?;
+        if !session.quiet && bytes > 1 << 28 {
+            eprintln!("{what}: about {:.1} GiB of memory", memory::gib(bytes));
+        }
+        Ok(())
+    }
+
+    /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
+    fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
+        let mut hash = crc32fast::Hasher::new();
+        hash.update(
+            format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
+        );
+        if let Some(x) = &self.exchange {
+            hash.update(format!("{x:?}").as_bytes());
+        }
+        target.fingerprint(&mut hash);
+        for c in 0..starts.count {
+            let w = starts.of(c, target);
+            w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        }
+        format!("{:08x}", hash.finalize())
+    }
+
+    pub(in crate::simulation) fn info(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        columns: Vec<Column>,
+        starts: &Starts,
+        session: &Session,
+    ) -> Result<RunInfo> {
+        for t in &self.temperatures {
+            anyhow::ensure!(
+                t.at(self.steps) > 0.0,
+                "{}: the temperature schedule reaches {} at the last step, but must stay > 0",
+                self.kind,
+                t.at(self.steps)
+            );
+        }
+        let warm_draws = self.every.count(self.burn_in);
+        let all = self.every.count(self.steps);
+        anyhow::ensure!(
+            all > warm_draws,
+            "{}: no record is made after burn-in (records {}, {} steps, {} of them burn-in); lower 'every' or take more steps",
+            self.kind,
+            self.every,
+            self.steps,
+            self.burn_in
+        );
+        Ok(RunInfo {
+            name: self.name.clone(),
+            kind: self.kind.into(),
+            target: target.describe(),
+            sampler: sampler.name().into(),
+            options: sampler.options.clone(),
+            temperatures: self.temperatures.iter().map(|t| t.at(self.steps)).collect(),
+            schedules: self
+                .temperatures
+                .iter()
+                .filter(|t| t.constant().is_none())
+                .map(Schedule::to_string)
+                .collect(),
+            chains: self.chains,
+            steps: self.steps,
+            burn_in: self.burn_in,
+            every: self.every.to_string(),
+            warm_draws,
+            draws: all - warm_draws,
+            columns,
+            n: target.examples(),
+            m: sampler.batch(),
+            scale: target.scale(),
+            parameters: target.dim(),
+            tensors: target
+                .layout()
+                .tensors()
+                .iter()
+                .map(|t| (t.name.clone(), t.shape.clone()))
+                .collect(),
+            coupled: sampler.couples(),
+            ladder: self.exchange.as_ref().map(|x| x.describe()),
+            prior_tempered: match &self.exchange {
+                Some(x) => x.whole && !target.prior().is_flat(),
+                None => !target.prior().is_flat(),
+            },
+            walls: target.prior().has_walls(),
+            steady: self
+                .temperatures
+                .iter()
+                .all(|t| t.at(self.burn_in) == t.at(self.steps)),
+            fingerprint: self.fingerprint(target, starts),
+            seed: self.seed,
+            quick: self.full_steps.is_some(),
+            device: session.device.0.clone(),
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Plans: everything that defines a run, checked before its first step.
+
+mod check;
+mod options;
+mod starts;
+
+pub use options::{EXCHANGE_OPTIONS, SAMPLE_OPTIONS, SWEEP_OPTIONS, burn_in};
+pub use starts::Starts;
+
+use super::exchange::Exchange;
+use super::prediction::Predictor;
+use super::state::State;
+use crate::error::Result;
+use crate::kernels::update::dot;
+use crate::observable::Handle;
+use crate::options::Options;
+use crate::sampler::Configured;
+use crate::schedule::Schedule;
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
+use anyhow::Context;
+use std::sync::Arc;
+
+/// Everything that defines a run.
+pub struct Plan {
+    /// "sample", "sweep" or "exchange".
+    pub kind: &'static str,
+    /// Name of the run.
+    pub name: String,
+    /// One per group of chains.
+    pub temperatures: Vec<Schedule>,
+    /// Chains per temperature.
+    pub chains: usize,
+    /// Where chains start.
+    pub start: Option<Arc<Parameters>>,
+    /// Steps per chain.
+    pub steps: u64,
+    /// Steps of burn-in.
+    pub burn_in: u64,
+    /// When to record.
+    pub every: Trigger,
+    /// What to record.
+    pub observables: Vec<Handle>,
+    /// Splits whose posterior prediction is averaged.
+    pub predict: Vec<String>,
+    /// See the option `region`.
+    pub region: f64,
+    /// Seed.
+    pub seed: u64,
+    /// Steps before --quick cut them, if it did.
+    pub full_steps: Option<u64>,
+    /// How chains exchange temperatures, if they do.
+    pub exchange: Option<Exchange>,
+}
+
+impl Plan {
+    /// Chains at temperature 1 without burn-in, of which nothing is recorded: what other plans are made from.
+    pub fn bare(
+        kind: &'static str,
+        (chains, start): (usize, Option<Arc<Parameters>>),
+        steps: u64,
+        seed: u64,
+    ) -> Self {
+        Self {
+            kind,
+            name: kind.into(),
+            temperatures: vec![Schedule::Constant(1.0)],
+            chains,
+            start,
+            steps,
+            burn_in: 0,
+            every: Trigger::At(Vec::new()),
+            observables: Vec::new(),
+            predict: Vec::new(),
+            region: 1000.0,
+            seed,
+            full_steps: None,
+            exchange: None,
+        }
+    }
+
+    /// The same at another temperature: `o` has `temperature`, `chains`, `start`.
+    pub fn unrecorded(kind: &'static str, o: &Options, steps: u64, seed: u64) -> Result<Self> {
+        let chains = (o.size("chains")?, o.object::<Parameters>("start"));
+        Ok(Self {
+            temperatures: vec![Schedule::Constant(o.float("temperature")?)],
+            ..Self::bare(kind, chains, steps, seed)
+        })
+    }
+
+    /// The highest finite temperature that the likelihood alone is divided by.
+    pub fn hottest(&self) -> Option<f64> {
+        let whole = self.exchange.as_ref().is_none_or(|x| x.whole);
+        let all = self.temperatures.iter().map(|t| t.at(0));
+        all.filter(|t| t.is_finite() && !whole).reduce(f64::max)
+    }
+
+    /// These chains before they start.
+    pub(in crate::simulation) fn state(
+        &self,
+        index: Vec<usize>,
+        target: &Target,
+        sampler: &Configured,
+        predictors: &[Predictor],
+    ) -> Result<State> {
+        let mut state = State::new(index, target, sampler, predictors);
+        if self.exchange.is_some() {
+            let ladder: Vec<_> = self.temperatures.iter().map(|t| t.at(0)).collect();
+            state.climb(&ladder, self.chains)?;
+        }
+        Ok(state)
+    }
+
+    /// The points where the chains start; checked.
+    pub(in crate::simulation) fn starts(&self, target: &Target) -> Result<Starts> {
+        if let Some(x) = &self.exchange {
+            let infinite = self.temperatures.iter().any(|t| t.at(0).is_infinite());
+            anyhow::ensure!(
+                target.prior().is_proper() || !(infinite || x.from_prior),
+                "{}: nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
+                self.kind,
+                target.prior().describe()
+            );
+            anyhow::ensure!(
+                !(infinite && x.whole),
+                "{}: option 'prior_rung' needs temper: \"likelihood\": with all of U tempered nothing is left at β = 0",
+                self.kind
+            );
+        }
+        if let Some(p) = &self.start {
+            anyhow::ensure!(
+                !p.vectors.is_empty(),
+                "{}: option 'start' holds no parameters",
+                self.kind
+            );
+            for v in &p.vectors {
+                anyhow::ensure!(
+                    v.len() == target.dim(),
+                    "{}: option 'start' has {} parameters, but the model has {}",
+                    self.kind,
+                    v.len(),
+                    target.dim()
+                );
+            }
+        }
+        Ok(Starts {
+            given: self.start.clone(),
+            count: self.temperatures.len() * self.chains,
+            per_temperature: self.chains,
+            seed: self.seed,
+            from_prior: self.exchange.as_ref().is_some_and(|x| x.from_prior),
+        })
+    }
+
+    /// |w|² above which a chain has left its region, per chain of the run; those that are elsewhere have none.
+    pub(in crate::simulation) fn limits(&self, state: &State, target: &Target) -> Vec<f64> {
+        // On a ladder every chain comes to where the prior is.
+        let prior = match &self.exchange {
+            Some(_) => target.prior().mean_square(),
+            None => 0.0,
+        };
+        let limit = |w: &[f32]| {
+            let least = w.len() as f64 * prior.max(1.0);
+            self.region * self.region * dot(w, w).max(least)
+        };
+        let mut limits = vec![f64::NAN; self.temperatures.len() * self.chains];
+        for (w, c) in state.params.chunks_exact(state.dim).zip(&state.index) {
+            limits[*c] = limit(w);
+        }
+        limits
+    }
+
+    /// The posterior predictions to be averaged.
+    pub(in crate::simulation) fn predictors<'a>(
+        &self,
+        target: &'a Target,
+    ) -> Result<Vec<Predictor<'a>>> {
+        let one = |name: &String| {
+            Predictor::new(target, name).with_context(|| format!("{}: option 'predict'", self.kind))
+        };
+        self.predict.iter().map(one).collect()
+    }
+}
