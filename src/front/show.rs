@@ -36,7 +36,7 @@ pub fn runs(folder: &Path) -> Result<Vec<(Run, bool)>> {
     let found: Vec<_> = found.into_iter().flatten().collect();
     anyhow::ensure!(
         !found.is_empty(),
-        "{}: only trainings, no run in this folder",
+        "{}: only trainings or populations of smc, no run in this folder; their run.json tells of them",
         folder.display()
     );
     Ok(found)

@@ -288,15 +288,15 @@ impl Configured {
             .or_else(|| fixed("sigma"))
     }
 
-    /// The option that holds the step size of a sampler that finds it itself, the power of 1/T that goes with it where thermal motion is to
-    /// go as far, and the acceptance that is wanted; none if the step size is given.
+    /// The option that holds the step size of a sampler that finds it itself, the power of T that it goes with where the likelihood is
+    /// stiffer than the prior, and the acceptance that is wanted; none if the step size is given.
     pub fn adapted_step(&self) -> Option<(&'static str, f64, f64)> {
         if self.step_size().is_some() {
             return None;
         }
         let wanted = self.asked.float("acceptance").ok()?;
         let known = |(name, _): &(&str, f64)| self.entry().options.iter().any(|s| s.name == *name);
-        let all = [("dt", 0.5), ("step", 1.0), ("sigma", 0.0)];
+        let all = [("dt", 0.0), ("step", 0.0), ("sigma", 0.5)];
         let (name, power) = all.into_iter().find(known)?;
         Some((name, power, wanted))
     }

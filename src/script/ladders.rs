@@ -7,6 +7,7 @@ use crate::plot::{Figure, ladder};
 use crate::simulation::evidence::{self, Evidence, Laplace, ModelComparison, Transition, laplace};
 use crate::simulation::exchange::{LadderReport, betas_of};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
+use crate::simulation::smc::Smc;
 use crate::target::Target;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
@@ -222,7 +223,14 @@ fn comparisons(b: &mut Binder) {
 
 fn compare(models: impl Iterator<Item = (Option<String>, Dynamic)>) -> Bound<Arc<ModelComparison>> {
     let one = |(name, value): (Option<String>, Dynamic)| {
-        let kind = value.type_name();
+        let kind = match value.type_name() {
+            _ if value.is::<Arc<Run>>() => "run: write evidence(run)".into(),
+            _ if value.is::<Arc<Smc>>() => "result of smc: write evidence(p)".into(),
+            other => {
+                let short = other.rsplit("::").next().unwrap_or(other);
+                short.trim_end_matches('>').to_string()
+            }
+        };
         let evidence = value.try_cast::<Arc<Evidence>>().ok_or_else(|| {
             raise(anyhow!(
                 "compare: a model is a {kind}, but must be a result of evidence(run)"

@@ -28,10 +28,10 @@ pub(super) fn bind(b: &mut Binder) {
          A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' so far on that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
          steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
          The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.\n\n\
-         Each population is resampled for itself; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the particles of one population have in \
-         common. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.\n\n\
+         Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the \
+         particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.\n\n\
          `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), \
-         families (draws of the prior that each population descends from), particles, populations, failed, parameters, seconds.",
+         families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
         move |n: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, m: Map| -> Bound<Arc<Smc>> { run(&n, &t, &s, &m).or_raise() },
     )
     .with(
@@ -57,7 +57,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "evidence(smc) -> Evidence",
-        "",
+        "ln Z by tempered sequential Monte Carlo, for `compare` and tables. Fields: ln_z and error, smc and smc_error.",
         |s: Arc<Smc>| -> Arc<Evidence> { Arc::new(of_populations(&s)) },
     );
     b.engine

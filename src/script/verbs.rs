@@ -322,6 +322,17 @@ fn validations(b: &mut Binder) {
 }
 
 fn numbers(b: &mut Binder) {
+    // Rhai has these for numbers with a fraction only.
+    for (name, f) in [
+        ("sqrt", f64::sqrt as fn(f64) -> f64),
+        ("exp", f64::exp),
+        ("ln", f64::ln),
+        ("sin", f64::sin),
+        ("cos", f64::cos),
+        ("tan", f64::tan),
+    ] {
+        b.engine.register_fn(name, move |x: i64| f(x as f64));
+    }
     fn spaced(name: &str, a: Dynamic, z: Dynamic, n: i64, log: bool) -> Bound<Array> {
         let number = |x: &Dynamic| {
             let x = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));

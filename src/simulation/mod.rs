@@ -97,7 +97,7 @@ pub fn run(
         part: Part::of(plan, sampler, session)?,
     };
     let mut state = maker.start(&starts)?;
-    let mut info = plan.info(target, sampler, columns, &starts, session)?;
+    let mut info = plan.info(target, sampler, columns, Some(&starts), session)?;
     let limits = plan.limits(&state, target);
     let mut seconds = 0.0;
     let mut fresh = true;
@@ -228,7 +228,7 @@ pub(crate) fn unsaved(
     let starts = plan.starts(target)?;
     let mut state = plan.state((0..starts.count).collect(), target, sampler, &[])?;
     state.start(&starts, target);
-    let info = plan.info(target, sampler, columns, &starts, session)?;
+    let info = plan.info(target, sampler, columns, None, session)?;
     let shared = Shared {
         plan,
         target,

@@ -5,6 +5,8 @@ use super::state::{Slot, State};
 use super::{Shared, session};
 use crate::error::Result;
 use crate::target::Workspace;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -26,8 +28,14 @@ pub(super) fn advance(
     let mut ladders = state.ladders.take();
     let waiting_has_ladders = ladders.is_some();
     let of_temperature = shared.sampler.scalars_of_temperature();
+    let slots = state.slots(shared.plan, ladders.as_ref(), &of_temperature);
+    let (slots, free) = match waiting_has_ladders {
+        true => (slots, BinaryHeap::new()),
+        false => (Vec::new(), slots.into_iter().map(Behind).collect()),
+    };
     let waiting = Waiting {
-        slots: state.slots(shared.plan, ladders.as_ref(), &of_temperature),
+        free,
+        slots,
         arrived: Vec::new(),
         ladders: ladders.as_mut(),
         lent: 0,
@@ -113,8 +121,40 @@ pub(super) fn advance(
     failed.map_or(Ok(()), Err)
 }
 
+/// A chain that goes on by itself; the one that is furthest behind is the greatest.
+struct Behind<'a>(Slot<'a>);
+
+impl Behind<'_> {
+    fn key(&self) -> Reverse<(u64, usize)> {
+        Reverse((*self.0.steps, self.0.chain.index))
+    }
+}
+
+impl Ord for Behind<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Behind<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Behind<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Behind<'_> {}
+
 /// The chains that no thread works on.
 struct Waiting<'a> {
+    /// Without ladders.
+    free: BinaryHeap<Behind<'a>>,
+    /// Those of ladders.
     slots: Vec<Slot<'a>>,
     /// Those of ladders that have come to the next swap, or failed.
     arrived: Vec<Slot<'a>>,
@@ -167,11 +207,11 @@ impl<'a> Waiting<'a> {
     /// A chain that may step; `any` takes whichever. Of ladders, whose chains all have to come to the next swap, the last of the list.
     fn ready(&mut self, stop: u64, any: bool) -> Option<Slot<'a>> {
         let may = |s: &Slot| any || s.failure.is_none() && *s.steps < stop;
-        if self.ladders.is_none() {
-            let ready = self.slots.iter().enumerate().filter(|(_, s)| may(s));
-            let next = ready.min_by_key(|(_, s)| (*s.steps, s.chain.index));
-            let (i, _) = next?;
-            return Some(self.slots.swap_remove(i));
+        // What may not, never will.
+        while let Some(Behind(slot)) = self.free.pop() {
+            if may(&slot) {
+                return Some(slot);
+            }
         }
         while let Some(slot) = self.slots.pop() {
             if may(&slot) {
@@ -185,10 +225,11 @@ impl<'a> Waiting<'a> {
     /// Take back a chain that was worked on up to `stop` at most; those that were prepared are done.
     fn give_back(&mut self, slot: Slot<'a>, stop: u64, goes_on: bool) {
         let there = slot.failure.is_some() || *slot.steps >= stop;
-        match (goes_on, self.ladders.is_some() && there) {
-            (false, _) => {}
-            (true, true) => self.arrived.push(slot),
-            (true, false) => self.slots.push(slot),
+        match self.ladders.is_some() {
+            _ if !goes_on => {}
+            true if there => self.arrived.push(slot),
+            true => self.slots.push(slot),
+            false => self.free.push(Behind(slot)),
         }
     }
 }

@@ -62,12 +62,12 @@ pub(super) fn sweep(path: &Path) {
 
 /// Deletes what killed processes left in a folder, beside whichever file.
 pub(super) fn sweep_folder(folder: &Path) {
-    let role = |name: &str| {
+    let left_over = |name: &str| {
         let (_, suffix) = name.rsplit_once(".tmp-").or(name.rsplit_once(".old-"))?;
         Some(is_left_over(suffix))
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().and_then(role) == Some(true) {
+        if entry.file_name().to_str().and_then(left_over) == Some(true) {
             remove(&entry.path());
         }
     }

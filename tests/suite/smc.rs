@@ -128,6 +128,101 @@ fn walls_and_other_temperatures_are_exact() {
     }
 }
 
+/// Null: half of the prior has no likelihood at all, and ln ∫ w e^-w φ(w) dw over w > 0 is found nevertheless; 4 standard errors over 20 seeds.
+#[test]
+fn what_has_no_likelihood_is_lost_at_once() {
+    let found = evaluate(
+        r#"
+        let t = target(potential::closure(1, |w| w[0] - ln(w[0])), #{ prior: prior::gaussian(1.0) });
+        let out = [];
+        for seed in 1..=20 { out.push(smc(t, sampler::metropolis(), #{ seed: seed, particles: 200, populations: 4 }).to_map()); }
+        out
+        "#,
+    )
+    .unwrap();
+    let density = |w: f64| w * (-w - 0.5 * w * w).exp() / std::f64::consts::TAU.sqrt();
+    let exact = ((1..200_000)
+        .map(|k| density(f64::from(k) * 1e-4))
+        .sum::<f64>()
+        * 1e-4)
+        .ln();
+    let (values, errors) = (column(&found, "ln_z"), column(&found, "error"));
+    let corrected: Vec<_> = values
+        .iter()
+        .zip(&errors)
+        .map(|(v, e)| v + 0.5 * e * e)
+        .collect();
+    let off = deviation(&corrected, exact);
+    println!("{off:.2}, {values:?}, {exact}");
+    assert!(off.abs() < 4.0, "ln Z is off by {off} standard errors");
+}
+
+/// Steps fit wherever the likelihood is a million times stiffer than the prior, with few moves per stage and stages far apart.
+#[test]
+fn step_sizes_follow_a_stiff_likelihood() {
+    for sampler in [
+        "sampler::hmc()",
+        "sampler::mala()",
+        "sampler::metropolis(#{ acceptance: 0.35 })",
+        "sampler::nuts()",
+    ] {
+        let found = evaluate(&format!(
+            r#"
+            let t = target(potential::gaussian(#{{ dim: 6, condition: 1e6 }}), #{{ prior: prior::gaussian(1.0) }});
+            smc(t, {sampler}, #{{ particles: 64, populations: 4, ess: 0.3, moves: 5 }}).to_map()
+            "#
+        ))
+        .unwrap();
+        let rates: Vec<f64> = found["acceptance"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|a| a.as_f64().unwrap())
+            .collect();
+        println!("{sampler} {rates:?}");
+        assert!(
+            rates.iter().all(|r| (0.1..0.99).contains(r)),
+            "{sampler}: {rates:?}"
+        );
+    }
+}
+
+/// Where a few particles cannot find the posterior, the error bar and a note say so.
+#[test]
+fn populations_that_disagree_are_no_evidence() {
+    let found = evaluate(
+        r#"
+        let t = target(potential::gaussian(#{ dim: 20 }), #{ prior: prior::gaussian(0.01) });
+        let out = [];
+        for seed in 1..=8 {
+            let p = smc(t, sampler::metropolis(), #{ seed: seed, moves: 1, ess: 0.1, particles: 64 });
+            let m = p.to_map();
+            m.text = p.to_string();
+            m.told = evidence(p).to_string();
+            out.push(m);
+        }
+        out
+        "#,
+    )
+    .unwrap();
+    for row in found.as_array().unwrap() {
+        let (error, scatter) = (
+            row["error"].as_f64().unwrap(),
+            row["scatter"].as_f64().unwrap(),
+        );
+        assert!(error == scatter && error > 5.0, "{error} {scatter}");
+        for text in ["text", "told"] {
+            assert!(
+                row[text]
+                    .as_str()
+                    .unwrap()
+                    .contains("NOTE: ln Z of the populations scatters"),
+                "{row}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_tempered_says_why() {
     let message = |prior: &str, sampler: &str, options: &str| {
@@ -159,6 +254,12 @@ fn what_cannot_be_tempered_says_why() {
         (
             "prior: prior::gaussian(1.0)",
             "sampler::hmc()",
+            "particles: 8, ess: 0.1",
+            "less than two of 8 particles",
+        ),
+        (
+            "prior: prior::gaussian(1.0)",
+            "sampler::hmc()",
             "particles: 100000, populations: 1000",
             "more than",
         ),
@@ -182,7 +283,7 @@ fn what_cannot_be_tempered_says_why() {
     );
     let text = table[0].as_str().unwrap();
     assert!(
-        text.contains("1 populations of 40 particles") && text.contains("no error bar"),
+        text.contains("1 population of 40 particles") && text.contains("no error bar"),
         "{text}"
     );
 }

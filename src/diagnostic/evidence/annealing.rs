@@ -18,13 +18,15 @@ fn weights(energies: &[f64], delta: f64) -> (Vec<f64>, f64) {
     (energies.iter().map(weight).collect(), -delta * least)
 }
 
-/// The effective sample size of weights exp(-δE), as a share of their number: (Σv)²/(n Σv²).
+/// The effective sample size of weights exp(-δE), as a share of the members whose energy is finite: (Σv)²/(n Σv²). Those
+/// without any likelihood are lost at the first step, however short it is, and say nothing of how long it may be.
 pub fn effective_share(energies: &[f64], delta: f64) -> f64 {
     let (v, _) = weights(energies, delta);
     let sum: f64 = v.iter().sum();
     let squares: f64 = v.iter().map(|v| v * v).sum();
+    let finite = energies.iter().filter(|e| e.is_finite()).count();
     match squares > 0.0 {
-        true => sum * sum / (squares * v.len() as f64),
+        true => sum * sum / (squares * finite as f64),
         false => 0.0,
     }
 }
@@ -48,7 +50,7 @@ pub fn next_beta(populations: &[&[f64]], beta: f64, end: f64, share: f64) -> f64
         }
     }
     // Where even the smallest number is too far, on to the next one: it must end.
-    (beta + high).max(beta.next_up()).min(end)
+    (beta + high).clamp(beta.next_up(), end)
 }
 
 /// ln of the mean of exp(-δE): what a stage adds to ln Z.
@@ -68,7 +70,7 @@ pub fn systematic(energies: &[f64], delta: f64, u: f64) -> Vec<usize> {
     let (mut out, mut sum, mut i) = (Vec::with_capacity(v.len()), v[0], 0);
     for k in 0..v.len() {
         let at = (k as f64 + u) * total / v.len() as f64;
-        while sum < at && i + 1 < v.len() {
+        while sum <= at && i + 1 < v.len() {
             i += 1;
             sum += v[i];
         }
@@ -77,18 +79,35 @@ pub fn systematic(energies: &[f64], delta: f64, u: f64) -> Vec<usize> {
     out
 }
 
+/// Standard deviation of ln Z over populations above which their mean is that of the few largest.
+pub const DISAGREE: f64 = 1.0;
+
+/// The standard deviation of ln Z over populations.
+pub fn scatter(ln_z: &[f64]) -> f64 {
+    let n = ln_z.len() as f64;
+    let mean = ln_z.iter().sum::<f64>() / n;
+    let squares: f64 = ln_z.iter().map(|l| (l - mean).powi(2)).sum();
+    (squares / (n - 1.0)).sqrt()
+}
+
 /// ln of the mean of Z over populations that have each found ln Z; the error from their scatter, NaN for one alone.
 ///
-/// Z is estimated without bias (Del Moral 2004), ln Z is not: its mean would be too small by half its variance.
+/// On a ladder that is given, Z is estimated without bias (Del Moral, Doucet and Jasra 2006), on one that the particles choose up
+/// to O(1/n); ln Z is not: its mean would be too small by half its variance. The error is that of the mean to first order, which
+/// can never be above 1: where populations [disagree](DISAGREE) by more, their scatter stands in its place.
 pub fn ln_mean(ln_z: &[f64]) -> Estimate {
     let n = ln_z.len() as f64;
     let most = ln_z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let z: Vec<f64> = ln_z.iter().map(|l| (l - most).exp()).collect();
     let mean = z.iter().sum::<f64>() / n;
     let variance = z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let scatter = scatter(ln_z);
     Estimate {
         value: most + mean.ln(),
-        standard_error: (variance / n).sqrt() / mean,
+        standard_error: match scatter > DISAGREE {
+            true => scatter,
+            false => (variance / n).sqrt() / mean,
+        },
     }
 }
 
@@ -111,8 +130,9 @@ mod tests {
         assert_eq!(next_beta(&populations, 0.25, 0.25 + 1e-9, 0.5), 0.25 + 1e-9);
         // Equal energies never lose anything.
         assert_eq!(next_beta(&[&[7.0; 9]], 0.0, 3.0, 0.9), 3.0);
-        // One that is infinitely far above all others costs its share, wherever.
-        assert_eq!(effective_share(&[1.0, f64::INFINITY], 0.0), 0.5);
+        // What is infinitely far above all others is no reason to go slowly.
+        assert_eq!(effective_share(&[1.0, f64::INFINITY], 0.5), 1.0);
+        assert_eq!(effective_share(&[f64::INFINITY; 2], 0.5), 0.0);
     }
 
     #[test]
@@ -146,6 +166,9 @@ mod tests {
         assert!((found.value - (-1000.0 + 2f64.ln())).abs() < 1e-12);
         // Z of 1 and 3: mean 2, standard deviation sqrt 2, of the mean 1.
         assert!((found.standard_error - 0.5).abs() < 1e-12);
+        // Where one population is all there is to the mean, the error is as large as they are apart.
+        let apart = ln_mean(&[-10.0, -50.0]);
+        assert!((apart.standard_error - 20.0 * 2f64.sqrt()).abs() < 1e-9);
         assert!(ln_mean(&[2.0]).standard_error.is_nan());
     }
 }

@@ -42,7 +42,7 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
             "compare: ln Z of '{name}' has no error bar, as that of a single population has none; without it no weight means anything"
         );
         anyhow::ensure!(
-            (e.examples, e.temperature) == (first.examples, first.temperature),
+            e.examples == first.examples && (e.temperature / first.temperature - 1.0).abs() < 1e-9,
             "compare: '{name}' has seen {} examples at T = {}, '{}' {} at T = {}; evidence compares models on the same data",
             e.examples,
             e.temperature,

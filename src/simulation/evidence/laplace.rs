@@ -80,6 +80,8 @@ pub struct Laplace {
     pub extremes: (f64, f64),
     /// N.
     pub parameters: usize,
+    /// Whether the prior has walls, which the Gaussian goes through.
+    pub walls: bool,
     /// How ln det was found.
     pub how: String,
 }
@@ -169,6 +171,7 @@ pub fn laplace(
         at_floor,
         extremes,
         parameters: n,
+        walls: target.prior().has_walls(),
         how,
     })
 }
@@ -265,6 +268,12 @@ impl fmt::Display for Laplace {
                 f,
                 "\nNOTE: the gradient is not zero: a minimum nearby may be deeper, by up to {:.1}; polish for longer",
                 self.slack
+            )?;
+        }
+        if self.walls {
+            write!(
+                f,
+                "\nNOTE: walls are taken to be far from the optimum: what of the Gaussian is behind them counts too"
             )?;
         }
         if self.stopping > 0.0 {

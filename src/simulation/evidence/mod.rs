@@ -8,6 +8,7 @@ pub use compare::{ModelComparison, compare};
 pub use laplace::{Laplace, laplace};
 pub use transition::{Transition, transition};
 
+use super::exchange::LadderReport;
 use super::run::{Run, TEMPERED_ENERGY};
 use super::smc::Smc;
 use super::summary::with_error;
@@ -74,21 +75,28 @@ pub struct Energies {
 }
 
 impl Energies {
-    /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood).
+    /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood): what evidence follows from.
     pub fn of(run: &Run) -> Result<Self> {
         let info = &run.info;
-        let refused = || {
-            anyhow::anyhow!(
-                "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with a uniform_box prior that observes cost",
-                info.name,
-                info.kind
-            )
-        };
-        anyhow::ensure!(!info.prior_tempered, refused());
+        anyhow::ensure!(!info.prior_tempered, Self::refused(run));
+        Self::at_rungs(run)
+    }
+
+    fn refused(run: &Run) -> anyhow::Error {
+        anyhow::anyhow!(
+            "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with a uniform_box prior that observes cost",
+            run.info.name,
+            run.info.kind
+        )
+    }
+
+    /// What temperatures divide, whatever that is.
+    pub fn at_rungs(run: &Run) -> Result<Self> {
+        let info = &run.info;
         let (name, factor, replicas) = match &info.ladder {
             Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
             None if info.walls => ("cost", info.scale, Replicas::Independent),
-            None => return Err(refused()),
+            None => return Err(Self::refused(run)),
         };
         let mut out = Self {
             betas: Vec::new(),
@@ -101,6 +109,12 @@ impl Energies {
         for rung in order {
             let mut draws = run.draws(name, 0, rung, false)?;
             draws.iter_mut().flatten().for_each(|e| *e *= factor);
+            let t = info.temperatures[rung];
+            anyhow::ensure!(
+                draws.iter().flatten().all(|e| e.is_finite()) || t.is_finite(),
+                "run '{}': a draw of the prior has no finite energy; ln Z by a ladder needs one everywhere, `smc` does not",
+                info.name
+            );
             out.betas.push(1.0 / info.temperatures[rung]);
             out.draws.push(draws);
         }
@@ -255,6 +269,9 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         ln_z,
         note,
     });
+    if let Ok(report) = LadderReport::new(run) {
+        warnings.extend(report.warnings());
+    }
     if !ladder.starts_at_prior() {
         warnings.push(format!(
             "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
@@ -278,7 +295,7 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
 /// ln Z of a target, by populations that came to it from the prior.
 pub fn of_populations(smc: &Smc) -> Evidence {
     let temperature = smc.stages.last().map_or(f64::NAN, |s| s.temperature);
-    let (particles, populations) = (smc.particles(), smc.ln_z.len());
+    let (particles, populations) = (smc.particles, smc.ln_z.len());
     Evidence {
         name: smc.name.clone(),
         target: smc.target.clone(),
@@ -294,7 +311,7 @@ pub fn of_populations(smc: &Smc) -> Evidence {
             note: format!("{populations} populations of {particles} particles"),
         }],
         bounds: (f64::NAN, f64::NAN),
-        warnings: Vec::new(),
+        warnings: smc.warnings(),
     }
 }
 

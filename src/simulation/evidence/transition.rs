@@ -31,7 +31,7 @@ pub struct Transition {
 
 /// The heat capacity of a run between its rungs, and where it peaks.
 pub fn transition(run: &Run) -> Result<Transition> {
-    let mut energies = Energies::of(run)?;
+    let mut energies = Energies::at_rungs(run)?;
     let draws = energies
         .draws
         .iter()

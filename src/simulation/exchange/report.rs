@@ -65,6 +65,9 @@ pub struct LadderReport {
     pub index: Vec<(usize, Vec<u64>)>,
 }
 
+/// Effective draws of E on a rung below which error bars are rough.
+const LEAST_ESS: f64 = 50.0;
+
 impl LadderReport {
     /// Of a run whose chains exchanged temperatures.
     pub fn new(run: &Run) -> Result<Self> {
@@ -119,6 +122,27 @@ impl LadderReport {
                 .map(|(record, rungs)| (record, rungs.to_vec()))
                 .collect(),
         })
+    }
+
+    /// What may make its numbers useless, in words.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.round_trips == 0 && self.sweeps > 0 {
+            out.push(
+                "no replica has made a round trip: error bars know only where replicas have been"
+                    .to_string(),
+            );
+        }
+        let finite = self.temperatures.iter().zip(&self.energies);
+        let finite = finite.filter(|(t, e)| t.is_finite() && e.ess.is_finite());
+        let least = finite.min_by(|a, b| a.1.ess.total_cmp(&b.1.ess));
+        if let Some((t, e)) = least.filter(|(_, e)| e.ess < LEAST_ESS) {
+            out.push(format!(
+                "only {:.0} effective draws of E at T = {t:.4e}: error bars are rough; take more steps",
+                e.ess
+            ));
+        }
+        out
     }
 
     /// Round trips per 1000 swaps of one ladder.
@@ -217,7 +241,8 @@ fn overlap(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
         return f64::NAN;
     }
     if low >= high {
-        return 1.0;
+        // One value; or none that is finite.
+        return if low == high { 1.0 } else { f64::NAN };
     }
     share(a).iter().zip(share(b)).map(|(p, q)| p.min(q)).sum()
 }
@@ -297,6 +322,9 @@ impl fmt::Display for LadderReport {
         write!(
             f,
             "swap rate and overlap: with the next hotter rung; flow: share that came from the cold end; C = Var(E)/T²"
-        )
+        )?;
+        self.warnings()
+            .iter()
+            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }

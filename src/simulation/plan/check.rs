@@ -125,12 +125,13 @@ impl Plan {
         format!("{:08x}", hash.finalize())
     }
 
+    /// What is kept of it; with a fingerprint if it is to be known again, by its `starts`.
     pub(in crate::simulation) fn info(
         &self,
         target: &Target,
         sampler: &Configured,
         columns: Vec<Column>,
-        starts: &Starts,
+        starts: Option<&Starts>,
         session: &Session,
     ) -> Result<RunInfo> {
         for t in &self.temperatures {
@@ -192,7 +193,7 @@ impl Plan {
                 .temperatures
                 .iter()
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
-            fingerprint: self.fingerprint(target, starts),
+            fingerprint: starts.map_or(String::new(), |s| self.fingerprint(target, s)),
             seed: self.seed,
             quick: self.full_steps.is_some(),
             device: session.device.0.clone(),

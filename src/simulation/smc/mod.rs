@@ -74,8 +74,8 @@ pub const OPTIONS: &[Spec] = &[
     ),
 ];
 
-/// Moves after which the step size is adapted.
-const BLOCK: u64 = 5;
+/// Bytes that a particle takes for each of its vectors, beside the numbers.
+const CHAIN: usize = 100;
 
 /// Chains and steps that look for the first step size.
 const PILOTS: (usize, u64) = (32, 100);
@@ -115,10 +115,12 @@ pub struct Smc {
     pub ln_z: Vec<f64>,
     /// Draws from the prior that each population descends from.
     pub families: Vec<usize>,
-    /// The particles, population by population, without those that failed in the last moves.
+    /// The particles, of the populations in turn, without those that failed in the last moves.
     pub params: Arc<Parameters>,
-    /// Particles that failed in the last moves.
-    pub failed: usize,
+    /// Particles per population.
+    pub particles: usize,
+    /// Particles that failed on the way; the others have taken their place.
+    pub failed: u64,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
 }
@@ -140,7 +142,8 @@ struct Tempering<'a> {
     populations: usize,
     moves: u64,
     share: f64,
-    end: f64,
+    /// T at the end.
+    coldest: f64,
     seed: u64,
     session: &'a Session,
 }
@@ -166,9 +169,15 @@ pub fn smc(
     let mut particles = o.size("particles")?;
     let mut moves = o.int("moves")?;
     if session.quick {
-        (particles, moves) = (particles.min(32), moves.min(5));
+        let least = (2.0 / o.float("ess")?).ceil() as usize;
+        (particles, moves) = (particles.min(least.max(32)), moves.min(5));
     }
     let populations = o.size("populations")?;
+    let share = o.float("ess")?;
+    anyhow::ensure!(
+        share * particles as f64 >= 2.0,
+        "smc: option 'ess' is {share}, which leaves less than two of {particles} particles; take more particles or a larger ess"
+    );
     let count = particles * populations;
     anyhow::ensure!(
         count < MAX_CHAINS,
@@ -176,7 +185,7 @@ pub fn smc(
     );
     let vectors = 3 + sampler.vectors.len() + sampler.scratch();
     memory::check(
-        (count * target.dim() * 4 * vectors) as u128,
+        (count * vectors * (target.dim() * 4 + CHAIN)) as u128,
         &format!(
             "'{name}' ({count} particles of {} parameters)",
             target.dim()
@@ -191,8 +200,8 @@ pub fn smc(
         adapts: sampler.adapted_step(),
         populations,
         moves,
-        share: o.float("ess")?,
-        end: 1.0 / o.float("temperature")?,
+        share,
+        coldest: o.float("temperature")?,
         seed,
         session,
     };
@@ -201,7 +210,7 @@ pub fn smc(
     target.fingerprint(&mut hash);
     let what = json!({
         "fingerprint": hash.finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
-        "particles": particles, "populations": populations, "moves": moves, "ess": tempering.share, "end": tempering.end,
+        "particles": particles, "populations": populations, "moves": moves, "ess": share, "temperature": tempering.coldest,
     });
     let begin = Instant::now();
     let mut seconds = 0.0;
@@ -227,22 +236,22 @@ pub fn smc(
     };
     let progress = Progress::new(&name, "‰ of ln β", 1000, session.quiet, 0);
     let mut saved = Instant::now();
-    while state.beta < tempering.end {
+    while state.beta < tempering.end() {
         match tempering.stage(&mut state) {
             Err(e) if Interrupted::is(&e) => {
                 progress.finish();
                 keep(&state)?;
-                let what = format!(
-                    "'{name}' at T = {:.4e} after {} stages; continue with --resume",
-                    1.0 / state.beta,
-                    state.stages.len()
-                );
+                let at = match state.stages.last() {
+                    None => "at the prior".to_string(),
+                    Some(s) => format!("at T = {:.4e}", s.temperature),
+                };
+                let what = format!("'{name}' {at}; continue with --resume");
                 return Err(Interrupted { what }.into());
             }
             other => other?,
         }
         let first = 1.0 / state.stages[0].temperature;
-        let way = ((state.beta / first).ln() / (tempering.end / first).ln()).clamp(0.0, 1.0);
+        let way = ((state.beta / first).ln() / (tempering.end() / first).ln()).clamp(0.0, 1.0);
         progress.set((1000.0 * way) as u64, 0);
         if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
             keep(&state)?;
@@ -252,8 +261,10 @@ pub fn smc(
     progress.finish();
     keep(&state)?;
     seconds += begin.elapsed().as_secs_f64();
+    // One of each population in turn, so that the first few are of different ones.
+    let turn = (0..count).map(|i| i % populations * particles + i / populations);
     let healthy = |i: &usize| state.energies[*i].is_finite();
-    let kept = (0..count).filter(healthy).map(|i| state.w[i].clone());
+    let kept = turn.filter(healthy).map(|i| state.w[i].clone());
     let families = state.roots.chunks_exact(particles).map(|roots| {
         let mut all = roots.to_vec();
         all.sort_unstable();
@@ -267,7 +278,8 @@ pub fn smc(
         sampler: sampler.name().into(),
         parameters: target.dim(),
         examples: target.examples(),
-        failed: count - vectors.len(),
+        particles,
+        failed: state.failed,
         families: families.collect(),
         params: Arc::new(Parameters { vectors }),
         ln_z: state.ln_z,
@@ -279,6 +291,10 @@ pub fn smc(
 }
 
 impl Tempering<'_> {
+    fn end(&self) -> f64 {
+        1.0 / self.coldest
+    }
+
     /// Draws from the prior.
     fn prior(&self, count: usize) -> Result<State> {
         let draw = |i| {
@@ -295,6 +311,7 @@ impl Tempering<'_> {
             ln_z: vec![0.0; self.populations],
             beta: 0.0,
             step: f64::NAN,
+            failed: 0,
             stages: Vec::new(),
         })
     }
@@ -321,7 +338,7 @@ impl Tempering<'_> {
                 1.0 / state.beta
             );
         }
-        let beta = annealing::next_beta(&each, state.beta, self.end, self.share);
+        let beta = annealing::next_beta(&each, state.beta, self.end(), self.share);
         let delta = beta - state.beta;
         let number = state.stages.len() as u64;
         let mut survivors = Vec::with_capacity(state.w.len());
@@ -334,7 +351,12 @@ impl Tempering<'_> {
         let effective_share = shares.sum::<f64>() / each.len() as f64;
         let ln_z = state.ln_z.iter().zip(&each);
         let ln_z = ln_z.map(|(l, e)| l + annealing::ln_mean_weight(e, delta));
-        let (temperature, ln_z) = (1.0 / beta, ln_z.collect());
+        let ln_z = ln_z.collect();
+        // The inverse of the inverse may be another number.
+        let temperature = match beta == self.end() {
+            true => self.coldest,
+            false => 1.0 / beta,
+        };
         let start: Vec<_> = survivors.iter().map(|i| state.w[*i].clone()).collect();
         let step = match state.step.is_nan() {
             true => self.first_step(&start, temperature)?,
@@ -342,6 +364,7 @@ impl Tempering<'_> {
         };
         let moved = self.moves(start, step, temperature, number)?;
         let mut energies = self.energies(&moved.w)?;
+        state.failed += moved.failed.iter().filter(|f| **f).count() as u64;
         let dead = energies.iter_mut().zip(moved.failed).filter(|(_, f)| *f);
         dead.for_each(|(e, _)| *e = f64::INFINITY);
         state.roots = survivors.iter().map(|i| state.roots[*i]).collect();
@@ -359,7 +382,7 @@ impl Tempering<'_> {
     /// The sampler's step size at a temperature.
     fn at(&self, step: f64, temperature: f64) -> f64 {
         match self.adapts {
-            Some((_, power, _)) => step * temperature.powf(-power),
+            Some((_, power, _)) => step * temperature.powf(power),
             None => self.sampler.step_size().map_or(f64::NAN, |(_, s)| s),
         }
     }
@@ -389,7 +412,7 @@ impl Tempering<'_> {
         let apart = (w.len() / chains).max(1);
         let some = w.iter().step_by(apart).take(chains).cloned().collect();
         let mut plan = self.plan(some, temperature, steps, self.seed_of("pilot"));
-        plan.burn_in = steps - BLOCK;
+        plan.burn_in = steps - 1;
         let run = self.run(&plan, &self.sampler, temperature)?;
         let found = run.draws("step_size", 0, 0, true)?;
         let mut found: Vec<f64> = found.into_iter().flatten().collect();
@@ -398,14 +421,14 @@ impl Tempering<'_> {
             "smc: no particle survives {steps} steps at T = {temperature:.4e}"
         );
         found.sort_unstable_by(f64::total_cmp);
-        Ok(found[found.len() / 2] * temperature.powf(power))
+        Ok(found[found.len() / 2] * temperature.powf(-power))
     }
 
     fn seed_of(&self, what: &str) -> u64 {
         session::seed_of(self.seed, what)
     }
 
-    /// Move all, in blocks between which the step size follows the acceptance.
+    /// Move all, in longer and longer blocks, after each of which the step size follows the acceptance.
     fn moves(
         &self,
         w: Vec<Arc<Vec<f32>>>,
@@ -422,7 +445,7 @@ impl Tempering<'_> {
         };
         let mut done = 0;
         while done < self.moves {
-            let steps = BLOCK.min(self.moves - done);
+            let steps = done.max(1).min(self.moves - done);
             let seed = self.seed_of(&format!("stage {stage} from {done}"));
             let plan = self.plan(out.w, temperature, steps, seed);
             out.used = self.at(out.step, temperature);
@@ -444,9 +467,10 @@ impl Tempering<'_> {
             out.w = run.params;
             out.acceptance += rate * steps as f64 / self.moves as f64;
             done += steps;
-            if let Some((_, power, wanted)) = self.adapts {
-                // A squared step size moves twice as far.
-                out.step *= (2.0 * power.max(0.5) * (rate - wanted)).exp();
+            if let Some((name, _, wanted)) = self.adapts {
+                // That of MALA is the square of a time.
+                let gain = if name == "step" { 2.0 } else { 1.0 };
+                out.step *= (gain * (rate - wanted)).exp();
             }
         }
         Ok(out)

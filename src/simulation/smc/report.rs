@@ -1,6 +1,7 @@
 //! What is told of populations: a table, a map, a file.
 
 use super::{Smc, Stage};
+use crate::diagnostic::evidence::annealing;
 use crate::error::Result;
 use crate::simulation::run::versions;
 use crate::simulation::summary::with_error;
@@ -10,11 +11,6 @@ use std::fmt;
 use std::path::Path;
 
 impl Smc {
-    /// Particles per population.
-    pub fn particles(&self) -> usize {
-        (self.params.vectors.len() + self.failed) / self.ln_z.len().max(1)
-    }
-
     /// All fields as a map.
     pub fn to_map(&self) -> Map<String, Value> {
         let ln_z = self.estimate();
@@ -28,8 +24,9 @@ impl Smc {
             ("acceptance", json!(each(|s| s.acceptance))),
             ("step_size", json!(each(|s| s.step_size))),
             ("families", json!(self.families)),
-            ("particles", json!(self.particles())),
+            ("particles", json!(self.particles)),
             ("populations", json!(self.ln_z.len())),
+            ("scatter", json!(annealing::scatter(&self.ln_z))),
             ("failed", json!(self.failed)),
             ("parameters", json!(self.parameters)),
             ("seconds", json!(self.seconds)),
@@ -52,26 +49,68 @@ impl Smc {
         store::write_json(&folder.join("run.json"), &all)
     }
 
-    /// The fewest draws from the prior that a population descends from.
-    pub fn fewest_families(&self) -> usize {
-        self.families.iter().copied().min().unwrap_or(0)
+    /// What may make ln Z useless, in words.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let populations = self.ln_z.len();
+        let scatter = annealing::scatter(&self.ln_z);
+        if populations == 1 {
+            out.push("one population alone gives no error bar".to_string());
+        } else if scatter > annealing::DISAGREE {
+            out.push(format!(
+                "ln Z of the populations scatters by {scatter:.1}: their mean is that of the best few, and most likely too small; take more particles, more moves or a larger ess"
+            ));
+        } else if populations < 4 {
+            out.push(format!(
+                "{populations} populations give a rough error bar; take 4 or more"
+            ));
+        }
+        let fewest = self.families.iter().copied().min().unwrap_or(0);
+        if fewest < FEW.min(self.particles / 4) {
+            out.push(format!(
+                "a population descends from {fewest} of its draws from the prior: what those had in common it may have kept; take more particles or more moves"
+            ));
+        }
+        let odd = |s: &&Stage| !(0.1..0.995).contains(&s.acceptance);
+        if let Some(s) = self.stages.iter().find(odd) {
+            out.push(format!(
+                "of the moves at T = {:.4e} {:.1} % were accepted: they are too long or too short to mix; take more moves, a larger ess, or another step size",
+                s.temperature,
+                100.0 * s.acceptance
+            ));
+        }
+        if self.failed > 0 {
+            out.push(format!(
+                "{} particles failed on the way, and count as if they had no likelihood",
+                self.failed
+            ));
+        }
+        out
     }
 }
+
+/// Draws from the prior below which a population is one family.
+const FEW: usize = 5;
 
 /// Stages that a table shows.
 const ROWS: usize = 16;
 
 impl fmt::Display for Smc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (particles, populations) = (self.particles(), self.ln_z.len());
+        let (particles, populations) = (self.particles, self.ln_z.len());
         let last = self.stages.last().map_or(f64::NAN, |s| s.temperature);
-        let seconds = self.seconds;
+        let several = |n: usize, what: &str| match n {
+            1 => format!("1 {what}"),
+            n => format!("{n} {what}s"),
+        };
         writeln!(
             f,
-            "'{}': {populations} populations of {particles} particles, from the prior to T = {last:.4} in {} stages, by {}, {seconds:.1} s",
+            "'{}': {} of {particles} particles, from the prior to T = {last:.4} in {}, by {}, {:.1} s",
             self.name,
-            self.stages.len(),
-            self.sampler
+            several(populations, "population"),
+            several(self.stages.len(), "stage"),
+            self.sampler,
+            self.seconds
         )?;
         writeln!(
             f,
@@ -94,26 +133,12 @@ impl fmt::Display for Smc {
         let ln_z = self.estimate();
         write!(
             f,
-            "ln Z = {}; each population descends from {} draws of the prior or more",
+            "ln Z = {}; the populations scatter by {:.2}",
             with_error(ln_z.value, ln_z.standard_error),
-            self.fewest_families()
+            annealing::scatter(&self.ln_z)
         )?;
-        if populations == 1 {
-            write!(f, "\nNOTE: one population alone gives no error bar")?;
-        }
-        if ln_z.standard_error > 0.5 {
-            write!(
-                f,
-                "\nNOTE: populations disagree by more than half a unit of ln Z, so that its error bar is rough; take more particles, moves or a larger ess"
-            )?;
-        }
-        if self.failed > 0 {
-            write!(
-                f,
-                "\nNOTE: {} particles failed in the last moves and are left out",
-                self.failed
-            )?;
-        }
-        Ok(())
+        self.warnings()
+            .iter()
+            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }

@@ -20,9 +20,10 @@ pub(super) struct State {
     pub ln_z: Vec<f64>,
     /// 1/T.
     pub beta: f64,
-    /// What changes slowly along the way: δ sqrt(T) of a sampler whose step size is a time, εT if it is a time squared, σ of proposals. NaN
-    /// before the first stage.
+    /// What changes slowly along the way: the step size, that of proposals over sqrt(T). NaN before the first stage.
     pub step: f64,
+    /// Particles that failed so far.
+    pub failed: u64,
     /// Those that are done.
     pub stages: Vec<Stage>,
 }
@@ -35,7 +36,7 @@ impl State {
         self.w.iter().for_each(|one| w.extend_from_slice(one));
         let row = |s: &Stage| [s.temperature, s.effective_share, s.acceptance, s.step_size];
         let stages: Vec<f64> = self.stages.iter().flat_map(row).collect();
-        let numbers = [self.beta, self.step];
+        let numbers = [self.beta, self.step, self.failed as f64];
         let tensors = [
             ("params", vec![self.w.len(), dim], DataRef::F32(&w)),
             (
@@ -46,7 +47,7 @@ impl State {
             ("roots", vec![self.roots.len()], DataRef::U64(&self.roots)),
             ("ln_z", vec![self.ln_z.len()], DataRef::F64(&self.ln_z)),
             ("stages", vec![self.stages.len(), 4], DataRef::F64(&stages)),
-            ("numbers", vec![2], DataRef::F64(&numbers)),
+            ("numbers", vec![3], DataRef::F64(&numbers)),
         ];
         let named = tensors.map(|(name, shape, data)| (name.into(), TensorRef { shape, data }));
         checkpoint::save(&folder.join("checkpoint"), meta, &named)
@@ -72,7 +73,7 @@ impl State {
         let (energies, ln_z) = (doubles("energies")?, doubles("ln_z")?);
         let (stages, numbers) = (doubles("stages")?, doubles("numbers")?);
         anyhow::ensure!(
-            energies.len() * dim == w.len() && roots.len() == energies.len() && numbers.len() == 2,
+            energies.len() * dim == w.len() && roots.len() == energies.len() && numbers.len() == 3,
             "the checkpoint has other particles than the model"
         );
         let stage = |s: &[f64]| Stage {
@@ -88,6 +89,7 @@ impl State {
             ln_z,
             beta: numbers[0],
             step: numbers[1],
+            failed: numbers[2] as u64,
             stages: stages.chunks_exact(4).map(stage).collect(),
         })
     }
