@@ -5,7 +5,7 @@ use super::run::{Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::store::checkpoint::{self, Tensors};
+use crate::store::checkpoint::{self, Checkpoint, Tensors};
 use std::path::Path;
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
@@ -25,6 +25,28 @@ pub(super) fn resume(
     check(folder, &meta.info, info)?;
     maker.restore(state, tensors, &meta)?;
     Ok(Some(meta))
+}
+
+/// The checkpoint in a folder, if `--resume` asks for it and there is one; an error unless it was started as `what` says. `whose` begins the
+/// message: "this training was".
+pub(super) fn settings(
+    folder: &Path,
+    what: &serde_json::Value,
+    whose: &str,
+    session: &Session,
+) -> Result<Option<Checkpoint>> {
+    if !session.resume {
+        return Ok(None);
+    }
+    let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+        return Ok(None);
+    };
+    anyhow::ensure!(
+        saved.meta["what"] == *what,
+        "{}: {whose} started with other settings; resume with the same script and --set values, or choose another --out",
+        folder.display()
+    );
+    Ok(Some(saved))
 }
 
 /// What the checkpoint in the folder of a run holds, if there is one.

@@ -3,6 +3,7 @@
 use super::course::{Course, restore, save};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::progress::Progress;
+use super::resume;
 use super::session::{self, Session};
 use super::summary::with_error;
 use crate::error::{Interrupted, Result};
@@ -12,7 +13,6 @@ use crate::model::{Layout, load};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
-use crate::store::checkpoint;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use rand::seq::SliceRandom;
@@ -244,14 +244,7 @@ pub fn train(
     });
     let mut seconds = 0.0;
     let mut done = false;
-    if session.resume
-        && let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))?
-    {
-        anyhow::ensure!(
-            saved.meta["what"] == what,
-            "{}: this training was started with other settings; resume with the same script and --set values, or choose another --out",
-            folder.display()
-        );
+    if let Some(saved) = resume::settings(&folder, &what, "this training was", session)? {
         done = saved.meta["done"] == json!(true);
         seconds = restore(&mut courses, saved)?;
     }

@@ -1,6 +1,6 @@
 //! Replica exchange and evidence, from scripts, against targets whose every number is known.
 
-use super::support::{deviation, evaluate};
+use super::support::{deviation, evaluate, law_of_mixture};
 use serde_json::Value;
 
 fn numbers(x: &Value) -> Vec<f64> {
@@ -44,16 +44,11 @@ fn weights_and_ln_z_of_mixtures_are_right_and_covered() {
             "#
         );
         let found = evaluate(&source).unwrap();
-        // Of width σ² + τ² around 0.
-        let width: f64 = 0.25 + 4.0;
-        let weight = |a: f64, c: f64| a * (-0.5 * c * c / width).exp();
-        let (left, right) = (weight(0.6, 3.0), weight(0.4, 2.5));
-        let ln_z =
-            (left + right).ln() - 0.5 * f64::from(dim) * (std::f64::consts::TAU * width).ln();
+        let (ln_z, left) = law_of_mixture(dim);
         let names = estimators
             .iter()
             .map(|n| (*n, ln_z))
-            .chain([("left", left / (left + right))]);
+            .chain([("left", left)]);
         for (k, (name, truth)) in names.enumerate() {
             let column = |name: &str| -> Vec<f64> {
                 let rows = found.as_array().unwrap().iter();
