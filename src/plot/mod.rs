@@ -21,6 +21,7 @@ mod ridges;
 mod save;
 mod shades;
 mod svg;
+mod terminal;
 mod ticks;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ mod closure;
 mod constructors;
 mod convert;
 mod drawings;
+pub mod explore;
 mod expressions;
 mod grids;
 mod ladders;
@@ -66,6 +67,8 @@ impl Context {
 /// An interpreter with everything bound.
 pub struct Interpreter {
     engine: Engine,
+    /// What can be called.
+    items: Vec<Item>,
     context: Arc<Context>,
     scope: Scope<'static>,
     functions: rhai::AST,
@@ -75,11 +78,12 @@ impl Interpreter {
     /// An interpreter for one session.
     pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
         let context = Context::new(session, settings);
-        let mut engine = bind(&context).0;
+        let (mut engine, items) = bind(&context);
         // Not so for the engine of the closures: a record that is being made is finished, so that the run can be saved.
         engine.on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
         Self {
             engine,
+            items,
             context,
             scope: Scope::new(),
             functions: rhai::AST::empty(),
@@ -108,6 +112,11 @@ impl Interpreter {
             .engine
             .eval_expression_with_scope::<String>(&mut scope, "value.to_string()");
         text.unwrap_or_else(|_| value.to_string())
+    }
+
+    /// The figure that a value is, if it is one.
+    pub fn figure(&self, value: &Dynamic) -> Option<crate::plot::Figure> {
+        value.clone().try_cast()
     }
 
     /// A value as JSON: numbers, strings, arrays, maps, runs and summaries as such, anything else as its text.

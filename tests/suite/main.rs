@@ -11,6 +11,7 @@ mod emulated;
 mod evidence;
 mod examples;
 mod exchange;
+mod explore;
 mod layering;
 mod learning;
 mod models;

@@ -1,0 +1,153 @@
+//! The connection file: where Jupyter wants the kernel to listen, and the key that signs messages.
+
+use super::zmtp::Endpoint;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// The five channels, in the order of the connection file.
+pub const CHANNELS: [&str; 5] = ["shell", "iopub", "stdin", "control", "hb"];
+
+/// What a connection file says.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    path: PathBuf,
+    content: Value,
+    /// Key of the signatures; messages are not signed if it is empty.
+    pub key: Vec<u8>,
+}
+
+impl Connection {
+    /// Read a connection file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let what = || format!("cannot use the connection file {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(what)?;
+        let content: Value = serde_json::from_str(&text).with_context(what)?;
+        let scheme = content["signature_scheme"]
+            .as_str()
+            .unwrap_or("hmac-sha256");
+        let key = content["key"]
+            .as_str()
+            .unwrap_or_default()
+            .as_bytes()
+            .to_vec();
+        if scheme != "hmac-sha256" && !key.is_empty() {
+            bail!(
+                "the connection file {} asks for signatures by {scheme}; set Session.signature_scheme to hmac-sha256 in Jupyter's configuration",
+                path.display()
+            );
+        }
+        // To listen without what was asked for would be worse than not to start.
+        if content.get("curve_secretkey").is_some() {
+            bail!(
+                "the connection file {} asks for encryption by CurveZMQ, which this kernel does not have; set KernelManager.transport_encryption to disabled in Jupyter's configuration",
+                path.display()
+            );
+        }
+        let connection = Self {
+            path: path.to_path_buf(),
+            content,
+            key,
+        };
+        for channel in CHANNELS {
+            connection.endpoint(channel)?;
+        }
+        Ok(connection)
+    }
+
+    /// Where a channel listens.
+    pub fn endpoint(&self, channel: &str) -> Result<Endpoint> {
+        let port = &self.content[format!("{channel}_port")];
+        let number = port.as_u64().and_then(|p| u16::try_from(p).ok());
+        let number = number.with_context(|| {
+            format!(
+                "{}: {channel}_port is {port}, but must be a port from 0 to 65535",
+                self.path.display()
+            )
+        })?;
+        let ip = self.content["ip"].as_str().unwrap_or("127.0.0.1");
+        match self.content["transport"].as_str().unwrap_or("tcp") {
+            "tcp" => Ok(Endpoint::Tcp(ip.into(), number)),
+            "ipc" => Ok(Endpoint::Ipc(format!("{ip}-{number}").into())),
+            other => bail!(
+                "{}: transport '{other}' is not supported; use 'tcp' or 'ipc'",
+                self.path.display()
+            ),
+        }
+    }
+
+    /// Write the ports that were taken into the file where it said 0, so that clients find them.
+    pub fn announce(&mut self, taken: &[(&str, &Endpoint)]) -> Result<()> {
+        let before = self.content.clone();
+        for (channel, endpoint) in taken {
+            if let Endpoint::Tcp(_, port) = endpoint {
+                self.content[format!("{channel}_port")] = json!(port);
+            }
+        }
+        if before == self.content {
+            return Ok(());
+        }
+        let text = serde_json::to_string_pretty(&self.content)?;
+        // In place: the file is readable by its owner only, and must stay so.
+        std::fs::write(&self.path, text)
+            .with_context(|| format!("cannot write ports into {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &Value) -> Result<Connection> {
+        let folder = std::env::temp_dir().join(format!("connection-{}", super::super::id::fresh()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("kernel.json");
+        std::fs::write(&path, content.to_string()).unwrap();
+        let connection = Connection::read(&path);
+        std::fs::remove_dir_all(&folder).unwrap();
+        connection
+    }
+
+    fn file() -> Value {
+        json!({
+            "shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5,
+            "ip": "127.0.0.1", "key": "abc", "transport": "tcp", "signature_scheme": "hmac-sha256",
+        })
+    }
+
+    #[test]
+    fn endpoints_follow_the_transport() {
+        let tcp = read(&file()).unwrap();
+        assert_eq!(tcp.key, b"abc");
+        assert_eq!(tcp.endpoint("hb").unwrap().to_string(), "tcp://127.0.0.1:5");
+        let mut ipc = file();
+        ipc["transport"] = json!("ipc");
+        ipc["ip"] = json!("/tmp/k");
+        let ipc = read(&ipc).unwrap();
+        assert_eq!(ipc.endpoint("shell").unwrap().to_string(), "ipc:///tmp/k-1");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_its_name() {
+        for (key, value) in [
+            ("shell_port", json!("x")),
+            ("hb_port", json!(70_000)),
+            ("transport", json!("pgm")),
+            ("signature_scheme", json!("hmac-md5")),
+        ] {
+            let mut content = file();
+            content[key] = value.clone();
+            let error = format!("{:#}", read(&content).unwrap_err());
+            let value = value.to_string();
+            assert!(error.contains(value.trim_matches('"')), "{error}");
+        }
+    }
+
+    #[test]
+    fn encryption_is_refused_rather_than_left_out() {
+        let mut content = file();
+        content["curve_secretkey"] = json!("x");
+        let error = read(&content).unwrap_err().to_string();
+        assert!(error.contains("CurveZMQ"), "{error}");
+    }
+}

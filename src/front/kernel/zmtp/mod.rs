@@ -1,0 +1,21 @@
+//! ZeroMQ's wire protocol (ZMTP 3.0, NULL mechanism), as much of it as a kernel needs: binding sockets of two kinds.
+//!
+//! [`Kind::Router`] talks to many clients and answers the one that asked; it also serves as the heartbeat's REP, because both
+//! send a message's envelope back unchanged. [`Kind::Publisher`] is an XPUB: it sends to all who subscribed and tells when one
+//! does. Threads of the standard library do the work: one per socket accepts, two per client read and write.
+
+#[cfg(test)]
+pub mod client;
+mod endpoint;
+mod frame;
+mod handshake;
+mod outbox;
+mod peer;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::Endpoint;
+pub use frame::Frames;
+pub use peer::Peer;
+pub use socket::{Event, Kind, Socket};

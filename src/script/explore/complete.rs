@@ -1,0 +1,281 @@
+//! Completion: what could stand where the cursor is.
+
+use super::place::{Place, Receiver};
+use super::place_at;
+use super::reference::Reference;
+use super::tokens::{KEYWORDS, Kind, tokens};
+use crate::options::{self, Default, Spec};
+use crate::script::reference::Item;
+
+/// One thing that could stand there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// What to write.
+    pub text: String,
+    /// What it is: "function", "method", "module", "option", "value", "variable" or "keyword".
+    pub kind: &'static str,
+    /// A signature, a type, or an option's kind and default.
+    pub detail: String,
+    /// Its first sentence.
+    pub doc: String,
+}
+
+/// What could stand where the cursor is, in place of the bytes from `start` to `end`.
+#[derive(Debug, Clone, PartialEq, Eq, std::default::Default)]
+pub struct Completions {
+    /// Where the word that is being written begins.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// In the order they are to be offered.
+    pub matches: Vec<Match>,
+}
+
+/// Methods of Rhai's own types that a session is likely to want; `ergodic docs` knows all of the program's.
+const OWN: &[(&str, &[&str])] = &[
+    (
+        "array",
+        &[
+            "len", "push", "pop", "map", "filter", "reduce", "sort", "index_of", "contains",
+            "extract", "insert", "remove", "reverse", "truncate", "append", "all", "some",
+            "is_empty",
+        ],
+    ),
+    (
+        "map",
+        &[
+            "len", "keys", "values", "contains", "get", "set", "remove", "mixin", "clear",
+            "is_empty", "to_json",
+        ],
+    ),
+    (
+        "string",
+        &[
+            "len",
+            "contains",
+            "starts_with",
+            "ends_with",
+            "split",
+            "sub_string",
+            "replace",
+            "trim",
+            "to_upper",
+            "to_lower",
+            "parse_float",
+            "parse_int",
+            "is_empty",
+        ],
+    ),
+    (
+        "f64",
+        &[
+            "abs",
+            "sqrt",
+            "exp",
+            "ln",
+            "log",
+            "sin",
+            "cos",
+            "tan",
+            "floor",
+            "ceiling",
+            "round",
+            "to_string",
+            "to_int",
+            "is_nan",
+        ],
+    ),
+    (
+        "i64",
+        &["abs", "sign", "to_float", "to_string", "is_odd", "is_even"],
+    ),
+];
+
+/// How Rhai calls its numbers and strings, and how they are listed here.
+fn own(kind: &str) -> &'static [&'static str] {
+    let kind = match kind {
+        "number" | "float" => "f64",
+        "integer" | "int" => "i64",
+        "array of numbers" => "array",
+        other => other,
+    };
+    OWN.iter()
+        .find(|(name, _)| *name == kind)
+        .map_or(&[], |(_, list)| list)
+}
+
+/// What could stand at `cursor`.
+pub fn complete(known: &Reference, source: &str, cursor: usize) -> Completions {
+    let (start, end) = word(source, cursor);
+    let written = &source[start..cursor.max(start)];
+    let mut matches = match place_at(source, cursor) {
+        Place::Nowhere => Vec::new(),
+        Place::Free => free(known),
+        Place::Namespace(space) => in_namespace(known, space),
+        Place::Method(receiver) => methods(known, receiver),
+        Place::Option(callee, given) => {
+            let left = known
+                .options(callee)
+                .iter()
+                .filter(|s| !given.contains(&s.name));
+            // What must be given comes first.
+            let (must, may): (Vec<_>, Vec<_>) =
+                left.partition(|s| matches!(s.default, Default::Required));
+            must.into_iter().chain(may).map(option).collect()
+        }
+        Place::Value(callee, name, text) => {
+            let spec = known.options(callee).iter().find(|s| s.name == name);
+            spec.map_or_else(Vec::new, |s| values(known, s, text))
+        }
+    };
+    matches.retain(|m| {
+        m.text.starts_with(written) || m.text.trim_start_matches('"').starts_with(written)
+    });
+    matches.dedup_by(|a, b| a.text == b.text);
+    Completions {
+        start,
+        end,
+        matches,
+    }
+}
+
+/// The word that the cursor is in or at the end of; within a string, what is between its marks.
+fn word(source: &str, cursor: usize) -> (usize, usize) {
+    let all = tokens(source);
+    let at = all
+        .iter()
+        .rev()
+        .find(|t| t.start < cursor && cursor <= t.end());
+    match at.map(|t| (t.kind, t)) {
+        Some((Kind::Name, t)) => (t.start, t.end()),
+        Some((Kind::Text(closed), t)) if !closed || cursor < t.end() => {
+            (t.start + 1, t.end() - usize::from(closed))
+        }
+        _ => (cursor, cursor),
+    }
+}
+
+fn function(item: &Item, kind: &'static str, text: String) -> Match {
+    Match {
+        text,
+        kind,
+        detail: item.signature.clone(),
+        doc: item.brief().into(),
+    }
+}
+
+fn option(spec: &Spec) -> Match {
+    let default = match spec.default {
+        Default::Required => "required".to_string(),
+        Default::Absent(text) => text.to_string(),
+        Default::Is(text) => format!("default {text}"),
+    };
+    Match {
+        text: spec.name.into(),
+        kind: "option",
+        detail: format!("{}; {default}", spec.kind.describe()),
+        doc: spec.doc.into(),
+    }
+}
+
+fn plain(text: &str, kind: &'static str) -> Match {
+    Match {
+        text: text.into(),
+        kind,
+        detail: String::new(),
+        doc: String::new(),
+    }
+}
+
+/// Variables, verbs, namespaces and keywords.
+fn free(known: &Reference) -> Vec<Match> {
+    let variables = known.variables.iter().rev().map(|v| Match {
+        text: v.name.clone(),
+        kind: "variable",
+        detail: v.kind.clone(),
+        doc: v.value.clone(),
+    });
+    let verbs = known
+        .items
+        .iter()
+        .filter(|i| i.namespace.is_empty() && i.object.is_empty());
+    let spaces = known.namespaces();
+    let spaces = spaces
+        .into_iter()
+        .map(|s| plain(&format!("{s}::"), "module"));
+    variables
+        .chain(verbs.map(|i| function(i, "function", i.name.clone())))
+        .chain(spaces)
+        .chain(KEYWORDS.iter().map(|k| plain(k, "keyword")))
+        .collect()
+}
+
+fn in_namespace(known: &Reference, space: &str) -> Vec<Match> {
+    let inside = known.items.iter().filter(|i| i.namespace == space);
+    inside
+        .map(|i| function(i, "function", i.name.clone()))
+        .collect()
+}
+
+/// Methods of what stands before the dot, or of everything where nobody knows what that is.
+fn methods(known: &Reference, receiver: Receiver) -> Vec<Match> {
+    let kind = known.type_of(receiver);
+    let of = |i: &&Item| !i.object.is_empty() && kind.as_ref().is_none_or(|k| *k == i.object);
+    let found = known
+        .items
+        .iter()
+        .filter(of)
+        .map(|i| function(i, "method", i.name.clone()));
+    let own = kind.as_deref().map_or(&[][..], own);
+    let mut out: Vec<_> = found
+        .chain(own.iter().map(|m| plain(m, "method")))
+        .collect();
+    out.sort_by(|a, b| a.text.cmp(&b.text));
+    out
+}
+
+/// What an option may be: its words, true and false, or what makes an object of its type.
+fn values(known: &Reference, spec: &Spec, text: bool) -> Vec<Match> {
+    use options::Kind as Of;
+    match spec.kind {
+        Of::Choice(words) => {
+            let quoted = |w: &&str| {
+                if text {
+                    w.to_string()
+                } else {
+                    format!("\"{w}\"")
+                }
+            };
+            words.iter().map(|w| plain(&quoted(w), "value")).collect()
+        }
+        _ if text => Vec::new(),
+        Of::Bool => ["true", "false"].map(|w| plain(w, "value")).into(),
+        Of::Object(kind) | Of::Objects(kind) => made(known, kind),
+        Of::Trigger => made(known, "Trigger"),
+        Of::Schedule(_) => made(known, "Schedule"),
+        _ => free(known),
+    }
+}
+
+/// Variables of a type, and what makes one.
+fn made(known: &Reference, kind: &str) -> Vec<Match> {
+    let fits = known.variables.iter().filter(|v| v.kind == kind);
+    let variables = fits.map(|v| Match {
+        text: v.name.clone(),
+        kind: "variable",
+        detail: v.kind.clone(),
+        doc: v.value.clone(),
+    });
+    let makers = known.makers(kind);
+    let calls = makers
+        .into_iter()
+        .map(|i| function(i, "function", i.path()));
+    let mut out: Vec<_> = variables.chain(calls).collect();
+    let rest = free(known);
+    let more: Vec<_> = rest
+        .into_iter()
+        .filter(|m| !out.iter().any(|o| o.text == m.text))
+        .collect();
+    out.extend(more);
+    out
+}

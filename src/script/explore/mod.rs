@@ -1,0 +1,120 @@
+//! What an interactive session needs to know of a script that is being written: what could come next, what a word means, whether it is
+//! finished. The REPL and the Jupyter kernel ask the same questions here.
+
+mod complete;
+mod inspect;
+pub mod place;
+pub mod tokens;
+
+pub use complete::{Completions, Match};
+
+use super::Interpreter;
+use place::{Place, place};
+use reference::Reference;
+use rhai::ParseErrorType;
+
+mod reference;
+
+/// Whether a script can be run as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completeness {
+    /// It can, or its error is no missing end.
+    Complete,
+    /// More has to come, indented by so many steps.
+    Incomplete(usize),
+}
+
+/// A variable of a session.
+#[derive(Debug, Clone)]
+pub struct Variable {
+    /// Name.
+    pub name: String,
+    /// Type, as scripts call it.
+    pub kind: String,
+    /// Its value in a line.
+    pub value: String,
+}
+
+/// Longest value of a variable in a list.
+const LINE: usize = 70;
+
+impl Interpreter {
+    /// The variables, as they were made.
+    pub fn variables(&self) -> Vec<Variable> {
+        let mut out: Vec<Variable> = Vec::new();
+        for (name, _, value) in self.scope.iter() {
+            // Only the last one of a name can be seen.
+            out.retain(|v| v.name != name);
+            let text = self.show(&value);
+            let first = text.lines().next().unwrap_or_default();
+            let more = text.lines().count() > 1 || first.chars().count() > LINE;
+            let cut: String = first.chars().take(LINE).collect();
+            out.push(Variable {
+                name: name.into(),
+                kind: self.engine.map_type_name(value.type_name()).into(),
+                value: if more { format!("{cut}…") } else { cut },
+            });
+        }
+        out
+    }
+
+    /// What could stand at `cursor`, in bytes.
+    pub fn complete(&self, source: &str, cursor: usize) -> Completions {
+        complete::complete(&self.known(), source, cursor)
+    }
+
+    /// What the word at `cursor`, in bytes, means, as Markdown.
+    pub fn inspect(&self, source: &str, cursor: usize) -> Option<String> {
+        inspect::inspect(&self.known(), source, cursor)
+    }
+
+    fn known(&self) -> Reference<'_> {
+        Reference {
+            items: &self.items,
+            variables: self.variables(),
+        }
+    }
+
+    /// Whether more has to be typed before it can run.
+    pub fn completeness(&self, source: &str) -> Completeness {
+        let depth = open_brackets(source);
+        let unfinished = match self.engine.compile_with_scope(&self.scope, source) {
+            Ok(_) => false,
+            Err(e) => match e.err_type() {
+                ParseErrorType::UnexpectedEOF => true,
+                ParseErrorType::BadInput(_) => ends_within(source),
+                _ => depth > 0,
+            },
+        };
+        match unfinished {
+            true => Completeness::Incomplete(depth.max(0) as usize),
+            false => Completeness::Complete,
+        }
+    }
+}
+
+/// Whether a string or comment that goes over lines is not closed.
+fn ends_within(source: &str) -> bool {
+    let open = |t: &tokens::Token| match t.kind {
+        tokens::Kind::Comment(closed) => !closed,
+        tokens::Kind::Text(closed) => !closed && !t.text.starts_with(['"', '\'']),
+        _ => false,
+    };
+    tokens::tokens(source).last().is_some_and(open)
+}
+
+/// Brackets that are still open.
+fn open_brackets(source: &str) -> i32 {
+    let change = |t: tokens::Token| match t.text {
+        _ if t.kind != tokens::Kind::Mark => 0,
+        "(" | "[" | "{" | "#{" => 1,
+        ")" | "]" | "}" => -1,
+        _ => 0,
+    };
+    tokens::tokens(source).into_iter().map(change).sum()
+}
+
+/// Where in the script the cursor is.
+fn place_at(source: &str, cursor: usize) -> Place<'_> {
+    place(&tokens::tokens(source), cursor)
+}

@@ -1,0 +1,315 @@
+//! Where in a script a cursor is: in a namespace, behind a dot, within the options of a call, within the value of one of them.
+
+use super::tokens::{Kind, Token};
+
+/// What is called: `space::name` or `name`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Callee<'a> {
+    /// The namespace, or empty.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+    /// Whether it is a method, called behind a dot.
+    pub method: bool,
+}
+
+/// What stands before a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver<'a> {
+    /// A variable.
+    Variable(&'a str),
+    /// The result of a call.
+    Call(Callee<'a>),
+    /// A string.
+    Text,
+    /// An array that is written there.
+    Array,
+    /// Anything else.
+    Unknown,
+}
+
+/// Where a cursor is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In a comment, in a string that is no option, in a number: nothing can be said.
+    Nowhere,
+    /// Where an expression can stand.
+    Free,
+    /// Behind `space::`.
+    Namespace(&'a str),
+    /// Behind a dot.
+    Method(Receiver<'a>),
+    /// Where the name of an option can stand, with those that are there already.
+    Option(Callee<'a>, Vec<&'a str>),
+    /// Where the value of an option stands; within a string or not.
+    Value(Callee<'a>, &'a str, bool),
+}
+
+/// The bracket that the cursor is in: its token.
+fn enclosing(tokens: &[Token]) -> Option<usize> {
+    let mut open = Vec::new();
+    for (i, t) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| t.kind == Kind::Mark)
+    {
+        match t.text {
+            "(" | "[" | "{" | "#{" => open.push(i),
+            ")" | "]" | "}" => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.pop()
+}
+
+/// The call whose bracket is the last of these tokens.
+fn callee<'a>(tokens: &[Token<'a>]) -> Option<Callee<'a>> {
+    let [before @ .., name, bracket] = tokens else {
+        return None;
+    };
+    if !bracket.is("(") || name.kind != Kind::Name {
+        return None;
+    }
+    let namespace = match before {
+        [.., space, mark] if mark.is("::") => space.text,
+        _ => "",
+    };
+    let method = before.last().is_some_and(|t| t.is("."));
+    Some(Callee {
+        namespace,
+        name: name.text,
+        method,
+    })
+}
+
+/// What stands before a dot that follows these tokens.
+fn receiver<'a>(tokens: &[Token<'a>]) -> Receiver<'a> {
+    let Some(last) = tokens.last() else {
+        return Receiver::Unknown;
+    };
+    match last.kind {
+        Kind::Text(true) => Receiver::Text,
+        Kind::Name
+            if !tokens[..tokens.len() - 1]
+                .last()
+                .is_some_and(|t| t.is(".") || t.is("::")) =>
+        {
+            Receiver::Variable(last.text)
+        }
+        Kind::Mark if last.text == ")" || last.text == "]" => {
+            // Its opening bracket is the one that encloses all before the closing one.
+            match enclosing(&tokens[..tokens.len() - 1]) {
+                Some(open) if last.text == ")" => {
+                    callee(&tokens[..=open]).map_or(Receiver::Unknown, Receiver::Call)
+                }
+                Some(open) => match open.checked_sub(1).map(|i| tokens[i]) {
+                    Some(t) if t.kind == Kind::Name || t.is(")") || t.is("]") => Receiver::Unknown,
+                    _ => Receiver::Array,
+                },
+                None => Receiver::Unknown,
+            }
+        }
+        _ => Receiver::Unknown,
+    }
+}
+
+/// The options of the map that begins with `tokens[open]`: what is called, the names that are given, and that of the value at the end, if
+/// the end is within one.
+fn options<'a>(
+    tokens: &[Token<'a>],
+    open: usize,
+) -> Option<(Callee<'a>, Vec<&'a str>, Option<&'a str>)> {
+    let call = enclosing(&tokens[..open])?;
+    let callee = callee(&tokens[..=call])?;
+    let (mut depth, mut names, mut value) = (0, Vec::new(), None);
+    for pair in tokens[open..].windows(2) {
+        let [t, next] = pair else { continue };
+        match t.text {
+            _ if t.kind == Kind::Name && next.is(":") && depth == 1 && value.is_none() => {
+                names.push(t.text)
+            }
+            "(" | "[" | "{" | "#{" if t.kind == Kind::Mark => depth += 1,
+            ")" | "]" | "}" if t.kind == Kind::Mark => depth -= 1,
+            _ => {}
+        }
+        if depth == 1 && next.is(":") {
+            value = names.last().copied();
+        } else if depth == 1 && next.is(",") {
+            value = None;
+        }
+    }
+    Some((callee, names, value))
+}
+
+/// Where the cursor, in bytes, is in the script of these tokens.
+pub fn place<'a>(tokens: &[Token<'a>], cursor: usize) -> Place<'a> {
+    let count = tokens.iter().take_while(|t| t.start < cursor).count();
+    let (mut before, mut within) = (&tokens[..count], None);
+    // The word that is being written does not say where it is.
+    if let Some(last) = before.last() {
+        let inside = cursor < last.end()
+            || (cursor == last.end()
+                && matches!(last.kind, Kind::Text(false) | Kind::Comment(false)));
+        let line_comment = cursor == last.end() && last.text.starts_with("//");
+        match last.kind {
+            Kind::Comment(_) if inside || line_comment => return Place::Nowhere,
+            Kind::Number if cursor <= last.end() => return Place::Nowhere,
+            Kind::Text(_) if inside => within = Some(*last),
+            _ => {}
+        }
+        if within.is_some() || last.kind == Kind::Name && cursor <= last.end() {
+            before = &before[..count - 1];
+        }
+    }
+    let clean: Vec<_> = before
+        .iter()
+        .filter(|t| !matches!(t.kind, Kind::Comment(_)))
+        .copied()
+        .collect();
+    match &clean[..] {
+        [.., space, mark] if mark.is("::") && within.is_none() => {
+            return Place::Namespace(space.text);
+        }
+        // Two dots are a range.
+        [rest @ .., mark]
+            if mark.is(".") && within.is_none() && !rest.last().is_some_and(|t| t.is(".")) =>
+        {
+            return Place::Method(receiver(rest));
+        }
+        _ => {}
+    }
+    let text = within.is_some();
+    let nothing = match text {
+        true => Place::Nowhere,
+        false => Place::Free,
+    };
+    let Some(mut open) = enclosing(&clean) else {
+        return nothing;
+    };
+    // Of an array that is the value of an option.
+    if clean[open].is("[")
+        && let Some(outer) = enclosing(&clean[..open])
+    {
+        open = outer;
+    }
+    if !clean[open].is("#{") {
+        return nothing;
+    }
+    match options(&clean, open) {
+        Some((callee, _, Some(option))) => Place::Value(callee, option, text),
+        Some((callee, names, None)) if !text => Place::Option(callee, names),
+        _ => nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tokens::tokens;
+    use super::*;
+
+    /// The place of the mark ‸ in a script.
+    fn at(marked: &str) -> Place<'_> {
+        let cursor = marked.find('‸').unwrap();
+        let source: String = marked.replace('‸', "");
+        let source: &'static str = Box::leak(source.into_boxed_str());
+        place(&tokens(source), cursor)
+    }
+
+    fn verb(name: &str) -> Callee<'_> {
+        Callee {
+            namespace: "",
+            name,
+            method: false,
+        }
+    }
+
+    fn of<'a>(namespace: &'a str, name: &'a str) -> Callee<'a> {
+        Callee {
+            namespace,
+            name,
+            method: false,
+        }
+    }
+
+    #[test]
+    fn namespaces_and_methods() {
+        assert_eq!(at("let s = sampler::‸"), Place::Namespace("sampler"));
+        assert_eq!(at("let s = sampler::hm‸c()"), Place::Namespace("sampler"));
+        assert_eq!(at("run.su‸"), Place::Method(Receiver::Variable("run")));
+        assert_eq!(
+            at("run.summary().‸"),
+            Place::Method(Receiver::Call(Callee {
+                namespace: "",
+                name: "summary",
+                method: true
+            }))
+        );
+        assert_eq!(at("f(1, [2]).‸"), Place::Method(Receiver::Call(verb("f"))));
+        assert_eq!(
+            at("dataset::digits(#{ a: 1 }).‸"),
+            Place::Method(Receiver::Call(of("dataset", "digits")))
+        );
+        assert_eq!(at("[1, 2].‸"), Place::Method(Receiver::Array));
+        assert_eq!(at("a[1].‸"), Place::Method(Receiver::Unknown));
+        assert_eq!(at("\"a\".‸"), Place::Method(Receiver::Text));
+        assert_eq!(at("a.b.‸"), Place::Method(Receiver::Unknown));
+        assert_eq!(at("for i in 0..‸"), Place::Free);
+    }
+
+    #[test]
+    fn options_and_their_values() {
+        assert_eq!(
+            at("sample(t, s, #{ ‸"),
+            Place::Option(verb("sample"), vec![])
+        );
+        assert_eq!(
+            at("sample(t, s, #{ steps: 10, ch‸"),
+            Place::Option(verb("sample"), vec!["steps"])
+        );
+        assert_eq!(
+            at("sample(t, sampler::hmc(#{ dt: 1 }), #{ steps: f(1, 2), ‸ })"),
+            Place::Option(verb("sample"), vec!["steps"])
+        );
+        assert_eq!(
+            at("sample(t, sampler::hmc(#{ ‸"),
+            Place::Option(of("sampler", "hmc"), vec![])
+        );
+        assert_eq!(
+            at("model::mlp(#{ activation: \"re‸"),
+            Place::Value(of("model", "mlp"), "activation", true)
+        );
+        assert_eq!(
+            at("model::mlp(#{ activation: \"re‸\" })"),
+            Place::Value(of("model", "mlp"), "activation", true)
+        );
+        assert_eq!(
+            at("sample(t, s, #{ start: ‸"),
+            Place::Value(verb("sample"), "start", false)
+        );
+        assert_eq!(
+            at("sample(t, s, #{ observe: [observable::cost(), ‸"),
+            Place::Value(verb("sample"), "observe", false)
+        );
+        assert_eq!(
+            at("sample(t, s, #{ observe: [observable::‸"),
+            Place::Namespace("observable")
+        );
+        assert_eq!(at("let m = #{ a: ‸"), Place::Free);
+    }
+
+    #[test]
+    fn words_elsewhere() {
+        assert_eq!(at("‸"), Place::Free);
+        assert_eq!(at("sam‸"), Place::Free);
+        assert_eq!(at("f(‸"), Place::Free);
+        assert_eq!(at("// sam‸"), Place::Nowhere);
+        assert_eq!(at("let a = \"sam‸"), Place::Nowhere);
+        assert_eq!(at("let a = 12‸"), Place::Nowhere);
+        assert_eq!(at("if a { ‸"), Place::Free);
+        // Brackets that never close do not confuse what is behind them.
+        assert_eq!(at("f([(‸"), Place::Free);
+        assert_eq!(at(")]}‸"), Place::Free);
+    }
+}

@@ -1,0 +1,210 @@
+//! What an interactive session is told while a script is being written, and the session itself.
+
+use super::support::{Scratch, ergodic, text};
+use ergodic::script::Interpreter;
+use ergodic::script::explore::{Completeness, Match};
+use ergodic::simulation::session::Session;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::Stdio;
+
+fn interpreter(first: &str) -> Interpreter {
+    let mut out = Interpreter::new(Session::new("nowhere".into()), BTreeMap::new());
+    out.run("test", first).unwrap();
+    out
+}
+
+/// What could stand at the mark ‸, and the text that it would replace.
+fn offered(interpreter: &Interpreter, marked: &str) -> (Vec<Match>, String) {
+    let cursor = marked.find('‸').unwrap();
+    let source = marked.replace('‸', "");
+    let found = interpreter.complete(&source, cursor);
+    (found.matches, source[found.start..found.end].to_string())
+}
+
+fn names(interpreter: &Interpreter, marked: &str) -> Vec<String> {
+    offered(interpreter, marked)
+        .0
+        .into_iter()
+        .map(|m| m.text)
+        .collect()
+}
+
+#[test]
+fn what_fits_is_offered() {
+    let known = interpreter(
+        "let t = target(potential::gaussian(#{ dim: 2 })); let trick = 3.5; let list = [1, 2];",
+    );
+    assert_eq!(names(&known, "sampler::la‸"), ["langevin"]);
+    assert_eq!(names(&known, "let s = samp‸"), ["sample", "sampler::"]);
+    assert_eq!(names(&known, "tri‸"), ["trick", "trigger::"]);
+    assert_eq!(names(&known, "t.ener‸"), ["energies"]);
+    assert_eq!(names(&known, "list.pu‸"), ["push"]);
+    assert_eq!(names(&known, "sampler::hmc(#{ leap‸"), ["leapfrog"]);
+    assert_eq!(names(&known, "sampler::hmc(#{ leapfrog: 3, leap‸"), [""; 0]);
+    assert_eq!(names(&known, "model::mlp(#{ activation: \"ta‸"), ["tanh"]);
+    assert_eq!(
+        names(&known, "exchange(t, s, #{ pairs: ‸")[..2],
+        ["\"alternating\"", "\"random\""]
+    );
+    assert_eq!(names(&known, "sampler::hmc(#{ adapt: tr‸")[0], "true");
+    // What must be given comes first.
+    let sweep = names(&known, "sweep(t, sampler::hmc(), #{ ‸");
+    assert!(
+        sweep[0] == "temperatures" && sweep[1] == "steps" && sweep.contains(&"chains".to_string()),
+        "{sweep:?}"
+    );
+    // Objects of the right type come before everything else.
+    let priors = names(&known, "target(m, d, #{ prior: pri‸");
+    assert!(priors[0].starts_with("prior::"), "{priors:?}");
+    let (found, word) = offered(&known, "run(1).summ‸ary");
+    assert!(
+        found
+            .iter()
+            .any(|m| m.text == "summary" && m.detail.contains("-> Summary"))
+            && word == "summary"
+    );
+    for nothing in ["// sam‸", "let a = \"sam‸", "1.5‸"] {
+        assert_eq!(names(&known, nothing), [""; 0], "{nothing}");
+    }
+}
+
+/// Every prefix of every script has an answer, and what is offered continues what is written.
+#[test]
+fn every_place_in_every_script_has_an_answer() {
+    let known = interpreter("");
+    for entry in std::fs::read_dir(super::support::root().join("scripts"))
+        .unwrap()
+        .flatten()
+    {
+        let source = std::fs::read_to_string(entry.path()).unwrap();
+        let places: Vec<_> = source
+            .char_indices()
+            .map(|(at, _)| at)
+            .step_by(53)
+            .collect();
+        for at in places {
+            let found = known.complete(&source[..at], at);
+            let written = &source[found.start..at];
+            assert!(
+                found.matches.iter().all(|m| m
+                    .text
+                    .trim_start_matches('"')
+                    .starts_with(written.trim_start_matches('"'))),
+                "{at}"
+            );
+            known.inspect(&source, at);
+            known.completeness(&source[..at]);
+        }
+    }
+}
+
+#[test]
+fn words_are_explained_where_they_stand() {
+    let known = interpreter("let t = target(potential::gaussian(#{ dim: 2 }));");
+    let explain = |marked: &str| known.inspect(&marked.replace('‸', ""), marked.find('‸').unwrap());
+    assert!(
+        explain("sampler::hm‸c()")
+            .unwrap()
+            .starts_with("### `sampler::hmc(")
+    );
+    assert!(
+        explain("samp‸ler::hmc()")
+            .unwrap()
+            .contains("| `sampler::sgld` |")
+    );
+    assert!(
+        explain("sampler::hmc(#{ leap‸frog: 3 })")
+            .unwrap()
+            .contains("an option of `sampler::hmc`")
+    );
+    assert!(explain("exchange(‸").unwrap().starts_with("### `exchange("));
+    assert!(explain("‸t").unwrap().contains("Target"));
+    assert!(explain("run.lad‸der()").unwrap().contains("swap rates"));
+    assert_eq!(explain("nothing_li‸ke_it"), None);
+}
+
+#[test]
+fn unfinished_scripts_are_told_from_wrong_ones() {
+    let known = interpreter("let a = 1;");
+    for (source, steps) in [
+        ("sample(t, s, #{", 2),
+        ("fn f(x) {\n  x", 1),
+        ("let a =", 0),
+        ("/* a", 0),
+        ("`a", 0),
+        ("if a {", 1),
+    ] {
+        assert_eq!(
+            known.completeness(source),
+            Completeness::Incomplete(steps),
+            "{source}"
+        );
+    }
+    for source in [
+        "a",
+        "let b = 2;",
+        "f(1)",
+        "",
+        "let = 3",
+        "a b",
+        "\"a",
+        "1 + )",
+    ] {
+        assert_eq!(
+            known.completeness(source),
+            Completeness::Complete,
+            "{source}"
+        );
+    }
+}
+
+/// A session through a pipe: values, errors with their line, commands, a figure; and it ends when the input does.
+#[test]
+fn a_session_goes_on_after_mistakes() {
+    let scratch = Scratch::new();
+    let mut child = ergodic()
+        .arg("repl")
+        .current_dir(scratch.join(""))
+        .env("XDG_STATE_HOME", scratch.join("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = "let t = target(potential::gaussian(#{ dim: 2 }));\nlet r = sample(t, sampler::hmc(), #{\n  steps: 400,\n  chains: 2, every: 1 });\nr.sumary()\nr.chains\n\
+                 :who\n:hepl\nplot::traces(r, \"cost\")\n:save kept.rhai\n:load nothing.rhai\n:help sampler::mala\n1 + 1\n";
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let (out, all) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        text(&output),
+    );
+    for expected in [
+        "did you mean 'summary'",
+        "did you mean ':help'",
+        "Target",
+        "figure runs/repl-1/figures/figure-1.svg",
+        "nothing.rhai: there is no such script",
+        "### `sampler::mala",
+    ] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+    assert!(out.lines().any(|l| l == "2"), "{out}");
+    assert!(
+        out.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c)),
+        "{out}"
+    );
+    let kept = std::fs::read_to_string(scratch.join("kept.rhai")).unwrap();
+    assert!(
+        kept.contains("steps: 400") && !kept.contains("sumary"),
+        "{kept}"
+    );
+    assert!(scratch.join("runs/repl-1/figures/figure-1.svg").exists());
+}
