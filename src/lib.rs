@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`] | ground |
+//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`], [`table`] | ground |
 //! | [`kernels`] | the hot loops |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
@@ -36,5 +36,6 @@ pub mod schedule;
 pub mod script;
 pub mod simulation;
 pub mod store;
+pub mod table;
 pub mod target;
 pub mod trigger;

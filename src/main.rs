@@ -1,7 +1,8 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
 use clap::{Args, Parser, Subcommand};
-use ergodic::front::{bench, docs, doctor, repl, run, show};
+use ergodic::front::kernel::kernelspec::Target;
+use ergodic::front::{bench, docs, doctor, jupyter, repl, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -35,6 +36,9 @@ enum Command {
         #[arg(long, value_parser = threads)]
         threads: Option<usize>,
     },
+    /// Use scripts in Jupyter: JupyterLab, notebooks, VS Code.
+    #[command(subcommand)]
+    Kernel(KernelCommand),
     /// Show the summaries of runs on disk, finished or not.
     Show {
         /// Folders of runs, or of a script's results.
@@ -84,6 +88,56 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+}
+
+#[derive(Subcommand)]
+enum KernelCommand {
+    /// Tell Jupyter of this program.
+    Install {
+        /// Name in menus.
+        #[arg(long, default_value = "Rhai (ergodic)")]
+        display_name: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Remove the kernel again.
+    Uninstall {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the kernels that Jupyter finds here.
+    List,
+    /// Serve one notebook; Jupyter calls this.
+    Start {
+        /// The file that says where to listen.
+        connection_file: PathBuf,
+        /// Threads to use (default: all).
+        #[arg(long, value_parser = threads)]
+        threads: Option<usize>,
+    },
+}
+
+#[derive(Args)]
+struct Place {
+    /// Name of the kernel, for `jupyter console --kernel NAME`.
+    #[arg(long, default_value = jupyter::NAME)]
+    name: String,
+    /// In an environment, as a virtual environment or conda's (default: for this user).
+    #[arg(long, value_name = "FOLDER", conflicts_with = "folder")]
+    prefix: Option<PathBuf>,
+    /// In this folder of kernels.
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+impl Place {
+    fn target(&self) -> Target {
+        match (&self.prefix, &self.folder) {
+            (Some(prefix), _) => Target::Prefix(prefix.clone()),
+            (_, Some(folder)) => Target::Folder(folder.clone()),
+            _ => Target::User,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -187,21 +241,28 @@ fn main() -> ExitCode {
     // SAFETY: the option may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
     let cli = Cli::parse();
-    let handler = ctrlc::set_handler(|| {
-        if session::interrupt() {
-            // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
-            std::process::exit(130);
-        }
-        if !store::writes_nothing() {
-            eprintln!("\ninterrupted: saving (once more to leave at once)");
-        }
-    });
+    // A kernel is interrupted by messages, and told to end by signals, which it handles itself.
+    let serves = matches!(&cli.command, Command::Kernel(KernelCommand::Start { .. }));
+    let handler = if serves {
+        Ok(())
+    } else {
+        ctrlc::set_handler(|| {
+            if session::interrupt() {
+                // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
+                std::process::exit(130);
+            }
+            if !store::writes_nothing() {
+                eprintln!("\ninterrupted: saving (once more to leave at once)");
+            }
+        })
+    };
     if let Err(e) = handler {
         eprintln!("warning: Ctrl-C will not save: {e}");
     }
     let result = match cli.command {
         Command::Run(args) => return run_script(args),
         Command::Repl { threads } => repl::run(with_threads(threads)),
+        Command::Kernel(command) => kernel(command),
         Command::Show { runs, json } => runs.iter().try_for_each(|r| {
             if json {
                 println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
@@ -254,6 +315,30 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => error(&format!("{e:#}"), 1),
     }
+}
+
+fn kernel(command: KernelCommand) -> anyhow::Result<()> {
+    match command {
+        KernelCommand::Install {
+            display_name,
+            place,
+        } => println!(
+            "{}",
+            jupyter::install(&place.name, &display_name, &place.target())?
+        ),
+        KernelCommand::Uninstall { place } => {
+            println!("{}", jupyter::uninstall(&place.name, &place.target())?);
+        }
+        KernelCommand::List => println!("{}", jupyter::list()),
+        KernelCommand::Start {
+            connection_file,
+            threads,
+        } => {
+            use_threads(threads);
+            jupyter::start(&connection_file, with_threads(threads))?;
+        }
+    }
+    Ok(())
 }
 
 fn error(message: &str, code: u8) -> ExitCode {

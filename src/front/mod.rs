@@ -3,6 +3,9 @@
 pub mod bench;
 pub mod docs;
 pub mod doctor;
+pub mod interactive;
+pub mod jupyter;
+pub mod kernel;
 pub mod repl;
 pub mod run;
 pub mod show;

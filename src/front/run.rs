@@ -6,6 +6,7 @@ use crate::script::{Failure, Interpreter, declared};
 use crate::simulation::parts::shard_folder;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
+use crate::simulation::terminal::Terminal;
 use crate::store;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -118,7 +119,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
     (session.quick, session.resume) = (request.quick, request.resume);
     session.quiet = request.quiet || !leads;
-    session.json = request.json;
+    session.console = Arc::new(Terminal { json: request.json });
     let device = if request.device.is_empty() {
         "cpu"
     } else {

@@ -20,6 +20,7 @@ mod populations;
 pub mod reference;
 mod report;
 mod runs;
+mod shown;
 mod values;
 mod verbs;
 
@@ -35,6 +36,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub use parameters::{Declared, declared};
 pub use report::Failure;
 
+/// A value of a script.
+pub type Value = Dynamic;
+
+/// The variables of an interpreter at some time.
+#[derive(Clone)]
+pub struct Variables(Scope<'static>);
+
 /// The result of a bound function.
 type Bound<T> = std::result::Result<T, Box<EvalAltResult>>;
 
@@ -43,7 +51,7 @@ pub struct Context {
     /// The command line's settings.
     pub session: Session,
     /// Values of `--set name=value`.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Mutex<BTreeMap<String, String>>,
     /// The interpreter that runs closures on other threads.
     closures: OnceLock<Arc<Engine>>,
     /// How many closures have been given a name.
@@ -56,7 +64,7 @@ impl Context {
     fn new(session: Session, settings: BTreeMap<String, String>) -> Arc<Self> {
         Arc::new(Self {
             session,
-            settings,
+            settings: Mutex::new(settings),
             closures: OnceLock::new(),
             closures_named: Default::default(),
             printed: Mutex::default(),
@@ -78,9 +86,7 @@ impl Interpreter {
     /// An interpreter for one session.
     pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
         let context = Context::new(session, settings);
-        let (mut engine, items) = bind(&context);
-        // Not so for the engine of the closures: a record that is being made is finished, so that the run can be saved.
-        engine.on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
+        let (engine, items) = bind_main(&context);
         Self {
             engine,
             items,
@@ -88,6 +94,44 @@ impl Interpreter {
             scope: Scope::new(),
             functions: rhai::AST::empty(),
         }
+    }
+
+    /// Go on with another session; variables, functions and settings stay.
+    pub fn set_session(&mut self, session: Session) {
+        self.context = Context::new(session, self.settings());
+        (self.engine, self.items) = bind_main(&self.context);
+    }
+
+    /// Values of parameters, as `--set name=value` gives them.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let settings = self.context.settings.lock();
+        settings.unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Give a parameter a value, as `--set name=value` does, for scripts to come.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let mut settings = self
+            .context
+            .settings
+            .lock()
+            .unwrap_or_else(|e| e.into_inner());
+        settings.insert(name.into(), value.into());
+    }
+
+    /// The variables as they are now, to go back to.
+    pub fn variables_now(&self) -> Variables {
+        Variables(self.scope.clone())
+    }
+
+    /// Go back to the variables of another time.
+    pub fn set_variables(&mut self, variables: Variables) {
+        self.scope = variables.0;
+    }
+
+    /// Forget all variables and functions.
+    pub fn reset(&mut self) {
+        self.scope = Scope::new();
+        self.functions = rhai::AST::empty();
     }
 
     /// The session.
@@ -145,6 +189,13 @@ pub fn all_items() -> Vec<Item> {
     bind(&Context::new(Session::new("runs".into()), BTreeMap::new())).1
 }
 
+/// The engine of scripts: an interrupt stops it. Not so that of closures: a record that is being made is finished, so that the run can be saved.
+fn bind_main(context: &Arc<Context>) -> (Engine, Vec<Item>) {
+    let (mut engine, items) = bind(context);
+    engine.on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
+    (engine, items)
+}
+
 /// An engine with everything bound, and the reference of what was bound.
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     let mut b = Binder {
@@ -161,11 +212,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         if !printer.session.leads() {
             return;
         }
-        if printer.session.json {
-            eprintln!("{text}");
-        } else {
-            println!("{text}");
-        }
+        printer.session.console.print(text);
         let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
         printed.push_str(text);
         printed.push('\n');
@@ -182,6 +229,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     populations::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
+    shown::bind(&mut b);
     let Binder {
         mut engine,
         modules,

@@ -23,11 +23,18 @@ pub(super) fn value(
     name: &str,
     default: Dynamic,
 ) -> Bound<Dynamic> {
-    let Some(text) = context.settings.get(name) else {
+    let set = {
+        let settings = context.settings.lock();
+        settings
+            .unwrap_or_else(|e| e.into_inner())
+            .get(name)
+            .cloned()
+    };
+    let Some(text) = set else {
         return Ok(default);
     };
     if default.is_string() {
-        return Ok(text.clone().into());
+        return Ok(text.into());
     }
     let wrong = |got: &str| {
         raise(anyhow!(
@@ -37,7 +44,7 @@ pub(super) fn value(
     };
     let engine: &Engine = native.engine();
     let value = engine
-        .eval_expression::<Dynamic>(text)
+        .eval_expression::<Dynamic>(&text)
         .map_err(|e| wrong(&format!("no expression ({e})")))?;
     if value.is_int() && default.is_float() {
         return Ok((value.as_int().unwrap_or(0) as f64).into());

@@ -34,6 +34,11 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
+    /// An error without a place.
+    pub fn plain(message: String) -> Self {
+        Self { message, code: 1 }
+    }
+
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
         Self {
             message: located(file, source, e.position(), &e.err_type().to_string()),

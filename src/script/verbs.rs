@@ -189,10 +189,9 @@ fn training(b: &mut Binder) {
 fn runs(b: &mut Binder) {
     let start = |context: &Arc<Context>, plan: Plan, t: &Target, s: &Configured| {
         if let (Some(full), false) = (plan.full_steps, context.session.quiet) {
-            eprintln!(
-                "--quick: '{}' does {} steps instead of {full}",
-                plan.name, plan.steps
-            );
+            let (name, steps) = (&plan.name, plan.steps);
+            let text = format!("--quick: '{name}' does {steps} steps instead of {full}");
+            context.session.console.remark(&text);
         }
         simulation::run(&plan, t, s, &context.session)
     };

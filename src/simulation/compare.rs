@@ -3,6 +3,7 @@
 use super::run::{Group, Run};
 use super::summary::with_error;
 use crate::error::Result;
+use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -93,31 +94,27 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Comparison {
+    /// A row per observable and temperature.
+    pub fn table(&self) -> Table {
         let [a, b] = &self.names;
-        let cells = |l: &Line| {
-            [
+        let mut out = Table::new(["T", "observable", a, b, "difference", "σ"]);
+        for l in &self.lines {
+            out.row([
                 format!("{:.3e}", l.temperature),
                 l.name.clone(),
                 with_error(l.means[0].0, l.means[0].1),
                 with_error(l.means[1].0, l.means[1].1),
                 format!("{:.2} %", 100.0 * l.relative()),
                 format!("{:+.1}", l.deviation()),
-            ]
-        };
-        let head = ["T", "observable", a, b, "difference", "σ"].map(str::to_string);
-        let rows: Vec<_> = std::iter::once(head)
-            .chain(self.lines.iter().map(cells))
-            .collect();
-        let width = |k: usize| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0);
-        for row in &rows {
-            let cells = row
-                .iter()
-                .enumerate()
-                .map(|(k, c)| format!("{c:>w$}", w = width(k)));
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
+            ]);
         }
-        Ok(())
+        out
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)
     }
 }

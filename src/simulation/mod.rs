@@ -7,6 +7,7 @@
 
 pub mod benchmark;
 pub mod compare;
+pub mod console;
 mod course;
 pub mod evidence;
 pub mod exchange;
@@ -24,6 +25,7 @@ pub mod session;
 pub mod smc;
 pub mod state;
 pub mod summary;
+pub mod terminal;
 mod threads;
 pub mod train;
 mod turn;
@@ -41,7 +43,7 @@ use plan::{Plan, Starts};
 use prediction::Predictor;
 use progress::Progress;
 use resume::resume;
-use run::{Meta, Run, save_checkpoint};
+use run::{Meta, Run, RunInfo, TEMPERED_ENERGY, save_checkpoint};
 use session::Session;
 use state::State;
 use std::sync::Arc;
@@ -98,6 +100,7 @@ pub fn run(
     };
     let mut state = maker.start(&starts)?;
     let mut info = plan.info(target, sampler, columns, Some(&starts), session)?;
+    let (watched, width) = (watched(&info), info.width());
     let limits = plan.limits(&state, target);
     let mut seconds = 0.0;
     let mut fresh = true;
@@ -167,12 +170,13 @@ pub fn run(
         save(&mut place, &mut state, false)?;
     }
     let progress = Progress::new(
+        session,
         &plan.name,
         "chain-steps",
         plan.steps * chains as u64,
-        session.quiet,
         state.steps.iter().sum(),
     );
+    let mut records = 0;
     let mut saved = Instant::now();
     loop {
         let left = |c: usize| state.failures[c].is_none() && state.steps[c] < plan.steps;
@@ -188,6 +192,12 @@ pub fn run(
         let all = ranks.all_gather(&news)?;
         let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
         let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
+        let made: usize = state.records.iter().map(Vec::len).sum();
+        if let Some((name, at)) = &watched
+            && std::mem::replace(&mut records, made) != made
+        {
+            progress.watch(name, state.last_mean(*at, width));
+        }
         progress.set(sum(3), sum(4) as usize);
         if !some(0) {
             break;
@@ -197,8 +207,10 @@ pub fn run(
             progress.finish();
             let least = state.steps.iter().min().copied().unwrap_or(0);
             let what = format!(
-                "'{}' at step {least} of {}; continue with --resume",
-                plan.name, plan.steps
+                "'{}' at step {least} of {}; {}",
+                plan.name,
+                plan.steps,
+                session.goes_on(Some(&folder))
             );
             return Err(Interrupted { what }.into());
         }
@@ -213,6 +225,19 @@ pub fn run(
     progress.finish();
     save(&mut place, &mut state, true)?;
     finish(&folder, session)
+}
+
+/// What to show of a run while it goes on: a name, and where it is in a record.
+fn watched(info: &RunInfo) -> Option<(String, usize)> {
+    const NAMES: [&str; 5] = [
+        "cost",
+        "energy",
+        TEMPERED_ENERGY,
+        "loss.train",
+        "minibatch_loss",
+    ];
+    let at = |name: &str| info.column(name).ok().map(|(at, _)| (name.to_string(), at));
+    NAMES.iter().find_map(|name| at(name))
 }
 
 /// Run a plan to its end in memory: nothing is written, and an interruption loses it.

@@ -1,5 +1,7 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
+use super::console::Console;
+use super::terminal::Terminal;
 use crate::error::Result;
 use crate::kernels::device::Device;
 use crate::ranks::{Alone, Ranks};
@@ -27,9 +29,10 @@ pub fn clear_interrupt() {
 }
 
 /// How to get at an accelerator.
-pub type Open = Box<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
+pub type Open = Arc<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
 
-/// What all runs of one script share.
+/// What all runs of one script share. Clones share also which names are taken.
+#[derive(Clone)]
 pub struct Session {
     /// Folder of the script's results.
     pub out: PathBuf,
@@ -41,12 +44,14 @@ pub struct Session {
     pub device: (String, Option<Open>),
     /// Cut steps and sizes so that a script ends within a minute.
     pub quick: bool,
-    /// Standard output is for JSON alone: what scripts print goes to standard error.
-    pub json: bool,
-    /// No progress on the terminal.
+    /// Where what scripts print goes, and how far runs are.
+    pub console: Arc<dyn Console>,
+    /// No progress, and no remarks.
     pub quiet: bool,
     /// Continue what is in `out`.
     pub resume: bool,
+    /// Somebody tries things out, and this command makes what was interrupted go on. What is run once more gets another name, not an error.
+    pub interactive: Option<&'static str>,
     /// Seconds between checkpoints.
     pub checkpoint_every: f64,
     /// The processes that share the work.
@@ -55,9 +60,12 @@ pub struct Session {
     pub shard: Option<(usize, usize)>,
     /// How many shards are to be put together.
     pub merge: Option<usize>,
-    names: Mutex<HashMap<String, usize>>,
-    figures: Mutex<Vec<PathBuf>>,
+    names: Arc<Mutex<Names>>,
+    figures: Arc<Mutex<Vec<PathBuf>>>,
 }
+
+/// Names of runs that are taken, and how many of a kind there are.
+pub type Names = HashMap<String, usize>;
 
 impl Session {
     /// A session that writes into `out`.
@@ -68,15 +76,16 @@ impl Session {
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             device: ("cpu".into(), None),
             quick: false,
-            json: false,
+            console: Arc::new(Terminal { json: false }),
             quiet: true,
             resume: false,
+            interactive: None,
             checkpoint_every: 30.0,
             ranks: Arc::new(Alone),
             shard: None,
             merge: None,
-            names: Mutex::default(),
-            figures: Mutex::default(),
+            names: Arc::default(),
+            figures: Arc::default(),
         }
     }
 
@@ -92,12 +101,21 @@ impl Session {
                     && !name.starts_with('.'),
                 "{kind}: option 'name' is \"{name}\", but must be 1 to 80 letters, digits, '-', '_' or '.', not starting with a dot"
             );
+            let reserved = ["figures", "run.json"].contains(&name);
+            let mut free = name.to_string();
+            if self.interactive.is_some() && !reserved {
+                let mut number = 2;
+                while names.contains_key(&free) {
+                    free = format!("{name}-{number}");
+                    number += 1;
+                }
+            }
             anyhow::ensure!(
-                names.insert(name.to_string(), 1).is_none()
-                    && !["figures", "run.json"].contains(&name),
+                !reserved && !names.contains_key(&free),
                 "{kind}: there is a run named \"{name}\" already; give each run a name of its own"
             );
-            return Ok(name.to_string());
+            names.insert(free.clone(), 1);
+            return Ok(free);
         }
         loop {
             let count = names.entry(format!("{kind} ")).or_insert(0);
@@ -123,7 +141,7 @@ impl Session {
                 let open = move || -> Result<Box<dyn Device>> {
                     Ok(Box::new(crate::kernels::device::cuda::Cuda::open(n)?))
                 };
-                (format!("cuda:{n}"), Some(Box::new(open)))
+                (format!("cuda:{n}"), Some(Arc::new(open)))
             }
             _ => anyhow::bail!(
                 "--device {name}: this build knows \"cpu\"{}",
@@ -145,6 +163,28 @@ impl Session {
     /// Whether this process writes and prints what all of them have found.
     pub fn leads(&self) -> bool {
         self.ranks.rank() == 0
+    }
+
+    /// What can be done after an interrupt, in words; with the folder of the run that was interrupted, if it can be opened.
+    pub fn goes_on(&self, run: Option<&Path>) -> String {
+        match (self.interactive, run) {
+            (None, _) => "continue with --resume".into(),
+            (Some(command), None) => format!("{command} goes on with it"),
+            (Some(command), Some(folder)) => format!(
+                "{command} goes on with it, open(\"{}\") shows what there is",
+                folder.display()
+            ),
+        }
+    }
+
+    /// The names that are taken, to go back to with [`Session::set_names`] when runs are to be found again under theirs.
+    pub fn names(&self) -> Names {
+        self.names.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// See [`Session::names`].
+    pub fn set_names(&self, names: Names) {
+        *self.names.lock().unwrap_or_else(|e| e.into_inner()) = names;
     }
 
     /// The folder of a run.

@@ -8,6 +8,7 @@ use crate::diagnostic::Summary as Numbers;
 use crate::diagnostic::Verdict;
 use crate::error::Result;
 use crate::sampler::NOISE;
+use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -407,6 +408,33 @@ pub fn with_error(mean: f64, error: f64) -> String {
     format!("{mean:.decimals$}({error:.0}){exponent}")
 }
 
+impl Summary {
+    /// A row per temperature.
+    pub fn table(&self) -> Table {
+        let columns = self.columns();
+        let cell = |row: usize| columns.iter().map(move |c| c[row].trim().to_string());
+        let mut out = Table::new(cell(0));
+        out.above.clone_from(&self.header);
+        (1..=self.temperatures.len()).for_each(|t| out.row(cell(t)));
+        out.below.extend(self.not_mixed());
+        out
+    }
+
+    /// A warning, if there are temperatures where chains have not mixed.
+    fn not_mixed(&self) -> Option<String> {
+        let unmixed: Vec<_> = (0..self.temperatures.len())
+            .filter(|t| self.unmixed(*t))
+            .map(|t| format!("{:.2e}", self.temperatures[t]))
+            .collect();
+        (!unmixed.is_empty()).then(|| {
+            format!(
+                "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
+                unmixed.join(", ")
+            )
+        })
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.header {
@@ -437,16 +465,8 @@ impl fmt::Display for Summary {
                 }
             }
         }
-        let unmixed: Vec<_> = (0..count)
-            .filter(|t| self.unmixed(*t))
-            .map(|t| format!("{:.2e}", self.temperatures[t]))
-            .collect();
-        if !unmixed.is_empty() {
-            writeln!(
-                f,
-                "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
-                unmixed.join(", ")
-            )?;
+        if let Some(warning) = self.not_mixed() {
+            writeln!(f, "{warning}")?;
         }
         Ok(())
     }

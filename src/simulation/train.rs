@@ -273,12 +273,13 @@ pub fn train(
     };
     let share = (session.threads / chains).max(1);
     let progress = Progress::new(
+        session,
         &name,
         "epochs",
         epochs * chains as u64,
-        session.quiet,
         courses.iter().map(|c| c.epoch).sum(),
     );
+    let loss = columns.iter().position(|c| c == "loss");
     let mut saved = Instant::now();
     while !done && courses.iter().any(|c| !c.stopped && c.epoch < epochs) {
         courses.par_iter_mut().enumerate().try_for_each_init(
@@ -292,13 +293,21 @@ pub fn train(
                 Ok::<_, anyhow::Error>(())
             },
         )?;
+        // The first one's, as of its last epoch.
+        let row = courses[0].history.rchunks_exact(columns.len()).next();
+        if let (Some(row), Some(loss)) = (row, loss) {
+            progress.watch("loss", row[loss]);
+        }
         progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
         if session::interrupted() {
             keep(&courses, false)?;
             progress.finish();
             let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
             return Err(Interrupted {
-                what: format!("'{name}' at epoch {epoch} of {epochs}; continue with --resume"),
+                what: format!(
+                    "'{name}' at epoch {epoch} of {epochs}; {}",
+                    session.goes_on(None)
+                ),
             }
             .into());
         }

@@ -1,6 +1,6 @@
 //! The line: completion, hints, colours, and whether it is finished; all of it from what the interpreter knows.
 
-use super::commands::COMMANDS;
+use crate::front::interactive;
 use crate::script::Interpreter;
 use crate::script::explore::tokens::{KEYWORDS, Kind, tokens};
 use crate::script::explore::{Completeness, Completions, Match};
@@ -29,48 +29,16 @@ impl Helper {
     }
 
     fn complete_at(&self, line: &str, cursor: usize) -> Completions {
-        if line.starts_with(':') {
-            return command(&self.interpreter.borrow(), line, cursor);
-        }
-        self.interpreter.borrow().complete(line, cursor)
+        interactive::complete(&self.interpreter.borrow(), line, cursor)
     }
 }
 
 impl rustyline::Helper for Helper {}
 
-/// Completion of a command: its name, or what it is to explain.
-fn command(interpreter: &Interpreter, line: &str, cursor: usize) -> Completions {
-    match line[..cursor].find(char::is_whitespace) {
-        None => Completions {
-            start: 0,
-            end: cursor,
-            matches: COMMANDS
-                .iter()
-                .filter(|(name, ..)| name.starts_with(&line[..cursor]))
-                .map(|(name, takes, does)| Match {
-                    text: name.to_string(),
-                    kind: "command",
-                    detail: takes.to_string(),
-                    doc: does.to_string(),
-                })
-                .collect(),
-        },
-        Some(at) => {
-            // What follows is as in a script, and the colon is none of it.
-            let mut found = interpreter.complete(&line[at..], cursor - at);
-            found.start += at;
-            found.end += at;
-            found
-        }
-    }
-}
-
 /// Whether more has to be typed.
 pub(super) fn is_unfinished(interpreter: &Interpreter, source: &str) -> bool {
-    let source = source.trim();
-    !source.is_empty()
-        && !source.starts_with(':')
-        && interpreter.completeness(source) != Completeness::Complete
+    !source.trim().is_empty()
+        && interactive::completeness(interpreter, source) != Completeness::Complete
 }
 
 impl Completer for Helper {

@@ -1,27 +1,23 @@
-//! `ergodic repl`: an interactive session.
+//! `ergodic repl`: an interactive session on a terminal.
 
-mod commands;
 mod editor;
 
+use super::interactive::{Answer, Interactive};
 use crate::error::Result;
-use crate::script::Interpreter;
+use crate::plot::Figure;
+use crate::script::explore::Variable;
+use crate::script::{Failure, Value};
 use crate::simulation::session::{self, Session};
-use commands::{Command, Done};
 use editor::Helper;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::rc::Rc;
 
-/// A session, and what it has done.
+/// A session, and how it is shown.
 struct Repl {
-    interpreter: Rc<RefCell<Interpreter>>,
-    /// What ran without an error, for `:save`.
-    cells: Vec<String>,
+    session: Interactive,
     /// Figures shown.
     figures: usize,
     /// Width of the terminal.
@@ -30,33 +26,27 @@ struct Repl {
 }
 
 /// Read scripts line by line, run them, print values; variables live on. Input goes on while it is not finished.
-pub fn run(mut session: Session) -> Result<()> {
-    let free = |k: &usize| !PathBuf::from(format!("runs/repl-{k}")).exists();
-    let number = (1..).find(free).unwrap_or(1);
-    session.out = PathBuf::from(format!("runs/repl-{number}"));
-    session.quiet = false;
+pub fn run(session: Session) -> Result<()> {
+    let session = Interactive::new(session, "repl", ":continue");
     println!(
         "ergodic {} — Tab completes, :help NAME explains, :help lists what there is; results go to {}",
         env!("CARGO_PKG_VERSION"),
-        session.out.display()
+        session.interpreter().session().out.display()
     );
-    let interpreter = Interpreter::new(session, BTreeMap::new());
-    let interpreter = Rc::new(RefCell::new(interpreter));
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .auto_add_history(true)
         .build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Helper::new(interpreter.clone(), colours)));
-    let history = history_file();
+    editor.set_helper(Some(Helper::new(session.shared(), colours)));
+    let history = history_file("history");
     if let Some(file) = &history {
         // There is none at first.
         let _ = editor.load_history(file);
     }
     let mut repl = Repl {
-        interpreter,
-        cells: Vec::new(),
+        session,
         figures: 0,
         columns: 80,
         colours,
@@ -77,14 +67,14 @@ pub fn run(mut session: Session) -> Result<()> {
             Err(e) => return Err(e.into()),
         }
         // Where the editor is no terminal it hands out single lines.
-        if editor::is_unfinished(&repl.interpreter.borrow(), &pending) {
+        if editor::is_unfinished(&repl.session.interpreter(), &pending) {
             continue;
         }
         let source = std::mem::take(&mut pending);
         repl.columns = editor
             .dimensions()
             .map_or(80, |(columns, _)| usize::from(columns));
-        if repl.take(&source) == Done::Leave {
+        if !repl.take(&source) {
             break;
         }
     }
@@ -100,8 +90,8 @@ pub fn run(mut session: Session) -> Result<()> {
     Ok(())
 }
 
-/// Where lines are kept from session to session.
-fn history_file() -> Option<PathBuf> {
+/// Where inputs are kept from session to session.
+pub(super) fn history_file(name: &str) -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || {
         std::env::var_os("HOME")
@@ -109,58 +99,67 @@ fn history_file() -> Option<PathBuf> {
             .map(PathBuf::from)
     };
     let folder = state.or_else(|| Some(home()?.join(".local/state")))?;
-    Some(folder.join("ergodic").join("history"))
+    Some(folder.join("ergodic").join(name))
 }
 
 impl Repl {
-    /// Do what a finished input asks for.
-    fn take(&mut self, source: &str) -> Done {
-        let line = source.trim();
-        if line.is_empty() {
-            return Done::Stay;
+    /// Do what a finished input asks for. Whether the session goes on.
+    fn take(&mut self, source: &str) -> bool {
+        session::clear_interrupt();
+        let answer = self.session.take("<repl>", source);
+        session::clear_interrupt();
+        match answer {
+            Ok(Answer::Leave) => return false,
+            Ok(Answer::Nothing) => {}
+            Ok(Answer::Value(value)) => self.value(&value),
+            Ok(Answer::Text(text) | Answer::Help { text, .. }) => println!("{}", text.trim_end()),
+            Ok(Answer::Variables(variables)) => print!("{}", listed(&variables)),
+            Err(failure) => self.failure(&failure),
         }
-        match Command::of(line) {
-            Some(Ok(command)) => self.command(command),
-            Some(Err(message)) => {
-                eprintln!("error: {message}");
-                Done::Stay
-            }
-            None => {
-                self.evaluate("<repl>", source);
-                Done::Stay
-            }
-        }
+        true
     }
 
-    /// Run a script and show its value.
-    fn evaluate(&mut self, file: &str, source: &str) {
-        session::clear_interrupt();
-        let result = self.interpreter.borrow_mut().run(file, source);
-        session::clear_interrupt();
-        match result {
-            Ok(value) => {
-                self.cells.push(source.trim_end().to_string());
-                let figure = self.interpreter.borrow().figure(&value);
-                if let Some(figure) = figure {
-                    self.show(&figure);
-                } else if !value.is_unit() {
-                    println!("{}", self.interpreter.borrow().show(&value));
-                }
-            }
-            Err(failure) if failure.code == 130 => eprintln!("{failure}"),
-            Err(failure) => eprintln!("error: {failure}"),
+    fn failure(&self, failure: &Failure) {
+        let word = match (failure.code, self.colours) {
+            (130, _) => "",
+            (_, true) => "\x1b[31merror:\x1b[0m ",
+            (_, false) => "error: ",
+        };
+        eprintln!("{word}{failure}");
+    }
+
+    fn value(&mut self, value: &Value) {
+        let figure = self.session.interpreter().figure(value);
+        if let Some(figure) = figure {
+            self.figure(&figure);
+        } else if !value.is_unit() {
+            println!("{}", self.session.interpreter().show(value));
         }
     }
 
     /// A figure on the terminal, and as a file.
-    fn show(&mut self, figure: &crate::plot::Figure) {
+    fn figure(&mut self, figure: &Figure) {
         println!("{}", figure.to_text(self.columns.min(100), self.colours));
         self.figures += 1;
         let name = format!("figure-{}.svg", self.figures);
-        let path = self.interpreter.borrow().session().figure_path(&name);
+        let path = self.session.interpreter().session().figure_path(&name);
         match figure.save(&path) {
             Ok(()) => println!("figure {}", path.display()),
             Err(e) => eprintln!("warning: {e:#}"),
         }
     }
+}
+
+/// Variables in columns.
+fn listed(variables: &[Variable]) -> String {
+    if variables.is_empty() {
+        return "no variables yet; `let t = target(potential::gaussian());` makes one\n".into();
+    }
+    let widest = |text: fn(&Variable) -> &str| {
+        let widths = variables.iter().map(|v| text(v).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (names, kinds) = (widest(|v| &v.name), widest(|v| &v.kind));
+    let line = |v: &Variable| format!("{:<names$}  {:<kinds$}  {}\n", v.name, v.kind, v.value);
+    variables.iter().map(line).collect()
 }

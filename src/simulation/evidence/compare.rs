@@ -4,6 +4,7 @@ use super::Evidence;
 use crate::diagnostic::evidence::{Estimate, PosteriorWeight, ln_bayes_factor, posterior_weights};
 use crate::error::Result;
 use crate::simulation::summary::with_error;
+use crate::table::Table;
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -98,35 +99,29 @@ impl ModelComparison {
     }
 }
 
-impl fmt::Display for ModelComparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ModelComparison {
+    /// A row per model, the best first.
+    pub fn table(&self) -> Table {
         let factors = self.ln_bayes_factors();
-        let width = self
-            .names
-            .iter()
-            .map(|n| n.chars().count())
-            .max()
-            .unwrap_or(0)
-            .max(5);
-        write!(
-            f,
-            "{:<width$}  {:>14}  {:>16}  {:>14}",
-            "model", "ln Z", "ln Bayes factor", "weight"
-        )?;
+        let number = |e: &Estimate| with_error(e.value, e.standard_error);
+        let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight"]);
         for k in self.order() {
-            let number = |e: &Estimate| with_error(e.value, e.standard_error);
-            write!(
-                f,
-                "\n{:<width$}  {:>14}  {:>16}  {:>14}",
-                self.names[k],
+            out.row([
+                self.names[k].clone(),
                 number(&self.ln_z[k]),
                 number(&factors[k]),
-                number(&self.weights[k].weight)
-            )?;
+                number(&self.weights[k].weight),
+            ]);
         }
-        write!(
-            f,
-            "\nBayes factors against the best; weights: posterior probabilities of models that are equally probable before the data"
-        )
+        out.below.push(
+            "Bayes factors against the best; weights: posterior probabilities of models that are equally probable before the data".into(),
+        );
+        out
+    }
+}
+
+impl fmt::Display for ModelComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)
     }
 }

@@ -8,6 +8,7 @@ use crate::diagnostic::{self, mcse_mean};
 use crate::error::Result;
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::summary::with_error;
+use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -256,75 +257,78 @@ fn shown(t: f64) -> String {
     }
 }
 
-impl fmt::Display for LadderReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl LadderReport {
+    /// A row per rung, below what holds for the whole ladder.
+    pub fn table(&self) -> Table {
         let [ideal, _] = self.ideal_round_trips_per_1000();
-        writeln!(f, "ladder of '{}': {}", self.name, self.how)?;
-        writeln!(
-            f,
+        let mut out = Table::new([
+            "T",
+            "swap rate",
+            "overlap",
+            "flow",
+            "E",
+            "ESS",
+            "C",
+            "dΛ/dβ",
+        ])
+        .line_above(format!("ladder of '{}': {}", self.name, self.how))
+        .line_above(format!(
             "{} ladders of {} rungs, {} swaps each after burn-in; Λ = {}, recommended rungs {}",
             self.ladders,
             self.temperatures.len(),
             self.sweeps,
             with_error(self.barrier.0, self.barrier.1),
             self.recommended_rungs
-        )?;
-        writeln!(
-            f,
+        ))
+        .line_above(format!(
             "round trips {} ({:.2} per 1000 swaps; {ideal:.2} if every step were a fresh draw)",
             self.round_trips,
             self.round_trips_per_1000(),
-        )?;
+        ));
         for (k, r) in self.rounds.iter().enumerate() {
-            writeln!(
-                f,
+            out.above.push(format!(
                 "tuning round {}: {} swaps, Λ = {:.3}, rejections within {:.3} of their mean",
                 k + 1,
                 r.sweeps,
                 r.barrier,
                 r.spread
-            )?;
+            ));
         }
         let blocked: u64 = self.pairs.iter().map(|p| p.blocked).sum();
         if blocked > 0 {
-            writeln!(
-                f,
+            out.above.push(format!(
                 "NOTE: {blocked} attempts met a replica without an energy, one that has failed"
-            )?;
+            ));
         }
-        writeln!(
-            f,
-            "{:>11}  {:>10}  {:>7}  {:>6}  {:>14}  {:>7}  {:>12}  {:>10}",
-            "T", "swap rate", "overlap", "flow", "E", "ESS", "C", "dΛ/dβ"
-        )?;
         for (k, t) in self.temperatures.iter().enumerate() {
             let pair = self.pairs.get(k);
-            let rate = pair.map_or(String::new(), |p| with_error(p.acceptance, p.error));
-            let overlap = self
-                .overlaps
-                .get(k)
-                .map_or(String::new(), |o| match o.is_nan() {
-                    true => "n/a".into(),
-                    false => format!("{o:.3}"),
-                });
+            let overlap = |o: &f64| match o.is_nan() {
+                true => "n/a".into(),
+                false => format!("{o:.3}"),
+            };
             let e = &self.energies[k];
-            writeln!(
-                f,
-                "{:>11}  {rate:>10}  {overlap:>7}  {:>6.3}  {:>14}  {:>7.0}  {:>12}  {:>10.3e}",
+            out.row([
                 shown(*t),
-                self.flow[k],
+                pair.map_or(String::new(), |p| with_error(p.acceptance, p.error)),
+                self.overlaps.get(k).map_or(String::new(), overlap),
+                format!("{:.3}", self.flow[k]),
                 with_error(e.mean.0, e.mean.1),
-                e.ess,
+                format!("{:.0}", e.ess),
                 with_error(e.heat_capacity.0, e.heat_capacity.1),
-                self.local_barrier[k]
-            )?;
+                format!("{:.3e}", self.local_barrier[k]),
+            ]);
         }
-        write!(
-            f,
-            "swap rate and overlap: with the next hotter rung; flow: share that came from the cold end; C = Var(E)/T²"
-        )?;
-        self.warnings()
-            .iter()
-            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
+        out.below.push(
+            "swap rate and overlap: with the next hotter rung; flow: share that came from the cold end; C = Var(E)/T²".into(),
+        );
+        let notes = self.warnings().into_iter();
+        out.below.extend(notes.map(|w| format!("NOTE: {w}")));
+        out
+    }
+}
+
+impl fmt::Display for LadderReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)
     }
 }

@@ -194,13 +194,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
     };
     let per_problem: usize = contenders.iter().map(|c| c.at.len()).sum();
     let total = (per_problem * indices.len()) as u64;
-    let progress = Progress::new(
-        &name,
-        "estimates",
-        total,
-        session.quiet,
-        out.cells.len() as u64,
-    );
+    let progress = Progress::new(session, &name, "estimates", total, out.cells.len() as u64);
     let workers = session.threads.clamp(1, own.len().max(1));
     let threads = session.threads / workers;
     let (next, shared) = (AtomicUsize::new(0), Mutex::new((out, Instant::now())));

@@ -12,6 +12,7 @@ use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
 use crate::simulation::unsaved;
+use crate::table::Table;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
@@ -124,7 +125,7 @@ pub fn calibrate(
     nbetas.sort_by(f64::total_cmp);
     let tolerance = o.float("tolerance")?;
     let total = (steps.len() * nbetas.len()) as u64;
-    let progress = Progress::new("calibrate_llc", "estimates", total, session.quiet, 0);
+    let progress = Progress::new(session, "calibrate_llc", "estimates", total, 0);
     let mut trials: Vec<Trial> = Vec::new();
     for nbeta in &nbetas {
         let point = Point {
@@ -293,43 +294,47 @@ impl Calibration {
     }
 }
 
-impl fmt::Display for Calibration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:>10} {:>10} {:>22} {:>18} {:>6}",
-            "nβ", "step", "estimate", "virial", "R̂"
-        )?;
+impl Calibration {
+    /// A row per trial, and what to make of them.
+    pub fn table(&self) -> Table {
+        let mut out = Table::new(["nβ", "step", "estimate", "virial", "R̂", "remarks"]);
         for (i, t) in self.trials.iter().enumerate() {
-            write!(f, "\n{:>10.4e} {:>10.3e} ", t.nbeta, t.step)?;
-            if let Some(e) = &t.estimate {
-                let (value, virial) = (
-                    format!("{:.4} ± {:.4}", e.lambda, e.mcse),
-                    format!("{:.3} ± {:.3}", e.virial.temperature, e.virial.mcse),
-                );
-                write!(f, "{value:>22} {virial:>18} {:>6.3}", e.rhat)?;
-            }
-            match (self.recommended == Some(i), t.against.is_empty()) {
-                (true, _) => write!(f, "  ← recommended")?,
-                (_, true) => write!(f, "  fine")?,
-                _ => write!(f, "  {}", t.against.join("; "))?,
-            }
+            let of = |text: &dyn Fn(&Estimate) -> String| {
+                t.estimate.as_ref().map_or(String::new(), text)
+            };
+            out.row([
+                format!("{:.4e}", t.nbeta),
+                format!("{:.3e}", t.step),
+                of(&|e| format!("{:.4} ± {:.4}", e.lambda, e.mcse)),
+                of(&|e| format!("{:.3} ± {:.3}", e.virial.temperature, e.virial.mcse)),
+                of(&|e| format!("{:.3}", e.rhat)),
+                match (self.recommended == Some(i), t.against.is_empty()) {
+                    (true, _) => "← recommended".into(),
+                    (_, true) => "fine".into(),
+                    _ => t.against.join("; "),
+                },
+            ]);
         }
         if self.recommended.is_none() {
-            write!(
-                f,
-                "\nnothing is recommended: take more steps, or other step sizes, as the remarks say"
-            )?;
+            out.below.push(
+                "nothing is recommended: take more steps, or other step sizes, as the remarks say"
+                    .into(),
+            );
             if let Some(t) = self.steadiest.map(|i| &self.trials[i])
                 && let Some(e) = &t.estimate
             {
-                write!(
-                    f,
-                    "\nthe estimate changes least with the step size at {:.3e}: {:.4} ± {:.4}, provisionally",
+                out.below.push(format!(
+                    "the estimate changes least with the step size at {:.3e}: {:.4} ± {:.4}, provisionally",
                     t.step, e.lambda, e.mcse
-                )?;
+                ));
             }
         }
-        Ok(())
+        out
+    }
+}
+
+impl fmt::Display for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)
     }
 }

@@ -1,6 +1,7 @@
 //! The table of the benchmark: what was measured of each problem, and a line per sampler and step size.
 
 use crate::diagnostic;
+use crate::table::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -184,22 +185,12 @@ impl Benchmark {
     }
 }
 
-impl std::fmt::Display for Benchmark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let above = self
-            .problems
-            .iter()
-            .filter(|k| k.regular > 1.01 * k.truth)
-            .count();
-        let of_chains = self.steps;
-        writeln!(
-            f,
-            "{} problems, {of_chains} steps each; at {above} of them the local coefficient is above λ by more than 1 %",
-            self.problems.len()
-        )?;
-        write!(
-            f,
-            "{:<32} {:>8} {:>7} {:>16} {:>8} {:>8} {:>6} {:>9} {:>9} {:>8} {:>8}",
+impl Benchmark {
+    /// A row per sampler and step size.
+    pub fn table(&self) -> Table {
+        let above = |k: &&Known| k.regular > 1.01 * k.truth;
+        let above = self.problems.iter().filter(above).count();
+        let mut out = Table::new([
             "sampler",
             "step",
             "failed",
@@ -210,26 +201,34 @@ impl std::fmt::Display for Benchmark {
             "coverage",
             "(local)",
             "mcse/λ",
-            "ms/step"
-        )?;
+            "ms/step",
+        ])
+        .line_above(format!(
+            "{} problems, {} steps each; at {above} of them the local coefficient is above λ by more than 1 %",
+            self.problems.len(),
+            self.steps
+        ));
         for l in self.lines() {
-            write!(
-                f,
-                "\n{:<32} {:>8.1e} {:>6.0}% {:>+8.3} ±{:>6.3} {:>+8.3} {:>+8.3} {:>6.3} {:>9.2} {:>9.2} {:>8.4} {:>8.3}",
-                l.sampler,
-                l.step,
-                100.0 * l.failed,
-                l.error,
-                l.sd,
-                l.median,
-                l.local_error,
-                l.order,
-                l.coverage,
-                l.local_coverage,
-                l.mcse,
-                l.milliseconds
-            )?;
+            out.row([
+                l.sampler.clone(),
+                format!("{:.1e}", l.step),
+                format!("{:.0}%", 100.0 * l.failed),
+                format!("{:+.3} ±{:>6.3}", l.error, l.sd),
+                format!("{:+.3}", l.median),
+                format!("{:+.3}", l.local_error),
+                format!("{:.3}", l.order),
+                format!("{:.2}", l.coverage),
+                format!("{:.2}", l.local_coverage),
+                format!("{:.4}", l.mcse),
+                format!("{:.3}", l.milliseconds),
+            ]);
         }
-        Ok(())
+        out
+    }
+}
+
+impl std::fmt::Display for Benchmark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.table().fmt(f)
     }
 }

@@ -103,7 +103,10 @@ impl Plan {
         let bytes = self.bytes(target, sampler, session, sizes);
         memory::check(bytes, &what)?;
         if !session.quiet && bytes > 1 << 28 {
-            eprintln!("{what}: about {:.1} GiB of memory", memory::gib(bytes));
+            let gib = memory::gib(bytes);
+            session
+                .console
+                .remark(&format!("{what}: about {gib:.1} GiB of memory"));
         }
         Ok(())
     }

@@ -198,7 +198,7 @@ pub fn smc(
         let meta = json!({ "what": what, "seconds": seconds + begin.elapsed().as_secs_f64() });
         state.save(&folder, &meta)
     };
-    let progress = Progress::new(&name, "‰ of ln β", 1000, session.quiet, 0);
+    let progress = Progress::new(session, &name, "‰ of ln β", 1000, 0);
     let mut saved = Instant::now();
     while state.beta < tempering.end() {
         match tempering.stage(&mut state) {
@@ -209,7 +209,7 @@ pub fn smc(
                     None => "at the prior".to_string(),
                     Some(s) => format!("at T = {:.4e}", s.temperature),
                 };
-                let what = format!("'{name}' {at}; continue with --resume");
+                let what = format!("'{name}' {at}; {}", session.goes_on(None));
                 return Err(Interrupted { what }.into());
             }
             other => other?,

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::simulation::run::versions;
 use crate::simulation::summary::with_error;
 use crate::store;
+use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::path::Path;
@@ -95,50 +96,49 @@ const FEW: usize = 5;
 /// Stages that a table shows.
 const ROWS: usize = 16;
 
-impl fmt::Display for Smc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Smc {
+    /// A row per stage, or some of them, and ln Z.
+    pub fn table(&self) -> Table {
         let (particles, populations) = (self.particles, self.ln_z.len());
         let last = self.stages.last().map_or(f64::NAN, |s| s.temperature);
         let several = |n: usize, what: &str| match n {
             1 => format!("1 {what}"),
             n => format!("{n} {what}s"),
         };
-        writeln!(
-            f,
+        let mut out = Table::new(["T", "ESS", "acceptance", "step"]).line_above(format!(
             "'{}': {} of {particles} particles, from the prior to T = {last:.4} in {}, by {}, {:.1} s",
             self.name,
             several(populations, "population"),
             several(self.stages.len(), "stage"),
             self.sampler,
             self.seconds
-        )?;
-        writeln!(
-            f,
-            "{:>12}  {:>9}  {:>10}  {:>10}",
-            "T", "ESS", "acceptance", "step"
-        )?;
+        ));
         let apart = self.stages.len().div_ceil(ROWS).max(1);
         for (k, s) in self.stages.iter().enumerate() {
             // The first, the last, and some between.
             if (self.stages.len() - 1 - k).is_multiple_of(apart) || k == 0 {
-                let share = format!("{:.0} %", 100.0 * s.effective_share);
-                let (t, step) = (s.temperature, s.step_size);
-                writeln!(
-                    f,
-                    "{t:>12.4e}  {share:>9}  {:>10.3}  {step:>10.3e}",
-                    s.acceptance
-                )?;
+                out.row([
+                    format!("{:.4e}", s.temperature),
+                    format!("{:.0} %", 100.0 * s.effective_share),
+                    format!("{:.3}", s.acceptance),
+                    format!("{:.3e}", s.step_size),
+                ]);
             }
         }
         let ln_z = self.estimate();
-        write!(
-            f,
+        out.below.push(format!(
             "ln Z = {}; the populations scatter by {:.2}",
             with_error(ln_z.value, ln_z.standard_error),
             annealing::scatter(&self.ln_z)
-        )?;
-        self.warnings()
-            .iter()
-            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
+        ));
+        let notes = self.warnings().into_iter();
+        out.below.extend(notes.map(|w| format!("NOTE: {w}")));
+        out
+    }
+}
+
+impl fmt::Display for Smc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table().fmt(f)
     }
 }

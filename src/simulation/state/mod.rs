@@ -97,6 +97,17 @@ impl Slot<'_> {
 }
 
 impl State {
+    /// Mean of the last record's entry `at` over the chains that go on; NaN before the first.
+    pub fn last_mean(&self, at: usize, width: usize) -> f64 {
+        let going = self.records.iter().zip(&self.failures);
+        let last = going.filter_map(|(r, failed)| {
+            let row = r.rchunks_exact(width).next()?;
+            failed.is_none().then_some(row[at])
+        });
+        let (sum, count) = last.fold((0.0, 0.0), |(s, n), x| (s + x, n + 1.0));
+        sum / count
+    }
+
     /// These chains of a run, everything zero.
     pub fn new(
         index: Vec<usize>,

@@ -141,7 +141,7 @@ pub fn validate(
     let mut state = State::new((0..starts.count).collect(), target, sampler, &[]);
     state.start(&starts, target);
     let total = (plan.chains * stops) as u64;
-    let progress = Progress::new("validate", "checks", total, session.quiet, 0);
+    let progress = Progress::new(session, "validate", "checks", total, 0);
     for slot in &mut state.slots(&plan, None, &(0..0)) {
         let chain = &mut slot.chain;
         chain.temperature = o.float("temperature")?;

@@ -1,0 +1,298 @@
+//! What is asked of a session itself: `:who` or `%who`, whichever one is used to.
+
+use super::{Answer, Interactive};
+use crate::error::{Result, did_you_mean};
+use crate::front::{docs, run};
+use crate::script::Failure;
+use crate::store;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What taking a command gives.
+type Outcome = std::result::Result<Answer, Failure>;
+
+/// A command and what it needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Explain a name, or list everything.
+    Help(Option<String>),
+    /// List the variables.
+    Who,
+    /// Give parameters values, or change settings; list them if there are none.
+    Set(Vec<String>),
+    /// Run a file.
+    Load(PathBuf),
+    /// Write what ran without an error.
+    Save(PathBuf),
+    /// Run a script and say how long it took.
+    Time(String),
+    /// Go on with what was interrupted.
+    Continue,
+    /// Forget all variables.
+    Reset,
+    /// Leave.
+    Quit,
+}
+
+/// Names of the commands, what they take and what they do.
+pub const COMMANDS: &[(&str, &str, &str)] = &[
+    (
+        "help",
+        "[NAME]",
+        "explain a function, a namespace, an option or a page; without a name: list everything",
+    ),
+    ("who", "", "list the variables, their types and values"),
+    (
+        "set",
+        "[NAME=VALUE]…",
+        "give parameters values, as --set does; --seed N, --threads N, --device D, --quick, --full, --quiet and --progress change settings",
+    ),
+    ("load", "FILE", "run a script here; its variables stay"),
+    (
+        "save",
+        "FILE",
+        "write everything that ran without an error into a script",
+    ),
+    ("time", "SCRIPT", "run it and say how long it took"),
+    (
+        "continue",
+        "",
+        "go on with what was interrupted, bit for bit",
+    ),
+    ("reset", "", "forget all variables"),
+    ("quit", "", "leave, as Ctrl-D does"),
+];
+
+impl Command {
+    /// The command of a line; none if it is a script.
+    pub fn of(line: &str) -> Option<std::result::Result<Self, String>> {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let Some(name) = word.strip_prefix([':', '%']) else {
+            return match word {
+                "help" if rest.is_empty() => Some(Ok(Self::Help(None))),
+                "quit" | "exit" if rest.is_empty() => Some(Ok(Self::Quit)),
+                _ => None,
+            };
+        };
+        let file = |make: fn(PathBuf) -> Self| match rest {
+            "" => Err(format!(
+                "{word} needs the name of a file: {word} session.rhai"
+            )),
+            name => Ok(make(PathBuf::from(name))),
+        };
+        Some(match name {
+            "help" | "docs" | "h" => Ok(Self::Help((!rest.is_empty()).then(|| rest.to_string()))),
+            "who" => Ok(Self::Who),
+            "set" => Ok(Self::Set(
+                rest.split_whitespace().map(str::to_string).collect(),
+            )),
+            "load" => file(Self::Load),
+            "save" => file(Self::Save),
+            "time" if rest.is_empty() => Err(format!(
+                "{word} needs a script: {word} sample(t, s, #{{ steps: 1000 }})"
+            )),
+            "time" => Ok(Self::Time(rest.to_string())),
+            "continue" | "c" => Ok(Self::Continue),
+            "reset" => Ok(Self::Reset),
+            "quit" | "q" => Ok(Self::Quit),
+            _ => {
+                let names = COMMANDS.iter().map(|(name, ..)| *name);
+                Err(format!(
+                    "there is no command {word}{}; {}help lists them",
+                    did_you_mean(name, names),
+                    &word[..1]
+                ))
+            }
+        })
+    }
+}
+
+impl Interactive {
+    pub(super) fn command(&mut self, file: &str, command: Command) -> Outcome {
+        match command {
+            Command::Help(None) => {
+                let text = format!("{}\n{}", commands(), docs::lookup(None).unwrap_or_default());
+                Ok(Answer::Help {
+                    text,
+                    markdown: None,
+                })
+            }
+            Command::Help(Some(name)) => self.help(&name).map_err(fail),
+            Command::Who => Ok(Answer::Variables(self.interpreter().variables())),
+            Command::Set(changes) => self.set(&changes).map(Answer::Text).map_err(fail),
+            Command::Load(path) => {
+                let source = run::read(&path).map_err(fail)?;
+                self.evaluate(&path.display().to_string(), &source)
+                    .map(Answer::Value)
+            }
+            Command::Save(path) => self.save(&path).map(Answer::Text).map_err(fail),
+            Command::Time(source) => self.time(file, &source),
+            Command::Continue => self.go_on().map(Answer::Value),
+            Command::Reset => {
+                self.interpreter.borrow_mut().reset();
+                Ok(Answer::Nothing)
+            }
+            Command::Quit => Ok(Answer::Leave),
+        }
+    }
+
+    /// A command that takes all of the input that follows it: `%%time`, `%%file NAME`.
+    pub(super) fn whole(&mut self, file: &str, name: &str, body: &str) -> Outcome {
+        let (name, rest) = name.split_once(char::is_whitespace).unwrap_or((name, ""));
+        match (name, rest.trim()) {
+            ("time", "") => self.time(file, &format!("\n{body}")),
+            ("time", more) => Err(Failure::plain(format!(
+                "%%time takes the lines below it; for \"{more}\" alone write %time {more}"
+            ))),
+            ("file" | "writefile", "") => Err(Failure::plain(
+                "%%file needs the name of a file: %%file mine.rhai".into(),
+            )),
+            ("file" | "writefile", path) => {
+                let path = PathBuf::from(path);
+                let existed = path.exists();
+                store::write_atomic(&path, body.as_bytes()).map_err(fail)?;
+                let what = if existed { "overwritten" } else { "written" };
+                Ok(Answer::Text(format!("{} {what}", path.display())))
+            }
+            (other, _) => Err(Failure::plain(format!(
+                "there is no command %%{other}{}",
+                did_you_mean(other, ["time", "file"])
+            ))),
+        }
+    }
+
+    fn time(&mut self, file: &str, source: &str) -> Outcome {
+        let begin = Instant::now();
+        let value = self.evaluate(file, source)?;
+        let took = format!("{:.3} s", begin.elapsed().as_secs_f64());
+        self.interpreter().session().console.remark(&took);
+        Ok(Answer::Value(value))
+    }
+
+    fn help(&self, name: &str) -> Result<Answer> {
+        let markdown = self.interpreter().inspect(name, name.len());
+        let text = match docs::lookup(Some(name)) {
+            Ok(text) => text,
+            Err(e) => {
+                let variables = self.interpreter().variables();
+                let v = variables.iter().find(|v| v.name == name).ok_or(e)?;
+                format!("{}: a variable of type {}, {}", v.name, v.kind, v.value)
+            }
+        };
+        Ok(Answer::Help { text, markdown })
+    }
+
+    /// Change what was named, or tell how things are.
+    fn set(&mut self, changes: &[String]) -> Result<String> {
+        let mut session = self.interpreter().session().clone();
+        let mut parameters = Vec::new();
+        let mut rest = changes.iter();
+        while let Some(change) = rest.next() {
+            let mut number = |what: &str| -> Result<u64> {
+                let text = rest.next().map_or("nothing", String::as_str);
+                text.parse().map_err(|_| {
+                    anyhow::anyhow!("set: {what} needs a whole number, but got {text}")
+                })
+            };
+            match change.as_str() {
+                "--seed" => session.seed = number("--seed")?,
+                "--threads" => {
+                    let n = number("--threads")?;
+                    anyhow::ensure!((1..=1024).contains(&n), "set: --threads is from 1 to 1024");
+                    session.threads = n as usize;
+                }
+                "--device" => {
+                    let name = rest.next().map_or("", String::as_str);
+                    session.choose_device(name)?;
+                    drop(session.open_device()?);
+                }
+                "--quick" => session.quick = true,
+                "--full" => session.quick = false,
+                "--quiet" => session.quiet = true,
+                "--progress" => session.quiet = false,
+                other => match other.split_once('=') {
+                    Some((name, value)) if !name.is_empty() && !name.starts_with('-') => {
+                        parameters.push((name, value));
+                    }
+                    _ => anyhow::bail!(
+                        "set: \"{other}\" is neither NAME=VALUE nor one of --seed N, --threads N, --device D, --quick, --full, --quiet, --progress"
+                    ),
+                },
+            }
+        }
+        for (name, value) in parameters {
+            self.interpreter.borrow_mut().set(name, value);
+        }
+        self.interpreter.borrow_mut().set_session(session);
+        let interpreter = self.interpreter();
+        let s = interpreter.session();
+        let quick = if s.quick { ", --quick" } else { "" };
+        let device = &s.device.0;
+        let head = format!(
+            "seed {}, threads {}, device {device}{quick}",
+            s.seed, s.threads
+        );
+        let set = interpreter.settings();
+        let lines = set.iter().map(|(k, v)| format!("{k}={v}"));
+        Ok(std::iter::once(head)
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n"))
+    }
+
+    fn save(&self, file: &std::path::Path) -> Result<String> {
+        anyhow::ensure!(
+            !file.exists(),
+            "{}: this file exists; choose another name",
+            file.display()
+        );
+        let text = self.inputs.join("\n") + "\n";
+        store::write_atomic(file, text.as_bytes())?;
+        Ok(format!(
+            "{} inputs in {}; `ergodic run {1}` runs them",
+            self.inputs.len(),
+            file.display()
+        ))
+    }
+}
+
+fn fail(e: anyhow::Error) -> Failure {
+    Failure::plain(format!("{e:#}"))
+}
+
+fn commands() -> String {
+    let line = |(name, takes, does): &(&str, &str, &str)| {
+        format!("  {:<20} {does}", format!(":{name} {takes}"))
+    };
+    let lines: Vec<_> = COMMANDS.iter().map(line).collect();
+    format!(
+        "Commands, with : or %\n{}\n  {:<20} run the lines below it and say how long it took\n  {:<20} write the lines below it into a file\n",
+        lines.join("\n"),
+        "%%time",
+        "%%file NAME",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_a_sign_and_scripts_have_none() {
+        let help = Some(Ok(Command::Help(Some("sampler::hmc".into()))));
+        assert_eq!(Command::of(":help sampler::hmc"), help);
+        assert_eq!(Command::of("%help sampler::hmc"), help);
+        assert_eq!(Command::of("help"), Some(Ok(Command::Help(None))));
+        assert_eq!(Command::of("help(1)"), None);
+        assert_eq!(Command::of("let quit = 1"), None);
+        assert_eq!(
+            Command::of(":load a b.rhai"),
+            Some(Ok(Command::Load("a b.rhai".into())))
+        );
+        let missing = Command::of(":load").unwrap().unwrap_err();
+        assert!(missing.contains("needs the name"), "{missing}");
+        let near = Command::of("%hlep").unwrap().unwrap_err();
+        assert!(near.contains("'help'"), "{near}");
+    }
+}

@@ -1,0 +1,174 @@
+//! An interactive session, whatever shows it: inputs one after the other, commands about the session itself, and what was interrupted.
+//! The REPL and the Jupyter kernel are two faces of it.
+
+mod commands;
+mod complete;
+
+pub use commands::COMMANDS;
+pub use complete::{complete, completeness};
+
+use crate::script::explore::Variable;
+use crate::script::{Failure, Interpreter, Value, Variables};
+use crate::simulation::session::{Names, Session};
+use commands::Command;
+use std::cell::{Ref, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// An interactive session.
+pub struct Interactive {
+    interpreter: Rc<RefCell<Interpreter>>,
+    /// What ran without an error, for `:save`.
+    inputs: Vec<String>,
+    /// What can go on.
+    interrupted: Option<Cut>,
+}
+
+/// An input that was interrupted, and how things were before it.
+struct Cut {
+    file: String,
+    source: String,
+    names: Names,
+    variables: Variables,
+}
+
+/// What an input gives.
+pub enum Answer {
+    /// Nothing to show.
+    Nothing,
+    /// A value.
+    Value(Value),
+    /// Lines of text.
+    Text(String),
+    /// An explanation: as text for a terminal, and as Markdown if there is any.
+    Help {
+        /// For a terminal.
+        text: String,
+        /// With headings and code.
+        markdown: Option<String>,
+    },
+    /// The variables.
+    Variables(Vec<Variable>),
+    /// The session is to end.
+    Leave,
+}
+
+impl Interactive {
+    /// A session whose runs go into a new folder `runs/NAME-K`.
+    pub fn new(mut session: Session, name: &str, goes_on: &'static str) -> Self {
+        let folder = |k: &usize| PathBuf::from(format!("runs/{name}-{k}"));
+        let number = (1..).find(|k| !folder(k).exists()).unwrap_or(1);
+        session.out = folder(&number);
+        session.quiet = false;
+        session.interactive = Some(goes_on);
+        let interpreter = Interpreter::new(session, Default::default());
+        Self {
+            interpreter: Rc::new(RefCell::new(interpreter)),
+            inputs: Vec::new(),
+            interrupted: None,
+        }
+    }
+
+    /// The interpreter, to ask it for names and values.
+    pub fn interpreter(&self) -> Ref<'_, Interpreter> {
+        self.interpreter.borrow()
+    }
+
+    /// The same interpreter, for a line editor that asks while it is edited.
+    pub fn shared(&self) -> Rc<RefCell<Interpreter>> {
+        self.interpreter.clone()
+    }
+
+    /// Do what an input asks for: commands in its first lines, then the script below them. `file` is what errors call it.
+    ///
+    /// # Errors
+    /// Those of the script, and those of commands; what was interrupted has code 130.
+    pub fn take(&mut self, file: &str, input: &str) -> Result<Answer, Failure> {
+        let first = input.trim_start().lines().next().unwrap_or_default();
+        if let Some(name) = first.trim_end().strip_prefix("%%") {
+            let body = input.trim_start().split_once('\n').map_or("", |(_, b)| b);
+            return self.whole(file, name, body);
+        }
+        let mut answer = Answer::Nothing;
+        // Lines of commands stay as empty lines, so that errors name the right ones.
+        let mut script = String::new();
+        let mut lines = input.lines();
+        for line in lines.by_ref() {
+            if line.trim().is_empty() {
+                script.push('\n');
+                continue;
+            }
+            let Some(command) = Command::of(line.trim()) else {
+                script.push_str(line);
+                script.push('\n');
+                break;
+            };
+            answer = self.command(file, command.map_err(Failure::plain)?)?;
+            script.push('\n');
+        }
+        lines.for_each(|line| {
+            script.push_str(line);
+            script.push('\n');
+        });
+        if script.trim().is_empty() {
+            return Ok(answer);
+        }
+        self.evaluate(file, &script).map(Answer::Value)
+    }
+
+    /// Run a script; its variables stay.
+    fn evaluate(&mut self, file: &str, source: &str) -> Result<Value, Failure> {
+        let (names, variables) = {
+            let i = self.interpreter.borrow();
+            (i.session().names(), i.variables_now())
+        };
+        let result = self.interpreter.borrow_mut().run(file, source);
+        match &result {
+            Ok(_) => self.inputs.push(source.trim().to_string()),
+            Err(failure) if failure.code == 130 => {
+                self.interrupted = Some(Cut {
+                    file: file.into(),
+                    source: source.into(),
+                    names,
+                    variables,
+                });
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// The value of a script that is no input: nothing of it is kept.
+    ///
+    /// # Errors
+    /// Those of the script.
+    pub fn evaluate_apart(&mut self, source: &str) -> Result<Value, Failure> {
+        let mut interpreter = self.interpreter.borrow_mut();
+        let variables = interpreter.variables_now();
+        let result = interpreter.run("<expression>", source);
+        interpreter.set_variables(variables);
+        result
+    }
+
+    /// Let the input that was interrupted last go on: its runs where they were, everything else of it once more.
+    fn go_on(&mut self) -> Result<Value, Failure> {
+        let Some(cut) = self.interrupted.take() else {
+            return Err(Failure::plain("nothing was interrupted".into()));
+        };
+        self.with_session(|s| {
+            s.resume = true;
+            s.set_names(cut.names);
+        });
+        self.interpreter.borrow_mut().set_variables(cut.variables);
+        let result = self.evaluate(&cut.file, &cut.source);
+        self.with_session(|s| s.resume = false);
+        result
+    }
+
+    /// Change the session's settings.
+    fn with_session(&mut self, change: impl FnOnce(&mut Session)) {
+        let mut session = self.interpreter.borrow().session().clone();
+        change(&mut session);
+        self.interpreter.borrow_mut().set_session(session);
+    }
+}

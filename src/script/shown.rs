@@ -1,0 +1,127 @@
+//! Values as an interactive session shows them: text, tables as HTML, figures as SVG.
+
+use super::{Binder, Interpreter, Value};
+use crate::plot::Figure;
+use crate::simulation::compare::Comparison;
+use crate::simulation::console::Shown;
+use crate::simulation::evidence::ModelComparison;
+use crate::simulation::exchange::LadderReport;
+use crate::simulation::llc::calibrate::Calibration;
+use crate::simulation::llc::table::Benchmark;
+use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
+use crate::simulation::summary::Summary;
+use crate::table::Table;
+use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::sync::Arc;
+
+/// Columns of a figure drawn with characters.
+const COLUMNS: usize = 80;
+
+pub(super) fn bind(b: &mut Binder) {
+    let context = b.context.clone();
+    b.function(
+        "display(value)",
+        "Show a value at once, as an interactive session shows the last one of an input: figures and tables in a notebook, both as text on a terminal.",
+        move |native: NativeCallContext, value: Dynamic| {
+            let text = native
+                .call_fn::<String>("to_string", (value.clone(),))
+                .unwrap_or_else(|_| value.to_string());
+            if context.session.leads() {
+                context.session.console.show(&shown(&value, text));
+            }
+        },
+    )
+    .with(&[], "display(plot::curve([1, 2, 3], [1.0, 4.0, 9.0]))");
+}
+
+impl Interpreter {
+    /// A value in all the ways it can be shown.
+    pub fn shown(&self, value: &Value) -> Shown {
+        shown(value, self.show(value))
+    }
+}
+
+fn shown(value: &Dynamic, text: String) -> Shown {
+    if let Some(figure) = value.read_lock::<Figure>() {
+        return Shown {
+            text: figure.to_text(COLUMNS, false),
+            html: None,
+            svg: figure.to_svg().ok(),
+        };
+    }
+    Shown {
+        text,
+        html: table(value).map(|t| t.to_html()),
+        svg: None,
+    }
+}
+
+/// The table that a value is, if it is one.
+fn table(value: &Dynamic) -> Option<Table> {
+    if let Some(run) = value.read_lock::<Arc<Run>>() {
+        return Summary::new(&run).ok().map(|s| s.table());
+    }
+    macro_rules! tables {
+        ($($kind:ty),*) => {$(
+            if let Some(x) = value.read_lock::<Arc<$kind>>() {
+                return Some(x.table());
+            }
+        )*};
+    }
+    tables!(
+        Summary,
+        LadderReport,
+        Smc,
+        Comparison,
+        ModelComparison,
+        Benchmark,
+        Calibration
+    );
+    if let Some(list) = value.read_lock::<Array>() {
+        return of_maps(&list);
+    }
+    let map = value.read_lock::<Map>()?;
+    if map.is_empty() {
+        return None;
+    }
+    let mut out = Table::new(["name", "value"]);
+    map.iter()
+        .for_each(|(k, v)| out.row([k.to_string(), cell(v)]));
+    Some(out)
+}
+
+/// An array of maps as a table with a row for each.
+fn of_maps(list: &Array) -> Option<Table> {
+    let maps: Option<Vec<_>> = list.iter().map(|x| x.read_lock::<Map>()).collect();
+    let maps = maps.filter(|m| !m.is_empty())?;
+    let mut names: Vec<String> = Vec::new();
+    for name in maps.iter().flat_map(|m| m.keys()) {
+        if !names.iter().any(|n| n == name.as_str()) {
+            names.push(name.to_string());
+        }
+    }
+    let mut out = Table::new(names.clone());
+    for map in &maps {
+        out.row(
+            names
+                .iter()
+                .map(|n| map.get(n.as_str()).map_or(String::new(), cell)),
+        );
+    }
+    Some(out)
+}
+
+/// A value in the cell of a table: numbers to six digits.
+fn cell(value: &Dynamic) -> String {
+    match value.as_float() {
+        Ok(x) => crate::simulation::summary::with_error(x, f64::NAN),
+        Err(_) => {
+            let text = value.to_string();
+            match text.char_indices().nth(80) {
+                None => text,
+                Some((at, _)) => format!("{}…", &text[..at]),
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a session talks to whoever started it: what scripts print, remarks, and how far its runs are.
+
+use std::sync::Arc;
+
+/// How far a run is.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// Done so far.
+    pub done: u64,
+    /// Chains that have failed.
+    pub failed: usize,
+    /// Seconds since this session began with it.
+    pub seconds: f64,
+    /// Done per second in this session.
+    pub rate: f64,
+    /// What to watch while it runs, as the cost: its name, and values along the way.
+    pub watched: Option<(String, Vec<f64>)>,
+}
+
+/// What is being done.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Name of the run.
+    pub name: String,
+    /// What is counted.
+    pub unit: &'static str,
+    /// How many there are.
+    pub total: u64,
+    /// How many were done before this session.
+    pub first: u64,
+}
+
+impl Task {
+    /// What is done, from 0 to 1.
+    pub fn fraction(&self, stage: &Stage) -> f64 {
+        (stage.done as f64 / self.total.max(1) as f64).min(1.0)
+    }
+
+    /// Seconds that are left at this rate.
+    pub fn left(&self, stage: &Stage) -> f64 {
+        self.total.saturating_sub(stage.done) as f64 / stage.rate.max(1e-9)
+    }
+
+    /// `12.3 chain-steps/s`.
+    pub fn rate(&self, stage: &Stage) -> String {
+        let digits = usize::from(stage.rate < 100.0) + usize::from(stage.rate < 1.0);
+        format!("{:.digits$} {}/s", stage.rate, self.unit)
+    }
+}
+
+/// A place that shows how far one run is. It is told several times a second.
+pub trait Bar: Send + Sync {
+    /// The run is here now.
+    fn show(&self, stage: &Stage);
+
+    /// The run has ended, finished or not.
+    fn finish(&self, stage: &Stage);
+}
+
+/// A value in all the ways it can be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// For a terminal.
+    pub text: String,
+    /// For a notebook: a table.
+    pub html: Option<String>,
+    /// For a notebook: a figure.
+    pub svg: Option<String>,
+}
+
+/// Where a session talks to whoever started it.
+pub trait Console: Send + Sync {
+    /// What a script prints; a line or more, without the last line break.
+    fn print(&self, text: &str);
+
+    /// A remark that is not the script's.
+    fn remark(&self, text: &str);
+
+    /// A value that a script shows.
+    fn show(&self, shown: &Shown) {
+        self.print(&shown.text);
+    }
+
+    /// A run begins.
+    fn begin(&self, task: &Task) -> Arc<dyn Bar>;
+}

@@ -1,0 +1,162 @@
+//! Tables of texts: as lines for a terminal and as HTML for a notebook or a report.
+
+use std::fmt::{self, Write};
+
+/// A table, with what stands above and below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Lines above it.
+    pub above: Vec<String>,
+    /// Titles of the columns.
+    pub header: Vec<String>,
+    /// Rows, each as long as the header.
+    pub rows: Vec<Vec<String>>,
+    /// Lines below it.
+    pub below: Vec<String>,
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            header: header.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Add a line above it.
+    pub fn line_above(mut self, line: impl Into<String>) -> Self {
+        self.above.push(line.into());
+        self
+    }
+
+    /// Add a row.
+    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Whether a column has words in it, which are aligned to the left, unlike numbers.
+    fn has_words(&self, column: usize) -> bool {
+        const NUMBERS: [&str; 6] = ["NaN", "inf", "-inf", "n/a", "prior", "±"];
+        let is_number = |c: &str| {
+            c.is_empty()
+                || NUMBERS.iter().any(|n| c.starts_with(n))
+                || c.trim_start_matches(['+', '-', '−'])
+                    .starts_with(|c: char| c.is_ascii_digit())
+        };
+        self.rows
+            .iter()
+            .filter_map(|r| r.get(column))
+            .any(|c| !is_number(c))
+    }
+
+    /// As HTML: readable on light and dark ground, whatever theme is around it.
+    pub fn to_html(&self) -> String {
+        let mut out = String::from("<div class=\"ergodic-table\" style=\"overflow-x:auto\">");
+        let line = |out: &mut String, text: &String| {
+            let _ = write!(out, "<div style=\"margin:.2em 0\">{}</div>", escape(text));
+        };
+        self.above.iter().for_each(|l| line(&mut out, l));
+        if !self.header.is_empty() {
+            out += "<table style=\"border-collapse:collapse;font-variant-numeric:tabular-nums\"><thead><tr>";
+            let align: Vec<_> = (0..self.header.len())
+                .map(|k| if self.has_words(k) { "left" } else { "right" })
+                .collect();
+            for (title, side) in self.header.iter().zip(&align) {
+                let _ = write!(
+                    out,
+                    "<th scope=\"col\" style=\"text-align:{side};padding:.25em .7em;border-bottom:1px solid currentColor\">{}</th>",
+                    escape(title)
+                );
+            }
+            out += "</tr></thead><tbody>";
+            for row in &self.rows {
+                out += "<tr>";
+                for (cell, side) in row.iter().zip(&align) {
+                    let _ = write!(
+                        out,
+                        "<td style=\"text-align:{side};padding:.2em .7em\">{}</td>",
+                        escape(cell)
+                    );
+                }
+                out += "</tr>";
+            }
+            out += "</tbody></table>";
+        }
+        self.below.iter().for_each(|l| line(&mut out, l));
+        out + "</div>"
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = || std::iter::once(&self.header).chain(&self.rows);
+        let cell = |row: &Vec<String>, k: usize| row.get(k).cloned().unwrap_or_default();
+        let columns: Vec<_> = (0..self.header.len())
+            .map(|k| {
+                let width = all().map(|r| cell(r, k).chars().count()).max();
+                (width.unwrap_or(0), self.has_words(k))
+            })
+            .collect();
+        let shown = all().filter(|r| !r.is_empty()).map(|row| {
+            let cells = columns.iter().enumerate().map(|(k, (width, words))| {
+                let text = cell(row, k);
+                match words {
+                    true => format!("{text:<width$}"),
+                    false => format!("{text:>width$}"),
+                }
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            line.trim_end().to_string()
+        });
+        let lines: Vec<_> = self
+            .above
+            .iter()
+            .cloned()
+            .chain(shown)
+            .chain(self.below.iter().cloned())
+            .collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// Text as it can stand in HTML.
+pub fn escape(text: &str) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c => out.push(c),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut t = Table::new(["model", "ln Z"]).line_above("two <models>");
+        t.row(["a & b", "-1.25(3)"]);
+        t.row(["c", "NaN"]);
+        t
+    }
+
+    #[test]
+    fn numbers_are_right_and_words_left() {
+        let text = "two <models>\nmodel      ln Z\na & b  -1.25(3)\nc           NaN";
+        assert_eq!(table().to_string(), text);
+    }
+
+    #[test]
+    fn html_escapes_what_it_is_given() {
+        let html = table().to_html();
+        assert!(html.contains("two &lt;models&gt;") && html.contains("a &amp; b"));
+        assert!(!html.contains("<models>"));
+        assert_eq!(html.matches("<td").count(), 4);
+    }
+}
