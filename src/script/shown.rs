@@ -112,10 +112,20 @@ fn of_maps(list: &Array) -> Option<Table> {
     Some(out)
 }
 
+/// A number to six digits, without zeros at the end.
+fn short(x: f64) -> String {
+    let text = crate::simulation::summary::with_error(x, f64::NAN);
+    let (digits, exponent) = text.split_at(text.find('e').unwrap_or(text.len()));
+    match digits.contains('.') {
+        true => format!("{}{exponent}", digits.trim_end_matches('0').trim_end_matches('.')),
+        false => text,
+    }
+}
+
 /// A value in the cell of a table: numbers to six digits.
 fn cell(value: &Dynamic) -> String {
     match value.as_float() {
-        Ok(x) => crate::simulation::summary::with_error(x, f64::NAN),
+        Ok(x) => short(x),
         Err(_) => {
             let text = value.to_string();
             match text.char_indices().nth(80) {

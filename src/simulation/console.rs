@@ -48,6 +48,18 @@ impl Task {
     }
 }
 
+impl Stage {
+    /// What is watched and its last value, as `cost 0.1234`.
+    pub fn last(&self) -> Option<String> {
+        let (name, values) = self.watched.as_ref()?;
+        let x = *values.last()?;
+        Some(match x.abs() {
+            m if m == 0.0 || (1e-2..1e5).contains(&m) => format!("{name} {x:.4}"),
+            _ => format!("{name} {x:.3e}"),
+        })
+    }
+}
+
 /// A place that shows how far one run is. It is told several times a second.
 pub trait Bar: Send + Sync {
     /// The run is here now.

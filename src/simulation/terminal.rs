@@ -55,10 +55,7 @@ impl Drawn {
 impl Bar for Drawn {
     fn show(&self, stage: &Stage) {
         self.0.set_position(stage.done);
-        let watched = stage.watched.as_ref().and_then(|(name, values)| {
-            let last = values.last()?;
-            Some(format!(" {name} {last:.4}"))
-        });
+        let watched = stage.last().map(|text| format!(" {text}"));
         let failed = (stage.failed > 0).then(|| format!(" ({} failed)", stage.failed));
         let message = [watched, failed].into_iter().flatten().collect::<String>();
         self.0.set_message(message);

@@ -112,7 +112,8 @@ impl Interactive {
     pub(super) fn command(&mut self, file: &str, command: Command) -> Outcome {
         match command {
             Command::Help(None) => {
-                let text = format!("{}\n{}", commands(), docs::lookup(None).unwrap_or_default());
+                // The commands last, where the eye is after so many lines.
+                let text = format!("{}\n{}", docs::lookup(None).unwrap_or_default(), commands());
                 Ok(Answer::Help {
                     text,
                     markdown: None,

@@ -142,11 +142,9 @@ fn draw(task: &Task, stage: &Stage, going: bool) -> Rich {
     if stage.failed > 0 {
         facts.push(format!("{} failed", stage.failed));
     }
-    let watched = stage.watched.as_ref().and_then(|(name, values)| {
-        let last = values.last()?;
-        facts.push(format!("{name} {last:.4}"));
-        sparkline(values)
-    });
+    facts.extend(stage.last());
+    let watched = stage.watched.as_ref();
+    let curve = watched.and_then(|(_, values)| sparkline(values));
     let text = format!("{}: {}", task.name, facts.join(", "));
     let colour = match (going, share < 1.0) {
         (true, _) => "#2a7fba",
@@ -160,7 +158,7 @@ fn draw(task: &Task, stage: &Stage, going: bool) -> Rich {
          <span style=\"display:block;height:100%;width:{:.1}%;background:{colour}\"></span></span><span>{facts}</span>{}</div>",
         100.0 * share,
         100.0 * share,
-        watched.unwrap_or_default(),
+        curve.unwrap_or_default(),
         name = escape(&task.name),
         facts = escape(&facts.join(" · ")),
     );

@@ -77,10 +77,9 @@ fn listed(variables: &[Variable]) -> Rich {
 
 /// What a front end shows of an error: its first line in red.
 fn failed(failure: &Failure) -> Outcome {
-    let (first, rest) = failure
-        .message
-        .split_once('\n')
-        .unwrap_or((&failure.message, ""));
+    let message = &failure.message;
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let first = first.strip_prefix("interrupted: ").unwrap_or(first);
     let name = if failure.code == 130 {
         "Interrupted"
     } else {
@@ -105,9 +104,9 @@ impl Evaluator for Rhai {
             language_version: "1.27".into(),
             mimetype: "text/x-rhai".into(),
             file_extension: ".rhai".into(),
-            // The nearest language that front ends know; nothing in a script looks wrong in it.
-            codemirror_mode: "rust".into(),
-            pygments_lexer: "rust".into(),
+            // The nearest languages that front ends know, tried on scripts: maps, closures and templates look right.
+            codemirror_mode: "javascript".into(),
+            pygments_lexer: "javascript".into(),
             banner: format!(
                 "ergodic {version} — Tab completes, %help NAME explains; results go to {}",
                 self.session.interpreter().session().out.display()

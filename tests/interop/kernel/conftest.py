@@ -1,4 +1,4 @@
-"""Installs the demo kernel in a folder of its own, which Jupyter is told to look at."""
+"""Installs the kernels in a folder of their own, which Jupyter is told to look at: the program's, and a toy to test the protocol with."""
 
 import os
 import shutil
@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = Path(os.environ.get("DEMO_KERNEL", ROOT / "target/debug/demo-kernel"))
-PLACE = Path(tempfile.mkdtemp(prefix="demo-kernel-"))
+pytest.importorskip("jupyter_client")
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = Path(os.environ.get("DEMO_KERNEL", ROOT / "target/release/examples/demo-kernel"))
+ERGODIC = Path(os.environ.get("ERGODIC", ROOT / "target/release/ergodic")).resolve()
+PLACE = Path(tempfile.mkdtemp(prefix="ergodic-kernels-"))
 
 subprocess.run([PROGRAM, "install", "--prefix", PLACE], check=True)
+subprocess.run([ERGODIC, "kernel", "install", "--prefix", PLACE], check=True)
 os.environ["JUPYTER_PATH"] = str(PLACE / "share/jupyter")
+os.environ["XDG_STATE_HOME"] = str(PLACE / "state")
 
 
 def pytest_sessionfinish():
@@ -23,3 +27,8 @@ def pytest_sessionfinish():
 @pytest.fixture(scope="session")
 def program():
     return PROGRAM
+
+
+@pytest.fixture(scope="session")
+def ergodic():
+    return ERGODIC

@@ -10,9 +10,9 @@ LIMIT = 20
 
 
 @contextlib.contextmanager
-def kernel(**arguments):
+def kernel(name="demo", **arguments):
     """A running kernel and a client."""
-    manager, client = start_new_kernel(kernel_name="demo", startup_timeout=LIMIT, **arguments)
+    manager, client = start_new_kernel(kernel_name=name, startup_timeout=LIMIT, **arguments)
     try:
         yield manager, client
     finally:

@@ -4,8 +4,8 @@ mod calculator;
 mod language;
 
 use anyhow::{Result, bail};
-use kernel_crate::kernel::kernelspec::{self, Spec, Target};
-use kernel_crate::kernel::{Kernel, cursor};
+use ergodic::front::kernel::kernelspec::{self, Spec, Target};
+use ergodic::front::kernel::{Kernel, cursor};
 use language::Demo;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use crate::calculator::{Line, Stop, Value, Variables, number};
 use crate::name_before;
-use kernel_crate::kernel::{
+use ergodic::front::kernel::{
     Completeness, Completions, Evaluator, Failure, Info, Interrupter, Match, Outcome, Output, Rich,
     Stream,
 };

@@ -1,0 +1,149 @@
+"""JupyterLab in a browser without a window: a notebook that is run by clicking. Needs jupyterlab, playwright, and Chromium in the PATH.
+
+With ERGODIC_SHOTS=FOLDER, pictures of the page are kept there.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from helpers import wait_until
+
+pytest.importorskip("jupyterlab")
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium in the PATH (Debian: chromium)", allow_module_level=True)
+NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks/01_first_sweep.ipynb"
+CELL = ".jp-Notebook .jp-Cell"
+
+
+@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"])
+def page(request, tmp_path):
+    """The notebook, open in a page; with fewer steps than it has."""
+    text = NOTEBOOK.read_text()
+    assert "60_000" in text
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / NOTEBOOK.name).write_text(text.replace("60_000", "6_000"))
+    settings = tmp_path / "config/lab/user-settings/@jupyterlab/apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": request.param}))
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false"}))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    folders = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime", "HOME": "home"}
+    env = os.environ | {name: str(tmp_path / folder) for name, folder in folders.items()}
+    options = [f"--port={port}", "--IdentityProvider.token=t", f"--ServerApp.root_dir={tmp_path / 'work'}"]
+    with open(tmp_path / "log", "w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", *options], env=env, stdout=log, stderr=log
+        )
+    at = f"http://127.0.0.1:{port}"
+
+    def answers():
+        try:
+            return urllib.request.urlopen(f"{at}/api?token=t", timeout=2).status == 200
+        except OSError:
+            return False
+
+    try:
+        wait_until(answers, 60)
+        with playwright.sync_playwright() as p:
+            browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+            page.goto(f"{at}/lab/tree/{NOTEBOOK.name}?token=t&reset")
+            page.wait_for_selector(CELL, timeout=90_000)
+            page.wait_for_timeout(2000)
+            page.keyboard.press("Control+b")
+            page.theme = request.param.split()[-1].lower()
+            yield page
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def shot(page, name):
+    if folder := os.environ.get("ERGODIC_SHOTS"):
+        page.screenshot(path=f"{folder}/{page.theme}-{name}.png")
+
+
+def click(page, title):
+    page.click(f'.jp-NotebookPanel-toolbar jp-button[title^="{title}"]')
+
+
+def prompt(page, index):
+    return page.locator(CELL).nth(index).locator(".jp-InputPrompt").inner_text()
+
+
+def type_cell(page, text):
+    """Replace what the active cell has."""
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+
+
+def test_a_notebook_is_run_by_clicking(page):
+    codes, seen_progress = 0, False
+    page.click(f"{CELL} >> nth=0")
+    for i in range(page.locator(CELL).count()):
+        cell = page.locator(CELL).nth(i)
+        is_code = "jp-CodeCell" in cell.get_attribute("class")
+        click(page, "Run this cell")
+        if not is_code:
+            continue
+        codes += 1
+        for _ in range(1200):
+            bar = cell.locator(".ergodic-progress")
+            if codes == 3 and not seen_progress and bar.count() and "left" in bar.inner_text():
+                assert "chain-steps/s" in bar.inner_text()
+                seen_progress = True
+                shot(page, "progress")
+            if f"[{codes}]" in prompt(page, i):
+                break
+            page.wait_for_timeout(100)
+        assert f"[{codes}]" in prompt(page, i), f"cell {i} does not end"
+        page.wait_for_timeout(300)
+        assert cell.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
+        cell.scroll_into_view_if_needed()
+        shot(page, f"cell-{codes}")
+    assert seen_progress
+    sizes = page.eval_on_selector_all(".jp-RenderedSVG img, .jp-RenderedSVG svg", "all => all.map(e => e.getBoundingClientRect().width)")
+    assert len(sizes) >= 3 and min(sizes) > 300, sizes
+    assert "T virial" in page.inner_text(".ergodic-table >> nth=0")
+    # Rhai has no colouring of its own there; that of a related language finds keywords and strings.
+    assert page.locator(f"{CELL} .cm-line span").count() > 20
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    page.keyboard.type("sampler::hmc(#{ ")
+    page.keyboard.press("Tab")
+    page.wait_for_selector(".jp-Completer-item", timeout=10_000)
+    page.wait_for_timeout(300)
+    assert any("leapfrog" in t for t in page.locator(".jp-Completer-item").all_inner_texts())
+    shot(page, "completion")
+    page.keyboard.type(" ")
+    type_cell(page, "sampler::hmc")
+    page.keyboard.press("Shift+Tab")
+    page.wait_for_selector(".jp-Tooltip", timeout=10_000)
+    assert "hybrid Monte Carlo" in page.inner_text(".jp-Tooltip")
+    shot(page, "hover")
+    type_cell(page, "let long = sample(target, sampler::hmc(), #{ steps: 50_000_000, every: 1000, start: start, observe: [observable::cost()] });")
+    index = page.locator(CELL).count() - 1
+    cell = page.locator(CELL).nth(index)
+    click(page, "Run this cell")
+    cell.locator(".ergodic-progress").wait_for(timeout=20_000)
+    click(page, "Interrupt")
+    cell.get_by_text("goes on with it").wait_for(timeout=5_000)
+    shot(page, "interrupted")
+    page.keyboard.insert_text("run.name")
+    click(page, "Run this cell")
+    page.locator(CELL).nth(index + 1).get_by_text("sweep-1").wait_for(timeout=5_000)
