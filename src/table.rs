@@ -54,7 +54,11 @@ impl Table {
     pub fn to_html(&self) -> String {
         let mut out = String::from("<div class=\"ergodic-table\" style=\"overflow-x:auto\">");
         let line = |out: &mut String, text: &String| {
-            let _ = write!(out, "<div style=\"margin:.2em 0;font-size:.92em;opacity:.85;white-space:pre-line\">{}</div>", escape(text));
+            let _ = write!(
+                out,
+                "<div style=\"margin:.2em 0;font-size:.92em;opacity:.85;white-space:pre-line\">{}</div>",
+                escape(text)
+            );
         };
         self.above.iter().for_each(|l| line(&mut out, l));
         if !self.header.is_empty() {

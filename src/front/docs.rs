@@ -5,6 +5,7 @@ use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name.
 pub const PAGES: &[(&str, &str)] = &[
+    ("sessions", include_str!("pages/sessions.md")),
     ("performance", include_str!("pages/performance.md")),
     ("samplers", include_str!("pages/samplers.md")),
     ("learning", include_str!("pages/learning.md")),

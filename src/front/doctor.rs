@@ -1,7 +1,10 @@
 //! `ergodic doctor`: what this machine offers, and what is missing.
 
+use super::jupyter;
+use super::kernel::kernelspec;
 use crate::kernels;
 use crate::memory::available_memory;
+use std::path::Path;
 use std::process::Command;
 
 /// One line per finding.
@@ -37,7 +40,11 @@ pub fn report(threads: usize) -> String {
             .filter(|o| o.status.success());
         let line = found
             .and_then(|o| String::from_utf8(o.stdout).ok())
-            .and_then(|t| t.lines().next().map(str::to_string));
+            .and_then(|t| {
+                // Jupyter's first line is a heading.
+                let line = t.lines().find(|l| l.contains(|c: char| c.is_ascii_digit()));
+                line.map(str::to_string)
+            });
         out.push(match line {
             Some(version) if what == "mpi" && !cfg!(feature = "mpi") => {
                 format!("{what:<10} {version}; this program is built without the feature mpi")
@@ -46,7 +53,25 @@ pub fn report(threads: usize) -> String {
             None => format!("{what:<10} not found; only needed for {use_}"),
         });
     }
+    out.push(format!("kernel     {}", kernel()));
     out.join("\n")
+}
+
+/// Whether Jupyter knows this program.
+fn kernel() -> String {
+    let found = kernelspec::list()
+        .into_iter()
+        .find(|k| k.name == jupyter::NAME);
+    let Some(kernel) = found else {
+        return "not installed; `ergodic kernel install` adds it to Jupyter".into();
+    };
+    let (folder, program) = (kernel.folder.display(), kernel.argv.first());
+    match program.map(Path::new) {
+        Some(p) if p.is_file() => format!("{folder}, starts {}", p.display()),
+        _ => format!(
+            "{folder}, but the program it starts is gone; `ergodic kernel install` mends it"
+        ),
+    }
 }
 
 /// Speed of the product that the small nets of Zambon (2026) spend their time in.

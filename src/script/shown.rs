@@ -117,7 +117,10 @@ fn short(x: f64) -> String {
     let text = crate::simulation::summary::with_error(x, f64::NAN);
     let (digits, exponent) = text.split_at(text.find('e').unwrap_or(text.len()));
     match digits.contains('.') {
-        true => format!("{}{exponent}", digits.trim_end_matches('0').trim_end_matches('.')),
+        true => format!(
+            "{}{exponent}",
+            digits.trim_end_matches('0').trim_end_matches('.')
+        ),
         false => text,
     }
 }

@@ -188,7 +188,7 @@ fn a_session_goes_on_after_mistakes() {
     );
     for expected in [
         "did you mean 'summary'",
-        "did you mean ':help'",
+        "did you mean 'help'? (:help lists them)",
         "Target",
         "figure runs/repl-1/figures/figure-1.svg",
         "nothing.rhai: there is no such script",

@@ -99,7 +99,7 @@ impl Command {
             _ => {
                 let names = COMMANDS.iter().map(|(name, ..)| *name);
                 Err(format!(
-                    "there is no command {word}{}; {}help lists them",
+                    "there is no command {word}{} ({}help lists them)",
                     did_you_mean(name, names),
                     &word[..1]
                 ))

@@ -106,7 +106,7 @@ impl Evaluator for Rhai {
             file_extension: ".rhai".into(),
             // The nearest languages that front ends know, tried on scripts: maps, closures and templates look right.
             codemirror_mode: "javascript".into(),
-            pygments_lexer: "javascript".into(),
+            pygments_lexer: "scala".into(),
             banner: format!(
                 "ergodic {version} — Tab completes, %help NAME explains; results go to {}",
                 self.session.interpreter().session().out.display()
