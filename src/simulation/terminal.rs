@@ -36,33 +36,38 @@ impl Console for Terminal {
     }
 }
 
-struct Drawn(ProgressBar);
+struct Drawn {
+    task: Task,
+    bar: ProgressBar,
+}
 
 impl Drawn {
     fn new(task: &Task) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(5);
         let bar = ProgressBar::with_draw_target(Some(task.total), target).with_position(task.first);
-        let template = "{prefix:<14} {wide_bar:.cyan/dim} {percent:>3}%  {per_sec:>12}  {elapsed} elapsed, {eta} left {msg}";
+        let template =
+            "{prefix:<14} {wide_bar:.cyan/dim} {percent:>3}%  {msg}, {elapsed} elapsed, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_prefix(task.name.clone());
         bar.reset_eta();
-        Self(bar)
+        let task = task.clone();
+        Self { task, bar }
     }
 }
 
 impl Bar for Drawn {
     fn show(&self, stage: &Stage) {
-        self.0.set_position(stage.done);
-        let watched = stage.last().map(|text| format!(" {text}"));
-        let failed = (stage.failed > 0).then(|| format!(" ({} failed)", stage.failed));
-        let message = [watched, failed].into_iter().flatten().collect::<String>();
-        self.0.set_message(message);
+        self.bar.set_position(stage.done);
+        let failed = (stage.failed > 0).then(|| format!("{} failed", stage.failed));
+        let facts = [stage.last(), failed, Some(self.task.rate(stage))];
+        let facts: Vec<_> = facts.into_iter().flatten().collect();
+        self.bar.set_message(facts.join(", "));
     }
 
     fn finish(&self, _: &Stage) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
