@@ -4,5 +4,6 @@ pub mod bench;
 pub mod docs;
 pub mod doctor;
 pub mod repl;
+pub mod report;
 pub mod run;
 pub mod show;

@@ -4,7 +4,7 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "error",
     "memory",
     "rng",
@@ -23,6 +23,7 @@ const LAYERS: [&str; 19] = [
     "sampler",
     "observable",
     "simulation",
+    "report",
     "script",
 ];
 
