@@ -15,6 +15,7 @@ mod frame;
 mod histogram;
 pub mod ladder;
 pub mod learning;
+mod legend;
 mod marks;
 pub mod ranks;
 mod recipes;

@@ -14,7 +14,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     /// Width and height of a panel.
-    panel: (f64, f64),
+    pub(super) panel: (f64, f64),
     /// Height of a panel whose x labels stand under another one.
     shared_height: f64,
     /// Legends are under their panels, not beside them.
@@ -41,24 +41,22 @@ pub(super) const INLINE: Page = Page {
 
 /// The room that x labels take.
 const X_LABELS: f64 = 56.0;
-const EDGE: f64 = 14.0;
-const TICK_SIZE: f64 = 13.0;
+pub(super) const EDGE: f64 = 14.0;
+pub(super) const TICK_SIZE: f64 = 13.0;
 const TICK_WIDEST: f64 = 160.0;
 const LABEL_SIZE: f64 = 15.0;
 const NOTE_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 17.0;
 const TITLE_ROW: f64 = 28.0;
 const NOTE_ROW: f64 = 17.0;
-const LEGEND_ROW: f64 = 20.0;
+pub(super) const LEGEND_ROW: f64 = 20.0;
 const LEGEND_WIDEST: f64 = 300.0;
 const MOST_NOTES: usize = 6;
-/// Rows of a legend that is under its panel.
-const MOST_ROWS: usize = 5;
 /// The sample of a series in a legend, and the room around it.
-const KEY: f64 = 32.0;
+pub(super) const KEY: f64 = 32.0;
 
-const TEXT: RGBColor = RGBColor(30, 30, 30);
-const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
+pub(super) const TEXT: RGBColor = RGBColor(30, 30, 30);
+pub(super) const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
 const GRID: RGBColor = RGBColor(226, 226, 226);
 const FRAME: RGBColor = RGBColor(60, 60, 60);
 
@@ -148,10 +146,10 @@ fn align(plots: &mut [Plot], column: usize, columns: usize, shared_x: bool) {
 }
 
 /// A panel with everything that must be known before it is placed.
-struct Plot<'a> {
-    panel: &'a Panel,
-    page: Page,
-    looks: Vec<Look>,
+pub(super) struct Plot<'a> {
+    pub(super) panel: &'a Panel,
+    pub(super) page: Page,
+    pub(super) looks: Vec<Look>,
     x: Span,
     y: Span,
     y_ticks: Ticks,
@@ -162,8 +160,8 @@ struct Plot<'a> {
     head: f64,
     margin: f64,
     /// Width of the legend beside the frame, or height of the one under it.
-    legend_width: f64,
-    legend_height: f64,
+    pub(super) legend_width: f64,
+    pub(super) legend_height: f64,
     x_labels: bool,
 }
 
@@ -326,76 +324,6 @@ impl<'a> Plot<'a> {
         canvas.text(&label, place, lettering(size, TEXT, Anchor::Upwards))
     }
 
-    fn draw_legend(&self, canvas: &Canvas, frame: &Frame) -> Result<()> {
-        let entries = legend(self.panel);
-        let rows = ((frame.bottom - frame.top) / LEGEND_ROW).max(1.0) as usize;
-        let shown = match entries.len() {
-            all if all <= rows => all,
-            _ => rows - 1,
-        };
-        let left = frame.right + EDGE;
-        let width = self.legend_width - KEY - EDGE;
-        let mut y = frame.top + LEGEND_ROW / 2.0;
-        for (i, label) in &entries[..shown] {
-            marks::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
-            let (label, size) = fit_text(label, TICK_SIZE, width);
-            canvas.text(
-                &label,
-                (left + KEY, y),
-                lettering(size, TEXT, Anchor::Start),
-            )?;
-            y += LEGEND_ROW;
-        }
-        if shown < entries.len() {
-            let more = format!("… {} more", entries.len() - shown);
-            canvas.text(
-                &more,
-                (left, y),
-                lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Row and left end of each entry of a legend under the frame, one after the other as words in a text.
-    fn legend_rows(&self) -> Vec<(usize, f64)> {
-        let room = self.page.panel.0 - 2.0 * EDGE;
-        let (mut row, mut left) = (0, 0.0);
-        let place = |(_, label): &(usize, String)| {
-            let width = (KEY + text_width(label, TICK_SIZE) + EDGE).min(room);
-            if left + width > room && left > 0.0 {
-                (row, left) = (row + 1, 0.0);
-            }
-            let at = (row, left);
-            left += width;
-            at
-        };
-        let mut places: Vec<_> = legend(self.panel).iter().map(place).collect();
-        places.retain(|place| place.0 < MOST_ROWS);
-        places
-    }
-
-    fn draw_legend_below(&self, canvas: &Canvas, left: f64, bottom: f64) -> Result<()> {
-        let entries = legend(self.panel);
-        let places = self.legend_rows();
-        let room = self.page.panel.0 - 2.0 * EDGE - KEY;
-        let first = bottom - self.legend_height;
-        for (k, ((i, label), (row, along))) in entries.iter().zip(&places).enumerate() {
-            let (x, y) = (left + EDGE + along, first + *row as f64 * LEGEND_ROW);
-            // The last one that has room stands for those that have none.
-            if k + 1 == places.len() && places.len() < entries.len() {
-                let more = format!("… {} more", entries.len() - k);
-                let faint = lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start);
-                return canvas.text(&more, (x, y), faint);
-            }
-            marks::key(canvas, x, y, &self.panel.series[*i].kind, self.looks[*i])?;
-            let (label, size) = fit_text(label, TICK_SIZE, room);
-            let ink = lettering(size, TEXT, Anchor::Start);
-            canvas.text(&label, (x + KEY, y), ink)?;
-        }
-        Ok(())
-    }
-
     fn title_row(&self) -> f64 {
         match self.panel.title.is_empty() {
             true => 0.0,
@@ -434,7 +362,7 @@ fn line_ink(colour: RGBColor, width: f64) -> Ink {
     }
 }
 
-fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
+pub(super) fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
     Lettering {
         size,
         colour,

@@ -113,7 +113,7 @@ fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>>
     }
     if s.temperatures.len() <= OUTLINES {
         for name in shown() {
-            let figure = figures::histogram(run, name)?;
+            let figure = figures::histogram(run, name)?.titled("");
             let about = format!("Distribution of {name} after burn-in");
             out.push(drawing(format!("histogram-{}", slug(name)), about, figure));
         }

@@ -1,6 +1,7 @@
 //! Pieces of HTML. Everything that comes from a script, a file or a message goes through [`escape`].
 
 use super::verdict::Level;
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Text that stands for itself, in elements and in quoted attributes; characters that a page may not hold become �.
@@ -54,6 +55,8 @@ pub fn labelled(level: Level, sign: &str, word: &str) -> String {
 pub enum Cell {
     /// A number or a word.
     Text(String),
+    /// A sentence, or a name.
+    Words(String),
     /// A verdict with its word.
     Verdict(Level, String),
 }
@@ -99,11 +102,12 @@ impl Table {
             out += "<tr>";
             for (k, cell) in row.iter().enumerate() {
                 let inner = match cell {
-                    Cell::Text(text) => escape(text),
+                    Cell::Text(text) | Cell::Words(text) => escape(text),
                     Cell::Verdict(level, word) => labelled(*level, level.sign().0, word),
                 };
-                out += &match k {
-                    0 => format!("<th scope=\"row\">{inner}</th>"),
+                out += &match (k, cell) {
+                    (0, _) => format!("<th scope=\"row\">{inner}</th>"),
+                    (_, Cell::Words(_)) => format!("<td class=\"words\">{inner}</td>"),
                     _ => format!("<td>{inner}</td>"),
                 };
             }
@@ -113,16 +117,17 @@ impl Table {
     }
 }
 
+/// Characters that have room in a column of facts on a telephone.
+const LONG: usize = 26;
+
 /// Names and what they stand for.
 pub fn facts(pairs: &[(&str, String)]) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
     for (name, text) in pairs.iter().filter(|(_, text)| !text.is_empty()) {
-        let _ = writeln!(
-            out,
-            "<div><dt>{}</dt><dd>{}</dd></div>",
-            escape(name),
-            escape(text)
-        );
+        let long = text.chars().count() > LONG || text.contains('\n');
+        let class = if long { " class=\"long\"" } else { "" };
+        let (name, text) = (escape(name), escape(text));
+        let _ = writeln!(out, "<div{class}><dt>{name}</dt><dd>{text}</dd></div>");
     }
     out + "</dl>\n"
 }
@@ -133,6 +138,44 @@ pub fn details(title: &str, inner: &str) -> String {
         "<details><summary>{}</summary>\n{inner}</details>\n",
         escape(title)
     )
+}
+
+/// JSON with arrays of numbers and words on one line each, as people read it.
+pub fn pretty(value: &Value) -> String {
+    let mut out = String::new();
+    write_pretty(value, 0, &mut out);
+    out
+}
+
+fn write_pretty(value: &Value, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth + 1);
+    let close = "  ".repeat(depth);
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            out.push_str("{\n");
+            for (k, (name, value)) in map.iter().enumerate() {
+                let comma = if k == 0 { "" } else { ",\n" };
+                let _ = write!(out, "{comma}{indent}{}: ", Value::from(name.as_str()));
+                write_pretty(value, depth + 1, out);
+            }
+            let _ = write!(out, "\n{close}}}");
+        }
+        Value::Array(all) if all.iter().any(|v| v.is_object() || v.is_array()) => {
+            out.push_str("[\n");
+            for (k, value) in all.iter().enumerate() {
+                let _ = write!(out, "{}{indent}", if k == 0 { "" } else { ",\n" });
+                write_pretty(value, depth + 1, out);
+            }
+            let _ = write!(out, "\n{close}]");
+        }
+        Value::Array(all) => {
+            let words: Vec<_> = all.iter().map(ToString::to_string).collect();
+            let _ = write!(out, "[{}]", words.join(", "));
+        }
+        other => {
+            let _ = write!(out, "{other}");
+        }
+    }
 }
 
 /// A figure as it stands in a page: `svg` is a drawing of ours, `about` says what can be seen.
@@ -200,6 +243,15 @@ mod tests {
         assert!(html.contains("<th scope=\"col\">T</th><th scope=\"col\">x</th>"));
         assert!(html.contains("<tr><th scope=\"row\">1</th><td><span class=\"badge bad\">"));
         assert!(html.contains("✗</span> hot</span></td></tr>"));
+    }
+
+    #[test]
+    fn json_is_the_same_value() {
+        let value =
+            serde_json::json!({ "a\"b": [1.5, null, "x"], "m": [[1, 2], { "k": {} }], "e": [] });
+        let text = pretty(&value);
+        assert!(text.contains("[1.5, null, \"x\"]"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

@@ -3,19 +3,22 @@
 //! | file | what it is |
 //! |---|---|
 //! | `read.rs` | what is in a folder of results |
-//! | `verdict.rs` | what speaks for the numbers, and what against |
-//! | `tables.rs`, `figures.rs`, `gallery.rs` | numbers and figures of every kind of result |
-//! | `html.rs`, `page.rs`, `style.css` | one self-contained page |
+//! | `verdict.rs`, `checks.rs` | what speaks for the numbers, and what against |
+//! | `tables.rs`, `about.rs`, `figures.rs`, `gallery.rs` | numbers, words and figures of every kind of result |
+//! | `html.rs`, `page.rs`, `section.rs`, `style.css` | one self-contained page |
 //! | `compare.rs` | runs beside each other |
 //!
 //! Numbers come from the summaries that scripts have; nothing is computed here that is not there.
 
+mod about;
+mod checks;
 pub mod compare;
 pub mod figures;
 pub mod gallery;
 mod html;
 mod page;
 pub mod read;
+mod section;
 mod tables;
 pub mod verdict;
 

@@ -1,11 +1,10 @@
-//! The tables of a report, and the facts beside them. Numbers come from the summaries that scripts have.
+//! The tables of a report. Numbers come from the summaries that scripts have.
 
 use super::html::{Cell, Table};
 use super::verdict::{Level, temperature};
 use crate::diagnostic::Summary as Numbers;
 use crate::simulation::evidence::Evidence;
 use crate::simulation::exchange::LadderReport;
-use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
@@ -21,8 +20,12 @@ fn text(x: impl Into<String>) -> Cell {
     Cell::Text(x.into())
 }
 
+fn words(x: impl Into<String>) -> Cell {
+    Cell::Words(x.into())
+}
+
 /// A number with so many digits; nothing for NaN.
-fn number(x: f64, digits: usize) -> String {
+pub(super) fn number(x: f64, digits: usize) -> String {
     match x.is_nan() {
         true => "n/a".into(),
         false => format!("{x:.digits$}"),
@@ -30,7 +33,7 @@ fn number(x: f64, digits: usize) -> String {
 }
 
 /// Six digits, as numbers without an error have them.
-fn plain(x: f64) -> String {
+pub(super) fn plain(x: f64) -> String {
     match x.is_nan() {
         true => "n/a".into(),
         false => with_error(x, f64::NAN),
@@ -46,64 +49,6 @@ fn limited(x: Option<f64>, digits: usize, fine: impl Fn(f64) -> bool) -> Cell {
     }
 }
 
-/// What was run, in words.
-pub fn facts_of_run(run: &Run) -> Vec<(&'static str, String)> {
-    let i = &run.info;
-    let options = i.options.iter().map(|(k, v)| format!("{k} {v}"));
-    let options: Vec<_> = options.collect();
-    let m = i.m.map_or("full batch".to_string(), |m| format!("m = {m}"));
-    let each: Vec<_> = i.temperatures.iter().map(|t| temperature(*t)).collect();
-    let rate = i.steps as f64 * i.all_chains() as f64 / run.seconds.max(1e-9);
-    vec![
-        ("kind", i.kind.clone()),
-        ("target", i.target.clone()),
-        ("sampler", format!("{} ({})", i.sampler, options.join(", "))),
-        (
-            "sizes",
-            format!(
-                "n = {}, {m}, s = {} (nβ), N = {}",
-                i.n,
-                plain(i.scale),
-                i.parameters
-            ),
-        ),
-        (
-            "temperatures",
-            match each.len() {
-                n if n > 24 => format!("{n} from {} to {}", each[0], each[n - 1]),
-                _ => each.join(", "),
-            },
-        ),
-        ("schedules", i.schedules.join("; ")),
-        ("ladder", i.ladder.clone().unwrap_or_default()),
-        (
-            "chains",
-            format!(
-                "{} per temperature{}",
-                i.chains,
-                if i.coupled { ", coupled" } else { "" }
-            ),
-        ),
-        (
-            "steps",
-            format!(
-                "{} ({} burn-in), {}: {} draws each",
-                i.steps, i.burn_in, i.every, i.draws
-            ),
-        ),
-        (
-            "time",
-            format!(
-                "{:.1} s, {} steps of a chain per second",
-                run.seconds,
-                plain(rate.round())
-            ),
-        ),
-        ("device", i.device.clone()),
-        ("seed of the run", i.seed.to_string()),
-    ]
-}
-
 /// Thermometer, R̂, ESS and failures at every temperature.
 pub fn verdicts(run: &Run, s: &Summary) -> Table {
     let mut table = Table::new(
@@ -114,9 +59,9 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
             "off by",
             "thermometer",
             "worst R̂",
-            "of",
+            "that of",
             "least ESS, bulk",
-            "of",
+            "that of",
             "least ESS, tail",
             "failed chains",
         ],
@@ -124,7 +69,7 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
     for (t, reading) in s.temperatures.iter().zip(&s.thermometers).enumerate() {
         let (set, reading) = reading;
         let (r_hat, ess) = (s.worst_r_hat(t), s.least_ess(t));
-        let name = |of: Option<(f64, &str)>| text(of.map_or("", |(_, name)| name));
+        let name = |of: Option<(f64, &str)>| words(of.map_or("", |(_, name)| name));
         let off = match reading.relative_deviation {
             x if x.is_nan() => String::new(),
             x => format!("{:+.1} %", 100.0 * x),
@@ -297,37 +242,6 @@ pub fn ladder(l: &LadderReport) -> Table {
     table
 }
 
-/// What a ladder has done, in numbers.
-pub fn facts_of_ladder(l: &LadderReport) -> Vec<(&'static str, String)> {
-    let [ideal, limit] = l.ideal_round_trips_per_1000();
-    vec![
-        ("how", l.how.clone()),
-        (
-            "ladders",
-            format!(
-                "{} of {} rungs, {} swaps each",
-                l.ladders,
-                l.temperatures.len(),
-                l.sweeps
-            ),
-        ),
-        (
-            "communication barrier Λ",
-            with_error(l.barrier.0, l.barrier.1),
-        ),
-        ("recommended rungs, 2Λ + 1", l.recommended_rungs.to_string()),
-        (
-            "round trips",
-            format!(
-                "{} ({:.2} per 1000 swaps; {ideal:.2} were every step a fresh draw, {limit:.2} on infinitely many rungs)",
-                l.round_trips,
-                l.round_trips_per_1000()
-            ),
-        ),
-        ("restarts at the cold end", l.restarts.to_string()),
-    ]
-}
-
 /// ln Z by all estimators.
 pub fn evidence(e: &Evidence) -> Table {
     let from = match e.relative_to.is_finite() {
@@ -343,7 +257,7 @@ pub fn evidence(e: &Evidence) -> Table {
         table.rows.push(vec![
             text(l.what),
             text(with_error(l.ln_z.value, l.ln_z.standard_error)),
-            text(l.note.clone()),
+            words(l.note.clone()),
         ]);
     }
     if e.bounds.0.is_finite() {
@@ -351,53 +265,10 @@ pub fn evidence(e: &Evidence) -> Table {
         table.rows.push(vec![
             text("bounds (Gibbs-Bogoliubov)"),
             text(format!("{low:.4} … {high:.4}")),
-            text("exact but for noise"),
+            words("exact but for noise"),
         ]);
     }
     table
-}
-
-/// A learning coefficient in numbers.
-pub fn facts_of_llc(saved: &Saved) -> Vec<(&'static str, String)> {
-    let x = |name: &str| saved.number(name);
-    let known = |name: &str, show: &dyn Fn(f64) -> String| match x(name) {
-        v if v.is_nan() => String::new(),
-        v => show(v),
-    };
-    let chains = saved.estimate.get("chains").and_then(|c| c.as_array());
-    let chains = chains.into_iter().flatten();
-    let chains: Vec<_> = chains
-        .map(|c| number(c.as_f64().unwrap_or(f64::NAN), 3))
-        .collect();
-    vec![
-        (
-            "learning coefficient λ̂",
-            with_error(x("estimate"), x("mcse")),
-        ),
-        ("exact value", known("truth", &plain)),
-        (
-            "off by",
-            known("relative_error", &|e| {
-                let errors = (x("estimate") - x("truth")) / x("mcse");
-                format!("{:+.2} %, {errors:+.1} standard errors", 100.0 * e)
-            }),
-        ),
-        (
-            "with half the step, extrapolated to none",
-            known("extrapolated", &|e| with_error(e, x("extrapolated_mcse"))),
-        ),
-        (
-            "R̂ and ESS of the loss",
-            format!("{}, {}", number(x("rhat"), 3), number(x("ess"), 0)),
-        ),
-        ("one by one", chains.join(", ")),
-        ("spread of the chains", known("spread", &|e| number(e, 3))),
-        (
-            "nβ and γ",
-            format!("{}, {}", plain(x("nbeta")), plain(x("gamma"))),
-        ),
-        ("baseline", saved.word("baseline").into()),
-    ]
 }
 
 /// The kept epoch of every chain.
