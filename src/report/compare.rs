@@ -220,7 +220,7 @@ impl fmt::Display for SideBySide {
                 i.sampler.clone(),
                 format!("{}×{}", i.temperatures.len(), i.chains),
                 i.draws.to_string(),
-                format!("{:.1}", e.run.seconds),
+                number(e.run.seconds, if e.run.seconds < 10.0 { 2 } else { 0 }),
                 number(e.least_ess(), 0),
                 number(per_second, if per_second < 10.0 { 2 } else { 0 }),
                 number(e.worst_r_hat(), 3),

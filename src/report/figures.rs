@@ -24,7 +24,10 @@ fn labels(run: &Run) -> Vec<String> {
     run.info
         .temperatures
         .iter()
-        .map(|t| format!("T = {t:.2e}"))
+        .map(|t| match t.is_finite() {
+            true => format!("T = {t:.2e}"),
+            false => "prior".into(),
+        })
         .collect()
 }
 

@@ -20,6 +20,14 @@ fn text(x: impl Into<String>) -> Cell {
     Cell::Text(x.into())
 }
 
+/// A mean with its error; nothing for NaN.
+fn mean(mean: f64, error: f64) -> Cell {
+    match mean.is_nan() {
+        true => text("n/a"),
+        false => text(with_error(mean, error)),
+    }
+}
+
 fn words(x: impl Into<String>) -> Cell {
     Cell::Words(x.into())
 }
@@ -76,7 +84,7 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
         };
         table.rows.push(vec![
             text(temperature(*set)),
-            text(with_error(reading.temperature, reading.mcse)),
+            mean(reading.temperature, reading.mcse),
             text(off),
             Cell::Verdict(Level::of(reading.verdict), reading.verdict.to_string()),
             limited(r_hat.map(|(x, _)| x), 3, |x| x <= MOST_R_HAT),
@@ -118,9 +126,9 @@ pub fn means(run: &Run, s: &Summary) -> Table {
     let mut table = Table::new(caption, &["T"]);
     table.head.extend(rows.iter().map(|r| r.name.clone()));
     for (t, set) in s.temperatures.iter().enumerate() {
-        let mean = |r: &&Row| text(with_error(r.numbers[t].mean, r.numbers[t].mcse_mean));
+        let of = |r: &&Row| mean(r.numbers[t].mean, r.numbers[t].mcse_mean);
         let mut row = vec![text(temperature(*set))];
-        row.extend(rows.iter().map(mean));
+        row.extend(rows.iter().map(of));
         table.rows.push(row);
     }
     table
@@ -143,7 +151,7 @@ fn numbers<'a>(caption: String, of: impl Iterator<Item = (String, &'a Numbers)>)
     for (name, n) in of.take(MOST_ROWS) {
         table.rows.push(vec![
             text(name),
-            text(with_error(n.mean, n.mcse_mean)),
+            mean(n.mean, n.mcse_mean),
             text(match n.mcse_mean.is_nan() {
                 true => "n/a".into(),
                 false => format!("{:.2e}", n.mcse_mean),
@@ -230,9 +238,9 @@ pub fn ladder(l: &LadderReport) -> Table {
             text(rate.map_or(String::new(), |p| with_error(p.acceptance, p.error))),
             text(l.overlaps.get(k).map_or(String::new(), |o| number(*o, 3))),
             text(number(l.flow[k], 3)),
-            text(with_error(e.mean.0, e.mean.1)),
+            mean(e.mean.0, e.mean.1),
             text(number(e.ess, 0)),
-            text(with_error(e.heat_capacity.0, e.heat_capacity.1)),
+            mean(e.heat_capacity.0, e.heat_capacity.1),
             text(match l.local_barrier[k] {
                 x if x.is_nan() => "n/a".into(),
                 x => format!("{x:.3e}"),
