@@ -15,6 +15,7 @@
 //! | [`engine`] | where the vectors of chains live: this machine or an accelerator |
 //! | [`sampler`], [`observable`] | one file per kind |
 //! | [`simulation`] | the one loop, training, runs and their summaries |
+//! | [`report`] | finished runs, read back and told: figures, verdicts, tables, one HTML page |
 //! | [`script`] | the only folder that names Rhai |
 //! | [`front`] | REPL, reference, doctor |
 
@@ -30,6 +31,7 @@ pub mod observable;
 pub mod options;
 pub mod plot;
 pub mod ranks;
+pub mod report;
 pub mod rng;
 pub mod sampler;
 pub mod schedule;

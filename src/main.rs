@@ -2,12 +2,12 @@
 
 use clap::{Args, Parser, Subcommand};
 use ergodic::front::kernel::kernelspec::Target;
-use ergodic::front::{bench, docs, doctor, jupyter, repl, run, show};
+use ergodic::front::{bench, docs, doctor, jupyter, repl, report, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -39,10 +39,40 @@ enum Command {
     /// Use scripts in Jupyter: JupyterLab, notebooks, VS Code.
     #[command(subcommand)]
     Kernel(KernelCommand),
-    /// Show the summaries of runs on disk, finished or not.
+    /// Show the summaries of what is on disk, finished or not.
     Show {
         /// Folders of runs, or of a script's results.
         #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write one HTML page that tells everything of runs on disk: verdicts, tables, figures.
+    #[command(
+        after_help = "The page needs nothing else and no network: send it, print it, read it on a phone.\nExample: ergodic report runs/quickstart"
+    )]
+    Report {
+        /// Folders of runs, or of a script's results.
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// The file (default: RUN/report.html).
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Draw the standard figures of runs on disk as SVG.
+    Plot {
+        /// Folders of runs, or of a script's results.
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// Folder for the figures (default: the folder `figures` of each run).
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
+    /// Put runs beside each other: ESS per second, R̂, and means with their difference in standard errors.
+    Compare {
+        /// Folders of runs, or of a script's results; all are compared with the first run.
+        #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
         /// Print JSON.
         #[arg(long)]
@@ -271,6 +301,18 @@ fn main() -> ExitCode {
             }
             Ok(())
         }),
+        Command::Report { runs, out } => {
+            report::report(&runs, out.as_deref()).map(|path| println!("report  {}", path.display()))
+        }
+        Command::Plot { runs, out } => draw(&runs, out.as_deref()),
+        Command::Compare { runs, json } => report::compare(&runs).and_then(|c| {
+            if json {
+                println!("{}", serde_json::to_string_pretty(&c.to_json())?);
+            } else {
+                print!("{c}");
+            }
+            Ok(())
+        }),
         Command::Docs { all: true, .. } => {
             print!("{}", ergodic::script::reference::markdown());
             Ok(())
@@ -336,6 +378,20 @@ fn kernel(command: KernelCommand) -> anyhow::Result<()> {
         } => {
             use_threads(threads);
             jupyter::start(&connection_file, with_threads(threads))?;
+        }
+    }
+    Ok(())
+}
+
+/// Draw the figures of several folders; with --out, each of several below a folder of its own.
+fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
+    for (k, folder) in runs.iter().enumerate() {
+        let place = out.map(|out| match runs.len() {
+            1 => out.to_path_buf(),
+            _ => out.join((k + 1).to_string()),
+        });
+        for path in report::plot(folder, place.as_deref())? {
+            println!("figure  {}", path.display());
         }
     }
     Ok(())

@@ -124,19 +124,28 @@ impl fmt::Display for Table {
     }
 }
 
-/// Text as it can stand in HTML.
+/// Text that stands for itself, in elements and in quoted attributes; characters that a page may not hold become �.
 pub fn escape(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, c| {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
         match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_noncharacter(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
-        out
-    })
+    }
+    out
+}
+
+/// What HTML forbids: U+FDD0 to U+FDEF, and the last two of every plane.
+fn is_noncharacter(c: char) -> bool {
+    let code = c as u32;
+    (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("samplers", include_str!("pages/samplers.md")),
     ("learning", include_str!("pages/learning.md")),
     ("ladders", include_str!("pages/ladders.md")),
+    ("reports", include_str!("pages/reports.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

@@ -7,5 +7,6 @@ pub mod interactive;
 pub mod jupyter;
 pub mod kernel;
 pub mod repl;
+pub mod report;
 pub mod run;
 pub mod show;

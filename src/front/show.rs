@@ -1,78 +1,105 @@
-//! `ergodic show`: the summary of runs on disk, finished or not.
+//! `ergodic show`: the summary of what is on disk, finished or not.
 
 use crate::error::Result;
-use crate::simulation::run::Run;
+use crate::report::read::{Part, Results, What};
 use crate::simulation::summary::Summary;
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The runs in a folder: itself, or its subfolders that have a checkpoint of chains.
-pub fn runs(folder: &Path) -> Result<Vec<(Run, bool)>> {
-    anyhow::ensure!(
-        folder.is_dir(),
-        "{}: there is no such folder",
-        folder.display()
-    );
-    let mut folders: Vec<PathBuf> = vec![folder.into()];
-    if !folder.join("checkpoint").is_dir() {
-        let entries =
-            std::fs::read_dir(folder).map_err(|e| anyhow::anyhow!("{}: {e}", folder.display()))?;
-        folders = entries
-            .flatten()
-            .map(|e| e.path())
-            .filter(|p| p.join("checkpoint").is_dir())
-            .collect();
-        folders.sort();
+/// What a folder holds, all of it readable.
+///
+/// # Errors
+/// If there is nothing, or a part is damaged.
+pub fn parts(folder: &Path) -> Result<Vec<Part>> {
+    let results = Results::of(folder)?;
+    for part in &results.parts {
+        if let What::Damaged(why) = &part.what {
+            anyhow::bail!("{why}; `ergodic report` tells what is still there");
+        }
     }
     anyhow::ensure!(
-        !folders.is_empty(),
-        "{}: no run in this folder",
-        folder.display()
+        !results.parts.is_empty(),
+        "{}: no run in this folder{}",
+        folder.display(),
+        match results.notes.first() {
+            Some(note) => format!("; {note}"),
+            None => String::new(),
+        }
     );
-    let found: Vec<_> = folders
-        .iter()
-        .map(|f| Run::load(f))
-        .collect::<Result<Vec<_>>>()?;
-    let found: Vec<_> = found.into_iter().flatten().collect();
-    anyhow::ensure!(
-        !found.is_empty(),
-        "{}: only trainings or populations of smc, no run in this folder; their run.json tells of them",
-        folder.display()
-    );
-    Ok(found)
+    Ok(results.parts)
 }
 
-/// The summaries of a folder's runs, as text.
+/// The summaries of what is in a folder, as text.
 pub fn text(folder: &Path) -> Result<String> {
     let mut out = String::new();
-    for (run, done) in runs(folder)? {
-        if !done {
-            let step = run.least_step();
-            let phase = if step < run.info.burn_in {
-                ", still in burn-in: no draws yet"
-            } else {
-                ""
-            };
-            out += &format!(
-                "'{}' UNFINISHED at step {step} of {}{phase}; continue with --resume\n",
-                run.info.name, run.info.steps
-            );
-            if step < run.info.burn_in {
-                continue;
+    for part in parts(folder)? {
+        let name = &part.name;
+        match &part.what {
+            What::Run(run, done, _) => {
+                if !done {
+                    let step = run.least_step();
+                    let phase = if step < run.info.burn_in {
+                        ", still in burn-in: no draws yet"
+                    } else {
+                        ""
+                    };
+                    out += &format!(
+                        "'{}' UNFINISHED at step {step} of {}{phase}; continue with --resume\n",
+                        run.info.name, run.info.steps
+                    );
+                    if step < run.info.burn_in {
+                        continue;
+                    }
+                }
+                out += &format!("{}\n", Summary::new(run)?);
             }
+            What::Training(t, done) => {
+                if !done {
+                    out += &format!("'{name}' UNFINISHED; continue with --resume\n");
+                }
+                out += &format!("{t}\n");
+            }
+            What::Populations(s, done) => {
+                if !done {
+                    out += &format!(
+                        "'{name}' UNFINISHED, on its way from the prior; continue with --resume\n"
+                    );
+                }
+                out += &format!("{s}\n\n");
+            }
+            What::Benchmark(b) => out += &format!("'{name}': {b}\n\n"),
+            What::Damaged(_) => {}
         }
-        out += &format!("{}\n", Summary::new(&run)?);
     }
     Ok(out.trim_end().to_string())
 }
 
-/// The summaries of a folder's runs, by name.
+/// The summaries of what is in a folder, by name.
 pub fn json(folder: &Path) -> Result<Value> {
     let mut out = Map::new();
-    for (run, done) in runs(folder)? {
-        let mut map = Summary::new(&run)?.to_map();
+    for part in parts(folder)? {
+        let (mut map, done) = match &part.what {
+            What::Run(run, done, _) => (Summary::new(run)?.to_map(), *done),
+            What::Training(t, done) => {
+                let each = |c: usize| Value::Object(t.kept(c).into_iter().map(number).collect());
+                let kept = (0..t.history.len()).map(each).collect();
+                let seconds = Value::from(t.seconds);
+                let map = [("kept".into(), kept), ("seconds".into(), seconds)];
+                (map.into_iter().collect(), *done)
+            }
+            What::Populations(s, done) => (s.to_map(), *done),
+            What::Benchmark(b) => match b.to_json() {
+                Value::Object(map) => (map, true),
+                _ => (Map::new(), true),
+            },
+            What::Damaged(_) => continue,
+        };
         map.insert("done".into(), done.into());
-        out.insert(run.info.name.clone(), Value::Object(map));
+        out.insert(part.name.clone(), Value::Object(map));
     }
     Ok(Value::Object(out))
+}
+
+fn number((name, value): (String, f64)) -> (String, Value) {
+    (name, Value::from(value))
 }

@@ -32,7 +32,7 @@ const SHADE: RGBColor = RGBColor(120, 120, 120);
 const MOST_MARKERS: usize = 3000;
 
 /// Vertices of all lines of a panel together; more would make a large file and no better picture.
-const MOST_VERTICES: f64 = 16_000.0;
+pub(super) const MOST_VERTICES: f64 = 16_000.0;
 
 /// How a series looks: a place in the order of colours, marker shapes or dashes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,17 +86,17 @@ pub(super) fn looks(panel: &Panel) -> Vec<Look> {
         .collect()
 }
 
-/// Draws one of the `of` series of a panel.
+/// Draws a series of a panel with about so many vertices at most.
 pub(super) fn draw(
     canvas: &Canvas,
     frame: &Frame,
     one: &Series,
     look: Look,
-    of: usize,
+    vertices: f64,
 ) -> Result<()> {
     let points = || frame.points(&one.x, &one.y, Span::place);
     // Two columns of 0.75 pixels are narrower than a line: no light shows between the strokes of a dense trace.
-    let column = (4.0 * (frame.right - frame.left) * of as f64 / MOST_VERTICES).max(0.75);
+    let column = (4.0 * (frame.right - frame.left) / vertices).max(0.75);
     match &one.kind {
         Kind::Line => {
             let ink = ink(look, 1.6, 0.9);

@@ -15,7 +15,9 @@ mod frame;
 mod histogram;
 pub mod ladder;
 pub mod learning;
+mod legend;
 mod marks;
+pub mod ranks;
 mod recipes;
 mod ridges;
 mod save;
@@ -103,7 +105,22 @@ impl Figure {
 
     /// The drawing as an SVG document.
     pub fn to_svg(&self) -> Result<String> {
-        svg::render(self)
+        svg::render(self, svg::ALONE)
+    }
+
+    /// The same, smaller and with legends under the panels: to stand on a page with others, which a telephone shows too.
+    pub fn to_inline_svg(&self) -> Result<String> {
+        svg::render(self, svg::INLINE)
+    }
+
+    /// Every panel as a figure of its own, unless panels share their x axis; the first keeps the heading.
+    pub fn apart(self) -> Vec<Figure> {
+        if self.shared_x || self.panels.len() < 2 {
+            return vec![self];
+        }
+        let mut title = self.title;
+        let single = |panel| Figure::of(panel).titled(std::mem::take(&mut title));
+        self.panels.into_iter().map(single).collect()
     }
 
     /// Writes the drawing to `path`, which must end in `.svg`. Missing folders are made; the file appears complete or

@@ -10,30 +10,58 @@ use super::ticks::{Span, Ticks};
 use super::{Figure, Panel};
 use crate::error::Result;
 
-const PANEL_WIDTH: f64 = 700.0;
-const PANEL_HEIGHT: f64 = 450.0;
-/// Height of a panel whose x labels stand under another one, and the room that these would have taken.
-const SHARED_HEIGHT: f64 = 290.0;
+/// The sizes of a drawing, and where its legends are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// Width and height of a panel.
+    pub(super) panel: (f64, f64),
+    /// Height of a panel whose x labels stand under another one.
+    shared_height: f64,
+    /// Legends are under their panels, not beside them.
+    legend_below: bool,
+    /// Vertices of all lines of a panel together.
+    vertices: f64,
+}
+
+/// A drawing of its own.
+pub(super) const ALONE: Page = Page {
+    panel: (700.0, 450.0),
+    shared_height: 290.0,
+    legend_below: false,
+    vertices: marks::MOST_VERTICES,
+};
+
+/// A drawing among others on a page that a telephone shows too: narrow, so that its letters stay large.
+pub(super) const INLINE: Page = Page {
+    panel: (520.0, 350.0),
+    shared_height: 230.0,
+    legend_below: true,
+    vertices: 6_000.0,
+};
+
+/// The room that x labels take.
 const X_LABELS: f64 = 56.0;
-const EDGE: f64 = 14.0;
-const TICK_SIZE: f64 = 13.0;
+pub(super) const EDGE: f64 = 14.0;
+pub(super) const TICK_SIZE: f64 = 13.0;
 const TICK_WIDEST: f64 = 160.0;
 const LABEL_SIZE: f64 = 15.0;
 const NOTE_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 17.0;
 const TITLE_ROW: f64 = 28.0;
 const NOTE_ROW: f64 = 17.0;
-const LEGEND_ROW: f64 = 20.0;
+pub(super) const LEGEND_ROW: f64 = 20.0;
 const LEGEND_WIDEST: f64 = 300.0;
 const MOST_NOTES: usize = 6;
+/// The sample of a series in a legend, and the room around it.
+pub(super) const KEY: f64 = 32.0;
 
-const TEXT: RGBColor = RGBColor(30, 30, 30);
-const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
+pub(super) const TEXT: RGBColor = RGBColor(30, 30, 30);
+pub(super) const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
 const GRID: RGBColor = RGBColor(226, 226, 226);
 const FRAME: RGBColor = RGBColor(60, 60, 60);
 
 /// The figure as an SVG document.
-pub(super) fn render(figure: &Figure) -> Result<String> {
+pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
     let blank = [Panel::default()];
     let panels = match figure.panels.as_slice() {
         [] => &blank,
@@ -42,7 +70,7 @@ pub(super) fn render(figure: &Figure) -> Result<String> {
     let columns = figure.columns.clamp(1, panels.len());
     let mut plots: Vec<Plot> = panels
         .iter()
-        .map(|panel| Plot::new(panel, figure.shared_x))
+        .map(|panel| Plot::new(panel, figure.shared_x, page))
         .collect();
     for column in 0..columns {
         align(&mut plots, column, columns, figure.shared_x);
@@ -64,13 +92,13 @@ pub(super) fn render(figure: &Figure) -> Result<String> {
     }
     let mut lefts = vec![0.0];
     for plot in &plots[..columns] {
-        lefts.push(lefts[lefts.len() - 1] + PANEL_WIDTH + plot.legend_width);
+        lefts.push(lefts[lefts.len() - 1] + page.panel.0 + plot.legend_width);
     }
     let size = (lefts[columns], tops[tops.len() - 1].ceil());
     document((size.0.ceil(), size.1), |canvas| {
         // Over the frame, not the page, where there is one frame.
         let middle = match columns {
-            1 => (plots[0].margin + PANEL_WIDTH - 2.0 * EDGE) / 2.0,
+            1 => (plots[0].margin + page.panel.0 - 2.0 * EDGE) / 2.0,
             _ => size.0 / 2.0,
         };
         title(
@@ -110,16 +138,18 @@ fn align(plots: &mut [Plot], column: usize, columns: usize, shared_x: bool) {
         for i in (column..plots.len()).step_by(columns) {
             plots[i].x = x;
             plots[i].x_labels = i == last;
+            let page = plots[i].page;
             plots[i].height +=
-                SHARED_HEIGHT - PANEL_HEIGHT - if i == last { 0.0 } else { X_LABELS - EDGE };
+                page.shared_height - page.panel.1 - if i == last { 0.0 } else { X_LABELS - EDGE };
         }
     }
 }
 
 /// A panel with everything that must be known before it is placed.
-struct Plot<'a> {
-    panel: &'a Panel,
-    looks: Vec<Look>,
+pub(super) struct Plot<'a> {
+    pub(super) panel: &'a Panel,
+    pub(super) page: Page,
+    pub(super) looks: Vec<Look>,
     x: Span,
     y: Span,
     y_ticks: Ticks,
@@ -129,12 +159,14 @@ struct Plot<'a> {
     /// Height of title and notes, above the frame.
     head: f64,
     margin: f64,
-    legend_width: f64,
+    /// Width of the legend beside the frame, or height of the one under it.
+    pub(super) legend_width: f64,
+    pub(super) legend_height: f64,
     x_labels: bool,
 }
 
 impl<'a> Plot<'a> {
-    fn new(panel: &'a Panel, low: bool) -> Self {
+    fn new(panel: &'a Panel, low: bool, page: Page) -> Self {
         let x_values = || {
             panel
                 .series
@@ -148,7 +180,11 @@ impl<'a> Plot<'a> {
                 .flat_map(|one| y_values(one, panel.y.scale))
         };
         let y = span_of(&panel.y, y_values(), has_bars(panel));
-        let height = if low { SHARED_HEIGHT } else { PANEL_HEIGHT };
+        let height = if low {
+            page.shared_height
+        } else {
+            page.panel.1
+        };
         let length = height - X_LABELS - EDGE - TITLE_ROW;
         let y_ticks = y.ticks_of(&panel.y, length, |_| TICK_SIZE * 1.8);
         let widest = y_ticks
@@ -163,10 +199,11 @@ impl<'a> Plot<'a> {
         };
         let legend_width = legend(panel)
             .iter()
-            .map(|(_, label)| text_width(label, TICK_SIZE) + 24.0 + 8.0 + EDGE)
+            .map(|(_, label)| text_width(label, TICK_SIZE) + KEY + EDGE)
             .fold(0.0, f64::max);
         let mut plot = Self {
             panel,
+            page,
             looks: marks::looks(panel),
             x: span_of(&panel.x, x_values(), false),
             y,
@@ -176,27 +213,34 @@ impl<'a> Plot<'a> {
             head: 0.0,
             margin: EDGE + label_room + widest + 10.0,
             legend_width: legend_width.min(LEGEND_WIDEST),
+            legend_height: 0.0,
             x_labels: true,
         };
+        if page.legend_below {
+            let rows = plot.legend_rows().last().map_or(0, |place| place.0 + 1);
+            plot.legend_width = 0.0;
+            plot.legend_height = rows as f64 * LEGEND_ROW;
+        }
         let notes = plot.notes().len() as f64 * NOTE_ROW;
-        plot.height = PANEL_HEIGHT + notes;
+        plot.height = page.panel.1 + notes + plot.legend_height;
         plot.head = plot.title_row() + notes;
         plot
     }
 
     fn draw(&self, canvas: &Canvas, (left, top): (f64, f64)) -> Result<()> {
-        let middle = left + (self.margin + PANEL_WIDTH - 2.0 * EDGE) / 2.0;
+        let width = self.page.panel.0;
+        let middle = left + (self.margin + width - 2.0 * EDGE) / 2.0;
         let mut row = top + EDGE;
         title(
             canvas,
             &self.panel.title,
             (middle, row),
             TITLE_SIZE - 1.0,
-            PANEL_WIDTH,
+            width,
         )?;
         row += self.title_row();
         for note in self.notes() {
-            let (note, size) = fit_text(note, NOTE_SIZE, PANEL_WIDTH - self.margin);
+            let (note, size) = fit_text(note, NOTE_SIZE, width - self.margin);
             canvas.text(
                 &note,
                 (left + self.margin, row),
@@ -206,16 +250,19 @@ impl<'a> Plot<'a> {
         }
         let frame = Frame {
             left: left + self.margin,
-            right: left + PANEL_WIDTH - 2.0 * EDGE,
+            right: left + width - 2.0 * EDGE,
             top: top + EDGE + self.head,
-            bottom: top + self.height - if self.x_labels { X_LABELS } else { EDGE },
+            bottom: top + self.height
+                - self.legend_height
+                - if self.x_labels { X_LABELS } else { EDGE },
             x: self.x,
             y: self.y,
         };
         self.draw_axes(canvas, &frame, left)?;
         let data = self.panel.series.iter().zip(&self.looks);
         for (one, look) in data {
-            marks::draw(canvas, &frame, one, *look, self.panel.series.len())?;
+            let vertices = self.page.vertices / self.panel.series.len() as f64;
+            marks::draw(canvas, &frame, one, *look, vertices)?;
         }
         outline(canvas, &frame)?;
         if self.nothing {
@@ -229,7 +276,10 @@ impl<'a> Plot<'a> {
                 lettering(LABEL_SIZE + 3.0, FAINT_TEXT, Anchor::Middle),
             )?;
         }
-        self.draw_legend(canvas, &frame)
+        match self.page.legend_below {
+            true => self.draw_legend_below(canvas, left, top + self.height),
+            false => self.draw_legend(canvas, &frame),
+        }
     }
 
     fn draw_axes(&self, canvas: &Canvas, frame: &Frame, left: f64) -> Result<()> {
@@ -274,37 +324,6 @@ impl<'a> Plot<'a> {
         canvas.text(&label, place, lettering(size, TEXT, Anchor::Upwards))
     }
 
-    fn draw_legend(&self, canvas: &Canvas, frame: &Frame) -> Result<()> {
-        let entries = legend(self.panel);
-        let rows = ((frame.bottom - frame.top) / LEGEND_ROW).max(1.0) as usize;
-        let shown = match entries.len() {
-            all if all <= rows => all,
-            _ => rows - 1,
-        };
-        let left = frame.right + EDGE;
-        let width = self.legend_width - 24.0 - 8.0 - EDGE;
-        let mut y = frame.top + LEGEND_ROW / 2.0;
-        for (i, label) in &entries[..shown] {
-            marks::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
-            let (label, size) = fit_text(label, TICK_SIZE, width);
-            canvas.text(
-                &label,
-                (left + 32.0, y),
-                lettering(size, TEXT, Anchor::Start),
-            )?;
-            y += LEGEND_ROW;
-        }
-        if shown < entries.len() {
-            let more = format!("… {} more", entries.len() - shown);
-            canvas.text(
-                &more,
-                (left, y),
-                lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start),
-            )?;
-        }
-        Ok(())
-    }
-
     fn title_row(&self) -> f64 {
         match self.panel.title.is_empty() {
             true => 0.0,
@@ -343,7 +362,7 @@ fn line_ink(colour: RGBColor, width: f64) -> Ink {
     }
 }
 
-fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
+pub(super) fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
     Lettering {
         size,
         colour,

@@ -2,11 +2,11 @@
 
 use super::convert::{Call, entry, from_json, map, options, parameters};
 use super::{Binder, Bound, OrRaise, raise};
-use crate::error::Result;
-use crate::plot::{Figure, ladder};
+use crate::plot::Figure;
+use crate::report::figures;
 use crate::simulation::evidence::{self, Evidence, Laplace, ModelComparison, Transition, laplace};
-use crate::simulation::exchange::{LadderReport, betas_of};
-use crate::simulation::run::{Run, TEMPERED_ENERGY};
+use crate::simulation::exchange::LadderReport;
+use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::target::Target;
 use anyhow::anyhow;
@@ -57,64 +57,24 @@ fn figures(b: &mut Binder) {
         "Where replicas of an exchange are, how often neighbours swap, and how replicas get through the ladder.\n\n\
          The rungs of four replicas of the first ladder in the first 250 records after burn-in; the swap rate of every pair, and the flow from the cold end beside that of equal rejections.",
         |r: Arc<Run>| -> Bound<Figure> {
-            let l = LadderReport::new(&r).or_raise()?;
-            Ok(ladder::index_process(&ladder::Climb {
-                temperatures: l.temperatures,
-                index: l.index,
-                acceptance: l.pairs.iter().map(|p| (p.acceptance, p.error)).collect(),
-                flow: l.flow,
-            }))
+            LadderReport::new(&r).map(figures::index_process).or_raise()
         },
     )
     .function(
         "plot::energies(run) -> Figure",
         "Histograms of the tempered energy of an exchange on every rung: neighbours must overlap for swaps and for evidence.",
-        |r: Arc<Run>| -> Bound<Figure> { energies(&r).or_raise() },
+        |r: Arc<Run>| -> Bound<Figure> { figures::energies(&r).or_raise() },
     )
     .function(
         "plot::barrier(run) -> Figure",
         "The communication barrier Λ of an exchange from the hot end up to T, and its local form -dΛ/d ln T: where it is steep, rungs must be close.",
-        |r: Arc<Run>| -> Bound<Figure> { barrier(&r).or_raise() },
+        |r: Arc<Run>| -> Bound<Figure> { figures::barrier(&r).or_raise() },
     )
     .function(
         "plot::heat_capacity(transition) -> Figure",
         "The heat capacity along a ladder with its error, and the 68 % interval of the temperature where it peaks.",
-        |t: Arc<Transition>| {
-            let peak = t.peak.as_ref().ok().map(|p| (p.temperature.value, p.interval));
-            ladder::heat_capacity(&t.temperatures, &t.heat_capacity, peak)
-        },
+        |t: Arc<Transition>| figures::heat_capacity(&t),
     );
-}
-
-fn energies(run: &Run) -> Result<Figure> {
-    let rungs = 0..run.info.temperatures.len();
-    let all = |rung| Ok(run.draws(TEMPERED_ENERGY, 0, rung, true)?.concat());
-    let draws = rungs.map(all).collect::<Result<Vec<_>>>()?;
-    Ok(ladder::energies(
-        "tempered energy E",
-        &run.info.temperatures,
-        &draws,
-    ))
-}
-
-fn barrier(run: &Run) -> Result<Figure> {
-    let ladders = run
-        .ladders
-        .as_ref()
-        .ok_or_else(|| anyhow!("run '{}' has no ladder", run.info.name))?;
-    let curve = ladders.barrier_curve()?;
-    let betas = betas_of(&ladders.temperatures)?;
-    let finite: Vec<f64> = betas.into_iter().filter(|b| *b > 0.0).collect();
-    let (cold, hot) = (finite[0], finite[finite.len() - 1]);
-    let at = |k: usize| cold * (hot / cold).powf(k as f64 / 200.0);
-    let fine: Vec<f64> = (0..=200).map(at).map(|b| b.clamp(hot, cold)).collect();
-    let inverse = |b: &[f64]| b.iter().map(|b| 1.0 / b).collect::<Vec<_>>();
-    let cumulative = |b: &[f64]| b.iter().map(|b| curve.cumulative(*b)).collect::<Vec<_>>();
-    Ok(ladder::barrier(
-        &inverse(&fine),
-        &cumulative(&fine),
-        (&inverse(&finite), &cumulative(&finite)),
-    ))
 }
 
 fn evidences(b: &mut Binder) {

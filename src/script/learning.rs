@@ -6,12 +6,12 @@ use crate::dataset::Dataset;
 use crate::model::Model;
 use crate::model::deep_linear::learning_coefficient;
 use crate::plot::Figure;
-use crate::plot::learning::{self, Contender, Online};
+use crate::report::figures::{self, Coefficient};
 use crate::sampler::Configured;
 use crate::simulation::llc::benchmark;
 use crate::simulation::llc::calibrate::{self, Calibration};
 use crate::simulation::llc::problems::{self, Posed};
-use crate::simulation::llc::table::{Benchmark, Line};
+use crate::simulation::llc::table::Benchmark;
 use crate::simulation::llc::{self, Estimate};
 use crate::simulation::run::Run;
 use crate::target::Target;
@@ -52,20 +52,7 @@ fn benchmarks(b: &mut Binder) {
          Mean relative error against step size with its standard deviation over problems, the share of failed problems, standard deviation against mean where fewer than a \
          tenth failed, and the share of pairs of problems in the right order.",
         |x: Arc<Benchmark>| -> Figure {
-            let lines = x.lines();
-            let of = |name: &String| {
-                let own: Vec<_> = lines.iter().filter(|l| l.sampler == *name).collect();
-                let each = |f: &dyn Fn(&Line) -> f64| own.iter().map(|l| f(l)).collect();
-                Contender {
-                    name: name.clone(),
-                    steps: each(&|l| l.step),
-                    errors: each(&|l| l.error),
-                    sds: each(&|l| l.sd),
-                    failed: each(&|l| l.failed),
-                    order: each(&|l| l.order),
-                }
-            };
-            learning::benchmark(&x.samplers.iter().map(of).collect::<Vec<_>>())
+            figures::llc_benchmark(&x)
         },
     );
     b.function(
@@ -200,14 +187,9 @@ fn estimates(b: &mut Binder) {
         "plot::llc(estimate) -> Figure",
         "The loss of every chain along the steps, and below it the estimate so far, with 95 % of the final one and the exact value.",
         |e: Arc<Estimate>| -> Figure {
-            let info = &e.run.info;
-            let longest = e.traces.iter().map(Vec::len).max().unwrap_or(0);
-            let every = info.steps as f64 / (info.warm_draws + info.draws) as f64;
-            let steps: Vec<f64> = (0..longest).map(|i| every * (i + 1) as f64).collect();
-            learning::online(Online {
-                steps: &steps,
+            figures::llc(Coefficient {
+                run: &e.run,
                 traces: &e.traces,
-                burn_in: info.burn_in as f64,
                 online: e.online(),
                 estimate: (e.lambda, e.mcse),
                 truth: e.truth.map(|t| t.lambda),

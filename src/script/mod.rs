@@ -19,6 +19,7 @@ mod plots;
 mod populations;
 pub mod reference;
 mod report;
+mod reports;
 mod runs;
 mod shown;
 mod values;
@@ -58,6 +59,8 @@ pub struct Context {
     closures_named: std::sync::atomic::AtomicUsize,
     /// What a script printed is shown at once, and kept for run.json.
     printed: Mutex<String>,
+    /// File and text of the script that runs.
+    script: Mutex<(String, String)>,
 }
 
 impl Context {
@@ -68,7 +71,14 @@ impl Context {
             closures: OnceLock::new(),
             closures_named: Default::default(),
             printed: Mutex::default(),
+            script: Mutex::default(),
         })
+    }
+
+    /// The values of parameters as they are now.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let settings = self.settings.lock();
+        settings.unwrap_or_else(|e| e.into_inner()).clone()
     }
 }
 
@@ -104,8 +114,7 @@ impl Interpreter {
 
     /// Values of parameters, as `--set name=value` gives them.
     pub fn settings(&self) -> BTreeMap<String, String> {
-        let settings = self.context.settings.lock();
-        settings.unwrap_or_else(|e| e.into_inner()).clone()
+        self.context.settings()
     }
 
     /// Give a parameter a value, as `--set name=value` does, for scripts to come.
@@ -175,6 +184,11 @@ impl Interpreter {
             .compile_with_scope(&self.scope, source)
             .map_err(|e| Failure::parse(file, source, &e))?;
         ast.set_source(file);
+        *self
+            .context
+            .script
+            .lock()
+            .unwrap_or_else(|e| e.into_inner()) = (file.into(), source.into());
         // Functions of earlier calls stay known, as variables do.
         let ast = self.functions.merge(&ast);
         self.functions = ast.clone_functions_only();
@@ -222,6 +236,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     verbs::bind(&mut b);
     objects::bind(&mut b);
     runs::bind(&mut b);
+    reports::bind(&mut b);
     expressions::bind(&mut b);
     grids::bind(&mut b);
     learning::bind(&mut b);

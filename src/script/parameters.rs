@@ -23,14 +23,7 @@ pub(super) fn value(
     name: &str,
     default: Dynamic,
 ) -> Bound<Dynamic> {
-    let set = {
-        let settings = context.settings.lock();
-        settings
-            .unwrap_or_else(|e| e.into_inner())
-            .get(name)
-            .cloned()
-    };
-    let Some(text) = set else {
+    let Some(text) = context.settings().remove(name) else {
         return Ok(default);
     };
     if default.is_string() {

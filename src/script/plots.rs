@@ -1,7 +1,8 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
 use super::{Binder, Bound, OrRaise, drawings, raise};
-use crate::plot::{self, Figure, Scale, Series};
+use crate::plot::{Figure, Scale, Series};
+use crate::report::figures;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use anyhow::anyhow;
@@ -25,11 +26,23 @@ pub(super) fn bind(b: &mut Binder) {
     .function(
         "plot::traces(run, name) -> Figure",
         "The trace of an observable, one line per chain, burn-in shaded; a sweep shows the first chain of every temperature.",
-        |run: Arc<Run>, name: &str| traces(&run, &canonical(name)),
+        |run: Arc<Run>, name: &str| -> Bound<Figure> { figures::traces(&run, &canonical(name)).or_raise() },
     )
-    .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| {
-        histogram(&run, &canonical(name))
-    });
+    .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| -> Bound<Figure> {
+        figures::histogram(&run, &canonical(name)).or_raise()
+    })
+    .function(
+        "plot::ranks(run, name, temperature) -> Figure",
+        "How the draws of each healthy chain rank among those of all chains, at one temperature (by its index; 0 if it is left out).\n\n\
+         Outlines that are flat at 1 belong to chains that agree; a slope, a hill or a valley shows which chain is too high, too narrow or too wide (Vehtari et al. 2021).",
+        |run: Arc<Run>, name: &str, t: i64| ranks(&run, name, t),
+    )
+    .with(&[], "plot::ranks(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 4, observe: [observable::cost()] }), \"cost\", 0)");
+    b.function(
+        "plot::ranks(run, name) -> Figure",
+        "",
+        |run: Arc<Run>, name: &str| ranks(&run, name, 0),
+    );
     drawings::bind(b);
     b.function(
         "plot::stack(figures) -> Figure",
@@ -157,6 +170,12 @@ pub(super) fn bind(b: &mut Binder) {
     );
 }
 
+fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
+    let t = usize::try_from(temperature)
+        .map_err(|_| raise(anyhow!("{temperature} is no index; indices count from 0")))?;
+    figures::ranks(run, &canonical(name), t).or_raise()
+}
+
 /// `error.test` is the same trace as `error_test`, and `error.train` is `error`.
 fn canonical(name: &str) -> String {
     name.replace(".train", "").replace('.', "_")
@@ -207,115 +226,9 @@ pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
     a.iter().map(number).collect()
 }
 
-/// Which axis suits temperatures: logarithmic as soon as they span a factor of three.
-fn wide(x: &[f64]) -> bool {
-    let (low, high) = x
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(*x), h.max(*x)));
-    high > 3.0 * low
-}
-
 fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
-    let mut panels = Vec::new();
-    for name in names {
-        let mut figure: Option<Figure> = None;
-        for run in runs {
-            let summary = Summary::new(run).or_raise()?;
-            let known = summary
-                .rows
-                .iter()
-                .chain(&summary.stats)
-                .map(|r| r.name.as_str());
-            let row = summary
-                .rows
-                .iter()
-                .chain(&summary.stats)
-                .find(|r| r.name == *name);
-            let row = row.ok_or_else(|| {
-                let known: Vec<_> = known.collect();
-                raise(anyhow!(
-                    "run '{}' has no trace '{name}'{}",
-                    run.info.name,
-                    crate::error::did_you_mean(name, known)
-                ))
-            })?;
-            let x = &summary.temperatures;
-            let y: Vec<_> = row.numbers.iter().map(|n| n.mean).collect();
-            let error: Vec<_> = row.numbers.iter().map(|n| n.mcse_mean).collect();
-            let label = if runs.len() > 1 {
-                run.info.name.clone()
-            } else {
-                name.clone()
-            };
-            let mut one = plot::sweep(
-                "temperature T",
-                x,
-                vec![(label, y, Some(error))],
-                wide(x),
-                false,
-            );
-            if x.len() < 3 {
-                // A line through two temperatures would claim what lies between.
-                let series = one.panels.iter_mut().flat_map(|p| &mut p.series);
-                series.for_each(|s| s.kind = plot::Kind::Points);
-            }
-            match &mut figure {
-                Some(f) => f
-                    .panels
-                    .iter_mut()
-                    .zip(one.panels)
-                    .for_each(|(p, q)| p.series.extend(q.series)),
-                None => figure = Some(one),
-            }
-        }
-        if let Some(mut f) = figure {
-            f.panels.iter_mut().for_each(|p| p.y.label = name.clone());
-            panels.push(f);
-        }
-    }
-    Ok(if panels.len() == 1 {
-        panels.remove(0)
-    } else {
-        Figure::stack(panels)
-    })
-}
-
-/// A label per temperature.
-fn labels(run: &Run) -> Vec<String> {
-    run.info
-        .temperatures
-        .iter()
-        .map(|t| format!("T = {t:.2e}"))
-        .collect()
-}
-
-fn traces(run: &Arc<Run>, name: &str) -> Bound<Figure> {
-    let count = run.info.temperatures.len();
-    let (chains, labels): (Vec<usize>, Vec<String>) = if count > 1 {
-        (
-            (0..count).map(|t| t * run.info.chains).collect(),
-            labels(run),
-        )
-    } else {
-        (
-            (0..run.info.chains).collect(),
-            (0..run.info.chains).map(|c| format!("chain {c}")).collect(),
-        )
-    };
-    let values: crate::error::Result<Vec<_>> =
-        chains.into_iter().map(|c| run.trace(name, 0, c)).collect();
-    Ok(plot::traces(
-        name,
-        &values.or_raise()?,
-        &labels,
-        run.info.warm_draws,
-    ))
-}
-
-fn histogram(run: &Arc<Run>, name: &str) -> Bound<Figure> {
-    let count = run.info.temperatures.len();
-    let values: crate::error::Result<Vec<_>> = (0..count)
-        .map(|t| Ok(run.draws(name, 0, t, true)?.concat()))
-        .collect();
-    Ok(plot::histogram(name, &values.or_raise()?, &labels(run)))
+    let summaries = runs.iter().map(|r| Summary::new(r).or_raise());
+    let summaries = summaries.collect::<Bound<Vec<_>>>()?;
+    let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
+    figures::sweep(&both, names).or_raise()
 }

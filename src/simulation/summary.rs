@@ -13,7 +13,13 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// Vectors of more components are not in the table.
-const WIDEST: usize = 12;
+pub const WIDEST: usize = 12;
+
+/// R̂ above which chains disagree.
+pub const MOST_R_HAT: f64 = 1.05;
+
+/// Effective draws below which error bars are too small.
+pub const LEAST_ESS: f64 = 100.0;
 
 /// One quantity at every temperature.
 #[derive(Debug, Clone)]
@@ -259,15 +265,34 @@ impl Summary {
     }
 
     /// Whether the chains at a temperature disagree or hold too few independent draws for their error bars.
-    fn unmixed(&self, t: usize) -> bool {
-        let scalars = self
-            .rows
-            .iter()
-            .filter(|r| r.component_of.is_none())
-            .map(|r| &r.numbers[t]);
-        scalars
-            .into_iter()
-            .any(|n| n.r_hat > 1.05 || n.ess_bulk < 100.0)
+    pub fn unmixed(&self, t: usize) -> bool {
+        self.worst_r_hat(t).is_some_and(|(r, _)| r > MOST_R_HAT)
+            || self.least_ess(t).is_some_and(|(n, _)| n < LEAST_ESS)
+    }
+
+    /// The largest R̂ of an observable at a temperature, and whose it is; none if there is none.
+    pub fn worst_r_hat(&self, t: usize) -> Option<(f64, &str)> {
+        self.of_scalars(t, |n| n.r_hat)
+            .reduce(|a, b| if b.0 > a.0 { b } else { a })
+    }
+
+    /// The least effective number of draws, bulk, of an observable at a temperature, and whose it is.
+    pub fn least_ess(&self, t: usize) -> Option<(f64, &str)> {
+        self.of_scalars(t, |n| n.ess_bulk)
+            .reduce(|a, b| if b.0 < a.0 { b } else { a })
+    }
+
+    /// The same of the tails.
+    pub fn least_tail_ess(&self, t: usize) -> Option<(f64, &str)> {
+        self.of_scalars(t, |n| n.ess_tail)
+            .reduce(|a, b| if b.0 < a.0 { b } else { a })
+    }
+
+    /// A number of every observable that is no vector. NaN, as of a constant trace, says nothing; infinity, as of stuck chains, says a lot.
+    fn of_scalars(&self, t: usize, of: fn(&Numbers) -> f64) -> impl Iterator<Item = (f64, &str)> {
+        let scalars = self.rows.iter().filter(|r| r.component_of.is_none());
+        let each = scalars.map(move |r| (of(&r.numbers[t]), r.name.as_str()));
+        each.filter(|(x, _)| !x.is_nan())
     }
 
     /// The table's columns: title and one cell per temperature, all of one width.
@@ -286,29 +311,12 @@ impl Summary {
                 with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)
             });
         }
-        let scalars: Vec<_> = self
-            .rows
-            .iter()
-            .filter(|r| r.component_of.is_none())
-            .collect();
-        if !scalars.is_empty() {
-            // NaN, as of a constant trace, says nothing; infinity, as of stuck chains, says a lot.
-            let values = |t: usize, g: &dyn Fn(&Numbers) -> f64| {
-                let all: Vec<_> = scalars
-                    .iter()
-                    .map(|r| g(&r.numbers[t]))
-                    .filter(|v| !v.is_nan())
-                    .collect();
-                all
+        if self.rows.iter().any(|r| r.component_of.is_none()) {
+            let number = |x: Option<(f64, &str)>, digits: usize| {
+                x.map_or("n/a".into(), |(v, _)| format!("{v:.digits$}"))
             };
-            column("worst R̂", &|t| {
-                let worst = values(t, &|n| n.r_hat).into_iter().reduce(f64::max);
-                worst.map_or("n/a".into(), |v| format!("{v:.3}"))
-            });
-            column("least ESS", &|t| {
-                let least = values(t, &|n| n.ess_bulk).into_iter().reduce(f64::min);
-                least.map_or("n/a".into(), |v| format!("{v:.0}"))
-            });
+            column("worst R̂", &|t| number(self.worst_r_hat(t), 3));
+            column("least ESS", &|t| number(self.least_ess(t), 0));
         }
         let readings = &self.thermometers;
         column("T virial", &|t| {
@@ -337,26 +345,35 @@ impl Summary {
     }
 }
 
-/// The scores a reader looks for first.
-fn shown(scores: &Map<String, Value>) -> String {
-    const NAMES: [(&str, &str); 7] = [
-        ("error", "error"),
-        ("generalisation_error", "generalisation error"),
-        ("squared_error", "squared error"),
-        ("nll", "NLL"),
-        ("brier", "Brier"),
-        ("ece", "ECE"),
-        ("waic", "WAIC"),
-    ];
+/// The scores a reader looks for first: as in maps, and as in words.
+const SCORES: [(&str, &str); 7] = [
+    ("error", "error"),
+    ("generalisation_error", "generalisation error"),
+    ("squared_error", "squared error"),
+    ("nll", "NLL"),
+    ("brier", "Brier"),
+    ("ece", "ECE"),
+    ("waic", "WAIC"),
+];
+
+/// Those of these scores that there are, in words.
+pub fn first_scores(scores: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let number = |name: &str| scores.get(name).and_then(Value::as_f64);
-    let texts = NAMES.iter().filter_map(|(key, name)| {
+    let found = SCORES.iter().filter_map(|(key, name)| {
         let x = number(key)?;
-        Some(match x.abs() {
-            m if m == 0.0 || (1e-3..1e5).contains(&m) => format!("{name} {x:.4}"),
-            _ => format!("{name} {x:.3e}"),
-        })
+        let text = match x.abs() {
+            m if m == 0.0 || (1e-3..1e5).contains(&m) => format!("{x:.4}"),
+            _ => format!("{x:.3e}"),
+        };
+        Some((*name, text))
     });
-    texts.collect::<Vec<_>>().join(", ")
+    found.collect()
+}
+
+fn shown(scores: &Map<String, Value>) -> String {
+    let texts = first_scores(scores).into_iter();
+    let texts: Vec<_> = texts.map(|(name, x)| format!("{name} {x}")).collect();
+    texts.join(", ")
 }
 
 /// A number without a needless fraction.
@@ -428,7 +445,7 @@ impl Summary {
             .collect();
         (!unmixed.is_empty()).then(|| {
             format!(
-                "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
+                "NOT MIXED at T = {}: R̂ above {MOST_R_HAT} or ESS below {LEAST_ESS}; the error bars there are too small, take more steps",
                 unmixed.join(", ")
             )
         })

@@ -75,9 +75,11 @@ pub struct Trained {
     pub seconds: f64,
     /// Epochs whose parameters are on disk.
     pub checkpoints: Vec<u64>,
+    /// The target, in words.
+    pub target: String,
     /// Where.
-    folder: PathBuf,
-    layout: Layout,
+    pub(super) folder: PathBuf,
+    pub(super) layout: Layout,
 }
 
 impl Trained {
@@ -128,6 +130,9 @@ impl Trained {
     pub fn kept(&self, chain: usize) -> Vec<(String, f64)> {
         let width = self.columns.len();
         let rows = &self.history[chain];
+        if rows.len() < width {
+            return Vec::new();
+        }
         let row = (self.best_epoch[chain] as usize).clamp(1, rows.len() / width) - 1;
         self.columns
             .iter()
@@ -347,6 +352,7 @@ pub fn train(
         best_epoch,
         seconds,
         checkpoints: checkpoints.into_iter().filter(|e| *e <= reached).collect(),
+        target: target.describe(),
         folder,
         layout: target.layout().clone(),
     };

@@ -24,6 +24,7 @@ const LAYERS: [&str; 20] = [
     "sampler",
     "observable",
     "simulation",
+    "report",
     "script",
 ];
 

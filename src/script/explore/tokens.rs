@@ -1,5 +1,7 @@
 //! A script in tokens: as much of Rhai's grammar as highlighting and completion need, also of a script that is not finished.
 
+use std::ops::Range;
+
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -77,6 +79,23 @@ pub const KEYWORDS: &[&str] = &[
     "eval",
     "global",
 ];
+
+/// Which parts of a script have which colour: "k" keywords, "c" comments, "s" strings, "n" numbers, "f" functions.
+pub fn paint(source: &str) -> Vec<(Range<usize>, &'static str)> {
+    let all = tokens(source);
+    let class = |(i, t): (usize, &Token)| {
+        let class = match t.kind {
+            Kind::Comment(_) => "c",
+            Kind::Text(_) => "s",
+            Kind::Number => "n",
+            Kind::Name if KEYWORDS.contains(&t.text) => "k",
+            Kind::Name if all.get(i + 1).is_some_and(|next| next.is("(")) => "f",
+            _ => return None,
+        };
+        Some((t.start..t.end(), class))
+    };
+    all.iter().enumerate().filter_map(class).collect()
+}
 
 /// The tokens of a script.
 pub fn tokens(source: &str) -> Vec<Token<'_>> {

@@ -1,6 +1,7 @@
 //! An estimate of the learning coefficient, and what speaks for it.
 
-use super::protocol::{Point, Prepared};
+use super::protocol::{Losses, Point, Prepared};
+use super::saved::online;
 use crate::diagnostic::{self, Reading};
 use crate::error::{EveryChainFailed, Result};
 use crate::model::deep_linear::LearningCoefficient;
@@ -43,6 +44,8 @@ pub struct Estimate {
     pub halved: Option<Box<Estimate>>,
     /// The run it was taken from.
     pub run: Arc<Run>,
+    /// Where these come from.
+    pub(super) losses: Losses,
     /// What was sampled.
     pub(super) target: Arc<Target>,
     /// w0, of the parameters that moved.
@@ -50,13 +53,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From traces of nβ(L - L(w0)), and the standard error of L(w0) in the same unit.
+    /// From the losses of a run, and the standard error of nβ L(w0).
     pub(super) fn new(
         prepared: &Prepared,
         run: Arc<Run>,
-        traces: Vec<Vec<f64>>,
+        losses: Losses,
         of_baseline: f64,
     ) -> Result<Self> {
+        let traces = losses.traces(&run)?;
         let healthy = |c: &usize| run.failures[*c].is_none();
         let draws: Vec<_> = (0..traces.len())
             .filter(healthy)
@@ -96,6 +100,7 @@ impl Estimate {
             truth: prepared.truth,
             halved: None,
             traces,
+            losses,
             run,
             target: prepared.target.clone(),
             start: prepared.start.clone(),
@@ -115,19 +120,7 @@ impl Estimate {
 
     /// λ̂ from the steps so far, after burn-in: steps and running means over all healthy chains.
     pub fn online(&self) -> (Vec<f64>, Vec<f64>) {
-        let info = &self.run.info;
-        let healthy: Vec<_> = (0..self.traces.len())
-            .filter(|c| self.run.failures[*c].is_none())
-            .map(|c| &self.traces[c][info.warm_draws..])
-            .collect();
-        let every = (info.steps - info.burn_in) as f64 / info.draws as f64;
-        let mut sum = 0.0;
-        let mean = |i: usize| {
-            sum += healthy.iter().map(|t| t[i]).sum::<f64>() / healthy.len() as f64;
-            sum / (i + 1) as f64
-        };
-        let steps = (0..info.draws).map(|i| info.burn_in as f64 + every * (i + 1) as f64);
-        (steps.collect(), (0..info.draws).map(mean).collect())
+        online(&self.run, &self.traces)
     }
 
     /// The estimate without the error of discretisation to first order in the step size, and its standard error; none unless it was halved.
@@ -149,6 +142,7 @@ impl Estimate {
             "rhat": self.rhat,
             "virial": self.virial.temperature,
             "virial_mcse": self.virial.mcse,
+            "verdict": self.virial.verdict,
             "failed": self.failed,
             "nbeta": self.point.nbeta,
             "gamma": self.point.gamma,

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `mod.rs` | `llc` and its options |
 //! | `protocol.rs` | target, sampler and point put together, and traces turned into numbers |
-//! | `estimate.rs` | the estimate, and what speaks for it |
+//! | `estimate.rs`, `saved.rs` | the estimate, and what speaks for it; on disk |
 //! | `examples.rs` | what the losses of single examples tell besides |
 //! | `calibrate.rs` | `calibrate_llc` |
 //! | `problems.rs` | `llc_problem` |
@@ -17,6 +17,7 @@ pub mod estimate;
 pub mod examples;
 pub mod problems;
 pub mod protocol;
+pub mod saved;
 pub mod table;
 
 use super::plan::{self, Plan};
@@ -133,6 +134,7 @@ pub fn llc(
     };
     let prepared = Prepared::new(target, sampler, &start, point, restriction(o, target)?)?;
     let mut estimate = one(&prepared, o, session, (o.opt_text("name"), 1))?;
+    estimate.write()?;
     if o.bool("halve")? {
         let (option, size) = sampler.step_size().ok_or_else(|| {
             anyhow::anyhow!(
@@ -145,7 +147,9 @@ pub fn llc(
         let prepared = Prepared::new(target, &finer, &start, point, restriction(o, target)?)?;
         let name = format!("{}-half", estimate.run.info.name);
         let half = one(&prepared, o, session, (Some(&name), 2))?;
+        half.write()?;
         estimate.halved = Some(Box::new(half));
+        estimate.write()?;
     }
     Ok(estimate)
 }

@@ -12,6 +12,7 @@ use crate::rng::{Purpose, Stream};
 use crate::sampler::{Configured, LOSSES};
 use crate::simulation::run::Run;
 use crate::target::{Target, Workspace};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The option `gamma`.
@@ -90,6 +91,33 @@ pub struct Prepared {
     observed: bool,
 }
 
+/// Where the losses of a run are, and what they are compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Losses {
+    /// The trace.
+    pub name: String,
+    /// L(w0), per chain; none where it is a trace too, on the minibatch of each step.
+    pub at_start: Vec<f64>,
+    /// nβ.
+    pub nbeta: f64,
+}
+
+impl Losses {
+    /// nβ(L - L(w0)) of every chain and record, burn-in included.
+    pub fn traces(&self, run: &Run) -> Result<Vec<Vec<f64>>> {
+        let trace = |c: usize| -> Result<Vec<f64>> {
+            let loss = run.trace(&self.name, 0, c)?;
+            let base = match self.at_start.get(c) {
+                None => run.trace(LOSSES[2], 0, c)?,
+                Some(one) => vec![*one; loss.len()],
+            };
+            let both = loss.iter().zip(&base);
+            Ok(both.map(|(l, b)| self.nbeta * (l - b)).collect())
+        };
+        (0..run.records.len()).map(trace).collect()
+    }
+}
+
 /// Minibatches from which the noise of a single one is estimated.
 const PROBES: usize = 64;
 
@@ -163,17 +191,12 @@ impl Prepared {
             Baseline::FirstBatch => self.first_batches(run.info.seed, chains, &mut work)?,
         };
         let name = if self.observed { "cost" } else { LOSSES[0] };
-        let trace = |c: usize| -> Result<Vec<f64>> {
-            let loss = run.trace(name, 0, c)?;
-            let base = match self.point.baseline {
-                Baseline::Paired => run.trace(LOSSES[2], 0, c)?,
-                _ => vec![at_start[c]; loss.len()],
-            };
-            let both = loss.iter().zip(&base);
-            Ok(both.map(|(l, b)| self.point.nbeta * (l - b)).collect())
+        let losses = Losses {
+            name: name.into(),
+            at_start,
+            nbeta: self.point.nbeta,
         };
-        let traces = (0..chains).map(trace).collect::<Result<Vec<_>>>()?;
-        Estimate::new(self, run, traces, self.point.nbeta * error)
+        Estimate::new(self, run, losses, self.point.nbeta * error)
     }
 
     /// The thermometer: the virial around w0, which the noise of minibatches disturbs far less than that around the origin.

@@ -17,10 +17,12 @@ use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
+use crate::store::checkpoint;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use serde_json::json;
 use state::State;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tempering::Tempering;
@@ -195,7 +197,10 @@ pub fn smc(
         None => tempering.prior(count)?,
     };
     let keep = |state: &State| {
-        let meta = json!({ "what": what, "seconds": seconds + begin.elapsed().as_secs_f64() });
+        let meta = json!({
+            "what": what, "seconds": seconds + begin.elapsed().as_secs_f64(),
+            "examples": target.examples(),
+        });
         state.save(&folder, &meta)
     };
     let progress = Progress::new(session, &name, "‰ of ln β", 1000, 0);
@@ -225,31 +230,99 @@ pub fn smc(
     progress.finish();
     keep(&state)?;
     seconds += begin.elapsed().as_secs_f64();
-    // One of each population in turn, so that the first few are of different ones.
-    let turn = (0..count).map(|i| i % populations * particles + i / populations);
-    let healthy = |i: &usize| state.energies[*i].is_finite();
-    let kept = turn.filter(healthy).map(|i| state.w[i].clone());
-    let families = state.roots.chunks_exact(particles).map(|roots| {
-        let mut all = roots.to_vec();
-        all.sort_unstable();
-        all.dedup();
-        all.len()
-    });
-    let vectors: Vec<_> = kept.collect();
-    let out = Smc {
+    let about = About {
         name,
         target: target.describe(),
         sampler: sampler.name().into(),
-        parameters: target.dim(),
         examples: target.examples(),
         particles,
-        failed: state.failed,
-        families: families.collect(),
-        params: Arc::new(Parameters { vectors }),
-        ln_z: state.ln_z,
-        stages: state.stages,
         seconds,
     };
+    let out = about.of(state);
     out.write(&folder)?;
     Ok(Arc::new(out))
+}
+
+/// What a checkpoint does not hold in numbers.
+struct About {
+    name: String,
+    target: String,
+    sampler: String,
+    examples: usize,
+    particles: usize,
+    seconds: f64,
+}
+
+impl About {
+    /// With the populations where they are.
+    fn of(self, state: State) -> Smc {
+        let (count, particles) = (state.w.len(), self.particles);
+        let populations = count / particles;
+        // One of each population in turn, so that the first few are of different ones.
+        let turn = (0..count).map(|i| i % populations * particles + i / populations);
+        let healthy = |i: &usize| state.energies[*i].is_finite();
+        let kept = turn.filter(healthy).map(|i| state.w[i].clone());
+        let families = state.roots.chunks_exact(particles).map(|roots| {
+            let mut all = roots.to_vec();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
+        });
+        Smc {
+            name: self.name,
+            target: self.target,
+            sampler: self.sampler,
+            parameters: state.w.first().map_or(0, |w| w.len()),
+            examples: self.examples,
+            particles,
+            failed: state.failed,
+            families: families.collect(),
+            params: Arc::new(Parameters {
+                vectors: kept.collect(),
+            }),
+            ln_z: state.ln_z,
+            stages: state.stages,
+            seconds: self.seconds,
+        }
+    }
+}
+
+impl Smc {
+    /// Populations from their folder: as they were at the newest checkpoint, and whether they had come to the end; none if the folder is
+    /// that of something else.
+    pub fn load(folder: &Path) -> Result<Option<(Self, bool)>> {
+        let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+            return Ok(None);
+        };
+        let what = saved.meta["what"].clone();
+        let number = |key: &str| what[key].as_u64().map(|n| n as usize);
+        let (Some(particles), Some(populations)) = (number("particles"), number("populations"))
+        else {
+            return Ok(None);
+        };
+        let text = |key: &str| what[key].as_str().unwrap_or_default().to_string();
+        let name = folder.file_name().unwrap_or_default();
+        let about = About {
+            name: name.to_string_lossy().into_owned(),
+            target: text("target"),
+            sampler: text("sampler"),
+            examples: saved.meta["examples"].as_u64().unwrap_or(0) as usize,
+            particles,
+            seconds: saved.meta["seconds"].as_f64().unwrap_or(0.0),
+        };
+        let shape = saved.tensors.iter().find(|(name, _)| name == "params");
+        let dim = shape.and_then(|(_, t)| t.shape.last().copied());
+        let state = State::from_checkpoint(saved, dim.unwrap_or(0).max(1))?;
+        anyhow::ensure!(
+            particles > 0
+                && populations > 0
+                && state.w.len() == particles * populations
+                && state.ln_z.len() == populations,
+            "{}: the checkpoint has other populations than it says",
+            folder.display()
+        );
+        let end = what["temperature"].as_f64().map_or(f64::NAN, |t| 1.0 / t);
+        let done = state.beta >= end;
+        Ok(Some((about.of(state), done)))
+    }
 }

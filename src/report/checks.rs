@@ -1,0 +1,379 @@
+//! What is looked at in a part of each kind.
+
+use super::read::{Part, What};
+use super::verdict::{Check, Level, check, listed, temperature};
+use crate::diagnostic::Verdict;
+use crate::error::Result;
+use crate::simulation::exchange::LadderReport;
+use crate::simulation::llc::saved::Saved;
+use crate::simulation::llc::table::Benchmark;
+use crate::simulation::parts::ELSEWHERE;
+use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
+use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary, with_error};
+use crate::simulation::train::Trained;
+
+/// All that was looked at in a part. `quick` says whether the whole script was cut, for what does not know itself.
+pub fn checks(part: &Part, summary: Option<&Summary>, quick: bool) -> Result<Vec<Check>> {
+    let mut out = match &part.what {
+        What::Run(run, done, saved) => match summary {
+            Some(s) => of_run(run, *done, s, saved.as_ref())?,
+            None => Vec::new(),
+        },
+        What::Training(t, done) => of_training(t, *done),
+        What::Populations(s, done) => of_populations(s, *done),
+        What::Benchmark(b) => of_benchmark(b),
+        What::Damaged(why) => vec![check("Files", Level::Bad, format!("damaged: {why}"))],
+    };
+    let cut = match &part.what {
+        What::Run(run, ..) => run.info.quick,
+        What::Damaged(_) => false,
+        _ => quick,
+    };
+    if cut {
+        let says = "steps were cut by --quick: the numbers are for trying things out only";
+        out.push(check("Steps", Level::Look, says));
+    }
+    Ok(out)
+}
+
+fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result<Vec<Check>> {
+    let mut out = vec![finished(run, done)];
+    out.extend(chains(run));
+    if !done && run.least_step() < run.info.burn_in {
+        let says = "still in burn-in: there are no draws yet";
+        out.push(check("Draws", Level::Bad, says));
+        return Ok(out);
+    }
+    out.push(match llc {
+        Some(saved) => thermometer_of(saved),
+        None => thermometer(run, s),
+    });
+    out.extend(match llc {
+        Some(saved) => [
+            r_hat(run, Some((saved.number("rhat"), "the loss", 1.0)), &[]),
+            ess(Some((saved.number("ess"), "the loss", 1.0)), &[]),
+        ],
+        None => mixing(run, s),
+    });
+    for row in &s.rows {
+        let bad: usize = row.not_finite.iter().sum();
+        if bad > 0 {
+            let says = format!(
+                "{bad} draws of {} are not finite, and so is its mean",
+                row.name
+            );
+            out.push(check("Draws", Level::Bad, says));
+        }
+    }
+    if run.ladders.is_some() {
+        out.extend(ladder(&LadderReport::new(run)?));
+    }
+    Ok(out)
+}
+
+/// A number, whose it is and at which temperature.
+type Extreme<'a> = (f64, &'a str, f64);
+
+/// The extreme R̂ and ESS over all temperatures, and where they are beyond their limits.
+fn mixing(run: &Run, s: &Summary) -> [Check; 2] {
+    let at = |k: usize, found: Option<(f64, &'_ str)>| -> Option<(f64, usize)> {
+        found.map(|(x, _)| (x, k))
+    };
+    let count = s.temperatures.len();
+    let r_hats: Vec<_> = (0..count).filter_map(|k| at(k, s.worst_r_hat(k))).collect();
+    let sizes: Vec<_> = (0..count).filter_map(|k| at(k, s.least_ess(k))).collect();
+    let set = |(_, k): &(f64, usize)| s.temperatures[*k];
+    let over: Vec<_> = r_hats
+        .iter()
+        .filter(|(r, _)| *r > MOST_R_HAT)
+        .map(set)
+        .collect();
+    let under: Vec<_> = sizes
+        .iter()
+        .filter(|(n, _)| *n < LEAST_ESS)
+        .map(set)
+        .collect();
+    let worst = r_hats
+        .into_iter()
+        .reduce(|a, b| if b.0 > a.0 { b } else { a });
+    let least = sizes
+        .into_iter()
+        .reduce(|a, b| if b.0 < a.0 { b } else { a });
+    let worst = worst.and_then(|(_, k)| {
+        s.worst_r_hat(k)
+            .map(|(r, name)| (r, name, s.temperatures[k]))
+    });
+    let least =
+        least.and_then(|(_, k)| s.least_ess(k).map(|(n, name)| (n, name, s.temperatures[k])));
+    [r_hat(run, worst, &over), ess(least, &under)]
+}
+
+/// Of the largest R̂, and the temperatures at which it is too large.
+fn r_hat(run: &Run, worst: Option<Extreme>, over: &[f64]) -> Check {
+    let what = "R̂";
+    match worst.filter(|(r, ..)| !r.is_nan()) {
+        None if run.info.chains < 2 => check(
+            what,
+            Level::Open,
+            "a chain alone cannot be compared with others",
+        ),
+        None => check(
+            what,
+            Level::Open,
+            "not known: too few draws, or constant ones",
+        ),
+        Some((r, name, _)) if r <= MOST_R_HAT => {
+            let says = format!("at most {r:.3} ({name}); up to {MOST_R_HAT} the chains agree");
+            check(what, Level::Good, says)
+        }
+        Some((r, name, t)) => {
+            let says = format!(
+                "the chains disagree: {r:.3} ({name}, T = {})",
+                temperature(t)
+            );
+            check(
+                what,
+                Level::Bad,
+                says + also(&format!("above {MOST_R_HAT}"), over).as_str(),
+            )
+        }
+    }
+}
+
+/// Of the least effective number of draws, and the temperatures at which there are too few.
+fn ess(least: Option<Extreme>, under: &[f64]) -> Check {
+    let what = "ESS";
+    match least.filter(|(n, ..)| !n.is_nan()) {
+        None => check(what, Level::Open, "not known: too few draws"),
+        Some((n, name, t)) if n >= LEAST_ESS => {
+            let says = format!(
+                "at least {n:.0} effective draws ({name}, T = {})",
+                temperature(t)
+            );
+            check(what, Level::Good, says)
+        }
+        Some((n, name, t)) => {
+            let says = format!(
+                "only {n:.0} effective draws ({name}, T = {})",
+                temperature(t)
+            );
+            let also = also(&format!("below {LEAST_ESS}"), under);
+            check(
+                what,
+                Level::Bad,
+                format!("{says}{also}: error bars are too small"),
+            )
+        }
+    }
+}
+
+/// Where else it is so; nothing if it is in one place.
+fn also(what: &str, temperatures: &[f64]) -> String {
+    match temperatures.len() {
+        0 | 1 => String::new(),
+        _ => format!("; {what} at T = {}", listed(temperatures)),
+    }
+}
+
+fn finished(run: &Run, done: bool) -> Check {
+    let steps = run.info.steps;
+    match done {
+        true => check("Finished", Level::Good, format!("all {steps} steps")),
+        false => check(
+            "Finished",
+            Level::Look,
+            format!(
+                "unfinished at step {} of {steps}; continue with --resume",
+                run.least_step()
+            ),
+        ),
+    }
+}
+
+/// Chains that failed, by name and reason, and those of other shards.
+fn chains(run: &Run) -> Vec<Check> {
+    let mut out = Vec::new();
+    let all = run.failures.len();
+    let mut failed = Vec::new();
+    for (c, f) in run.failures.iter().enumerate() {
+        let Some(f) = f.as_ref().filter(|f| f.reason != ELSEWHERE) else {
+            continue;
+        };
+        let chains = run.info.chains.max(1);
+        let t = run.info.temperatures.get(c / chains).copied();
+        failed.push(format!(
+            "chain {} at T = {}, step {}: {}",
+            c % chains,
+            temperature(t.unwrap_or(f64::NAN)),
+            f.step,
+            f.reason
+        ));
+    }
+    let count = failed.len();
+    out.push(match count {
+        0 => check("Chains", Level::Good, format!("none of {all} failed")),
+        _ => {
+            let more = match count {
+                0..=8 => String::new(),
+                _ => format!("; and {} more", count - 8),
+            };
+            failed.truncate(8);
+            let says = format!(
+                "{count} of {all} failed and are left out: {}{more}",
+                failed.join("; ")
+            );
+            check("Chains", Level::Bad, says)
+        }
+    });
+    let elsewhere = run.failures.iter().flatten();
+    let elsewhere = elsewhere.filter(|f| f.reason == ELSEWHERE).count();
+    if elsewhere > 0 {
+        let says =
+            format!("{elsewhere} of {all} chains are in other shards, and in no number here");
+        out.push(check("Shard", Level::Look, says));
+    }
+    out
+}
+
+fn thermometer(run: &Run, s: &Summary) -> Check {
+    let what = "Thermometer";
+    let at = |verdict: Verdict| -> Vec<f64> {
+        let both = s.temperatures.iter().zip(&s.thermometers);
+        let found = both.filter(|(_, r)| r.verdict == verdict);
+        found.map(|(t, _)| *t).collect()
+    };
+    let (hot, cold) = (at(Verdict::Hot), at(Verdict::Cold));
+    let (agrees, undecided) = (at(Verdict::Agrees), at(Verdict::Undecided));
+    let off: Vec<_> = [("hot", &hot), ("cold", &cold)]
+        .into_iter()
+        .filter(|(_, all)| !all.is_empty())
+        .map(|(word, all)| format!("{word} at T = {}", listed(all)))
+        .collect();
+    if !off.is_empty() {
+        return check(
+            what,
+            Level::Bad,
+            format!("the virial says {}", off.join(", ")),
+        );
+    }
+    if !undecided.is_empty() {
+        let says = format!("error bars too wide to tell at T = {}", listed(&undecided));
+        return check(what, Level::Open, says);
+    }
+    if agrees.is_empty() {
+        let why = match (run.info.walls, run.info.steady) {
+            (true, _) => "does not apply within hard walls",
+            (_, false) => "does not apply while the temperature changes",
+            _ => "does not apply",
+        };
+        return check(what, Level::Open, why);
+    }
+    let says = match agrees.len() {
+        1 => "the virial agrees with the temperature set".to_string(),
+        n => format!("the virial agrees with the temperatures set, at all {n}"),
+    };
+    check(what, Level::Good, says)
+}
+
+/// That of a learning coefficient, around w0.
+fn thermometer_of(saved: &Saved) -> Check {
+    let says = format!(
+        "the virial around w0 says {}, set 1: {}",
+        with_error(saved.number("virial"), saved.number("virial_mcse")),
+        saved.word("verdict")
+    );
+    let level = match saved.word("verdict") {
+        "agrees" => Level::Good,
+        "hot" | "cold" => Level::Bad,
+        _ => Level::Open,
+    };
+    check("Thermometer", level, says)
+}
+
+fn ladder(l: &LadderReport) -> Vec<Check> {
+    let warnings = l.warnings();
+    if warnings.is_empty() {
+        let says = format!(
+            "{} round trips in {} swaps; Λ = {}",
+            l.round_trips,
+            l.sweeps,
+            with_error(l.barrier.0, l.barrier.1)
+        );
+        return vec![check("Ladder", Level::Good, says)];
+    }
+    let each = warnings.into_iter();
+    each.map(|w| check("Ladder", Level::Look, w)).collect()
+}
+
+fn of_training(t: &Trained, done: bool) -> Vec<Check> {
+    let epoch = |c| t.column("epoch", c).ok().and_then(|e| e.last().copied());
+    let reached = (0..t.history.len()).map(|c| epoch(c).unwrap_or(0.0));
+    let reached = reached.fold(f64::INFINITY, f64::min);
+    vec![match done {
+        true => check("Finished", Level::Good, format!("{reached:.0} epochs")),
+        false => check(
+            "Finished",
+            Level::Look,
+            format!("unfinished at epoch {reached:.0}; continue with --resume"),
+        ),
+    }]
+}
+
+fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
+    let mut out = vec![match (done, s.stages.last()) {
+        (true, Some(last)) => check(
+            "Finished",
+            Level::Good,
+            format!(
+                "at T = {:.4} after {} stages",
+                last.temperature,
+                s.stages.len()
+            ),
+        ),
+        (_, last) => {
+            let at = last.map_or("at the prior".into(), |l| {
+                format!("at T = {:.4e}", l.temperature)
+            });
+            let says = format!("unfinished {at}; continue with --resume");
+            check("Finished", Level::Look, says)
+        }
+    }];
+    if !done {
+        return out;
+    }
+    let warnings = s.warnings();
+    if warnings.is_empty() {
+        let says = format!("{} agree within their scatter", s.ln_z.len());
+        out.push(check("Populations", Level::Good, says));
+    }
+    let each = warnings.into_iter();
+    out.extend(each.map(|w| check("Populations", Level::Look, w)));
+    out
+}
+
+fn of_benchmark(b: &Benchmark) -> Vec<Check> {
+    let all = b.problems.len() * b.step_sizes.iter().map(Vec::len).sum::<usize>();
+    let failed = b.cells.iter().filter(|c| c.estimate.is_none()).count();
+    let mut out = vec![match b.cells.len() >= all {
+        true => check("Finished", Level::Good, format!("all {all} cells")),
+        false => check(
+            "Finished",
+            Level::Look,
+            format!("{} of {all} cells; continue with --resume", b.cells.len()),
+        ),
+    }];
+    // To fail at too large a step is what a benchmark is there to find.
+    out.push(match failed {
+        0 => check("Cells", Level::Good, "every cell has an estimate"),
+        n => check(
+            "Cells",
+            Level::Look,
+            format!(
+                "{n} of {} cells have no estimate: every chain failed",
+                b.cells.len()
+            ),
+        ),
+    });
+    out
+}

@@ -1,0 +1,306 @@
+//! Figures of runs: what scripts draw with `plot::`, `ergodic plot` writes and a report shows.
+
+use crate::diagnostic::Verdict;
+use crate::error::{Result, did_you_mean};
+use crate::plot::learning::{self, Contender, Online};
+use crate::plot::{self, Axis, Figure, Kind, Panel, Scale, Series, ladder};
+use crate::simulation::evidence::Transition;
+use crate::simulation::exchange::{LadderReport, betas_of};
+use crate::simulation::llc::table::{Benchmark, Line};
+use crate::simulation::run::{Run, TEMPERED_ENERGY};
+use crate::simulation::smc::Smc;
+use crate::simulation::summary::Summary;
+use crate::simulation::train::Trained;
+
+/// Which axis suits temperatures: logarithmic as soon as they span a factor of three.
+fn wide(x: &[f64]) -> bool {
+    let finite = x.iter().filter(|x| x.is_finite());
+    let (low, high) = finite.fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(*x), h.max(*x)));
+    high > 3.0 * low
+}
+
+/// A label per temperature.
+fn labels(run: &Run) -> Vec<String> {
+    run.info
+        .temperatures
+        .iter()
+        .map(|t| match t.is_finite() {
+            true => format!("T = {t:.2e}"),
+            false => "prior".into(),
+        })
+        .collect()
+}
+
+/// Observables of sweeps against temperature, with error bars; a panel for each, and in it all runs.
+pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
+    let mut panels = Vec::new();
+    for name in names {
+        let mut figure: Option<Figure> = None;
+        for (run, summary) in runs {
+            let all = || summary.rows.iter().chain(&summary.stats);
+            let row = all().find(|r| r.name == *name).ok_or_else(|| {
+                let known = all().map(|r| r.name.as_str());
+                anyhow::anyhow!(
+                    "run '{}' has no trace '{name}'{}",
+                    run.info.name,
+                    did_you_mean(name, known)
+                )
+            })?;
+            let x = &summary.temperatures;
+            let y: Vec<_> = row.numbers.iter().map(|n| n.mean).collect();
+            let error: Vec<_> = row.numbers.iter().map(|n| n.mcse_mean).collect();
+            let label = if runs.len() > 1 {
+                run.info.name.clone()
+            } else {
+                name.clone()
+            };
+            let curve = vec![(label, y, Some(error))];
+            let mut one = plot::sweep("temperature T", x, curve, wide(x), false);
+            if x.len() < 3 {
+                // A line through two temperatures would claim what lies between.
+                let series = one.panels.iter_mut().flat_map(|p| &mut p.series);
+                series.for_each(|s| s.kind = Kind::Points);
+            }
+            match &mut figure {
+                Some(f) => f
+                    .panels
+                    .iter_mut()
+                    .zip(one.panels)
+                    .for_each(|(p, q)| p.series.extend(q.series)),
+                None => figure = Some(one),
+            }
+        }
+        if let Some(mut f) = figure {
+            f.panels.iter_mut().for_each(|p| p.y.label = name.clone());
+            panels.push(f);
+        }
+    }
+    Ok(if panels.len() == 1 {
+        panels.remove(0)
+    } else {
+        Figure::stack(panels)
+    })
+}
+
+/// The chains whose traces are shown: all of the only temperature, or the first of each.
+fn shown(run: &Run) -> (Vec<usize>, Vec<String>) {
+    let (count, chains) = (run.info.temperatures.len(), run.info.chains);
+    if count > 1 {
+        let first = (0..count).map(|t| t * chains).collect();
+        (first, labels(run))
+    } else {
+        let name = |c: usize| format!("chain {c}");
+        ((0..chains).collect(), (0..chains).map(name).collect())
+    }
+}
+
+/// The trace of an observable, a line per chain; of several temperatures the first chain of each.
+pub fn traces(run: &Run, name: &str) -> Result<Figure> {
+    let (chains, labels) = shown(run);
+    let values = chains.into_iter().map(|c| run.trace(name, 0, c));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    Ok(plot::traces(name, &values, &labels, run.info.warm_draws))
+}
+
+/// The distribution of an observable after burn-in, an outline per temperature.
+pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
+    let all = |t| Ok(run.draws(name, 0, t, true)?.concat());
+    let values = (0..run.info.temperatures.len()).map(all);
+    let values = values.collect::<Result<Vec<_>>>()?;
+    Ok(plot::histogram(name, &values, &labels(run)))
+}
+
+/// How the draws of each healthy chain at a temperature rank among those of all.
+pub fn ranks(run: &Run, name: &str, temperature: usize) -> Result<Figure> {
+    let draws = run.draws(name, 0, temperature, true)?;
+    let first = temperature * run.info.chains;
+    let healthy = (0..run.info.chains).filter(|c| {
+        let failure = run.failures.get(first + c);
+        failure.is_some_and(Option::is_none)
+    });
+    let labels: Vec<_> = healthy.map(|c| format!("chain {c}")).collect();
+    Ok(plot::ranks::ranks(name, &draws, &labels))
+}
+
+/// T by the virial over the T that was set, with the 3 % within which it always agrees; none where it does not apply.
+pub fn thermometer(summary: &Summary) -> Option<Figure> {
+    let (mut x, mut y, mut error) = (Vec::new(), Vec::new(), Vec::new());
+    for (t, r) in summary.temperatures.iter().zip(&summary.thermometers) {
+        if r.verdict != Verdict::NotApplicable {
+            x.push(*t);
+            y.push(1.0 + r.relative_deviation);
+            error.push(r.mcse / t);
+        }
+    }
+    if x.is_empty() {
+        return None;
+    }
+    let mut axis = Axis::linear("temperature T");
+    if wide(&x) {
+        axis.scale = Scale::Log;
+    }
+    let (low, high) = ends(&x);
+    let reach = if low < high {
+        (low, high)
+    } else {
+        (0.9 * low, 1.1 * high)
+    };
+    let edge = |y: f64| vec![y; 2];
+    let series = vec![
+        Series::band("within 3 %", vec![reach.0, reach.1], edge(0.97), edge(1.03)),
+        Series::hline("", 1.0),
+        Series::points("T virial / T", x, y).with_error(error),
+    ];
+    let panel = Panel::new(axis, Axis::linear("T virial / T"), series);
+    Some(Figure::of(panel))
+}
+
+fn ends(x: &[f64]) -> (f64, f64) {
+    x.iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| {
+            (l.min(*x), h.max(*x))
+        })
+}
+
+/// Where replicas are, how often neighbours swap, and how replicas get through the ladder.
+pub fn index_process(l: LadderReport) -> Figure {
+    ladder::index_process(&ladder::Climb {
+        temperatures: l.temperatures,
+        index: l.index,
+        acceptance: l.pairs.iter().map(|p| (p.acceptance, p.error)).collect(),
+        flow: l.flow,
+    })
+}
+
+/// Histograms of the tempered energy on every rung.
+pub fn energies(run: &Run) -> Result<Figure> {
+    let rungs = 0..run.info.temperatures.len();
+    let all = |rung| Ok(run.draws(TEMPERED_ENERGY, 0, rung, true)?.concat());
+    let draws = rungs.map(all).collect::<Result<Vec<_>>>()?;
+    Ok(ladder::energies(
+        "tempered energy E",
+        &run.info.temperatures,
+        &draws,
+    ))
+}
+
+/// The communication barrier from the hot end up to T, and its slope.
+pub fn barrier(run: &Run) -> Result<Figure> {
+    let ladders = run
+        .ladders
+        .as_ref()
+        .ok_or_else(|| anyhow::anyhow!("run '{}' has no ladder", run.info.name))?;
+    let curve = ladders.barrier_curve()?;
+    let betas = betas_of(&ladders.temperatures)?;
+    let finite: Vec<f64> = betas.into_iter().filter(|b| *b > 0.0).collect();
+    let (cold, hot) = (finite[0], finite[finite.len() - 1]);
+    let at = |k: usize| cold * (hot / cold).powf(k as f64 / 200.0);
+    let fine: Vec<f64> = (0..=200).map(at).map(|b| b.clamp(hot, cold)).collect();
+    let inverse = |b: &[f64]| b.iter().map(|b| 1.0 / b).collect::<Vec<_>>();
+    let cumulative = |b: &[f64]| b.iter().map(|b| curve.cumulative(*b)).collect::<Vec<_>>();
+    Ok(ladder::barrier(
+        &inverse(&fine),
+        &cumulative(&fine),
+        (&inverse(&finite), &cumulative(&finite)),
+    ))
+}
+
+/// The heat capacity along a ladder, and where it peaks.
+pub fn heat_capacity(t: &Transition) -> Figure {
+    let peak = t.peak.as_ref().ok();
+    let peak = peak.map(|p| (p.temperature.value, p.interval));
+    ladder::heat_capacity(&t.temperatures, &t.heat_capacity, peak)
+}
+
+/// What is drawn of a learning coefficient.
+pub struct Coefficient<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// nβ(L - L(w0)) of its chains.
+    pub traces: &'a [Vec<f64>],
+    /// Steps and estimates so far.
+    pub online: (Vec<f64>, Vec<f64>),
+    /// The estimate and its standard error.
+    pub estimate: (f64, f64),
+    /// The exact value.
+    pub truth: Option<f64>,
+}
+
+/// The loss of every chain along the steps, and below it the estimate so far.
+pub fn llc(c: Coefficient) -> Figure {
+    let info = &c.run.info;
+    let longest = c.traces.iter().map(Vec::len).max().unwrap_or(0);
+    let every = info.steps as f64 / (info.warm_draws + info.draws) as f64;
+    let steps: Vec<f64> = (0..longest).map(|i| every * (i + 1) as f64).collect();
+    learning::online(Online {
+        steps: &steps,
+        traces: c.traces,
+        burn_in: info.burn_in as f64,
+        online: c.online,
+        estimate: c.estimate,
+        truth: c.truth,
+    })
+}
+
+/// A benchmark of learning coefficients, in four panels.
+pub fn llc_benchmark(x: &Benchmark) -> Figure {
+    let lines = x.lines();
+    let of = |name: &String| {
+        let own: Vec<_> = lines.iter().filter(|l| l.sampler == *name).collect();
+        let each = |f: &dyn Fn(&Line) -> f64| own.iter().map(|l| f(l)).collect();
+        Contender {
+            name: name.clone(),
+            steps: each(&|l| l.step),
+            errors: each(&|l| l.error),
+            sds: each(&|l| l.sd),
+            failed: each(&|l| l.failed),
+            order: each(&|l| l.order),
+        }
+    };
+    learning::benchmark(&x.samplers.iter().map(of).collect::<Vec<_>>())
+}
+
+/// What begins like this in the history of a training, against the epoch; a line per chain and column.
+pub fn history(t: &Trained, what: &str) -> Result<Option<Figure>> {
+    let of = |c: &&String| c.as_str() == what || c.starts_with(&format!("{what}_"));
+    let columns: Vec<_> = t.columns.iter().filter(of).collect();
+    let (mut series, mut positive) = (Vec::new(), true);
+    for name in &columns {
+        for chain in 0..t.history.len() {
+            let y = t.column(name, chain)?;
+            positive &= y.iter().all(|y| *y > 0.0 || !y.is_finite());
+            let label = match t.history.len() {
+                1 => (*name).clone(),
+                _ => format!("{name}, chain {chain}"),
+            };
+            series.push(Series::line(label, t.column("epoch", chain)?, y));
+        }
+    }
+    if series.iter().all(|s| s.x.is_empty()) {
+        return Ok(None);
+    }
+    let y = match positive {
+        true => Axis::log(what),
+        false => Axis::linear(what),
+    };
+    let panel = Panel::new(Axis::linear("epoch"), y, series);
+    Ok(Some(Figure::of(panel)))
+}
+
+/// The way of populations from the prior: acceptance and effective share at each stage, and the temperature.
+pub fn stages(s: &Smc) -> Figure {
+    let stage: Vec<f64> = (1..=s.stages.len()).map(|k| k as f64).collect();
+    let each = |of: fn(&crate::simulation::smc::Stage) -> f64| s.stages.iter().map(of).collect();
+    let x = || Axis::linear("stage");
+    let curve = |label: &str, y: Vec<f64>| Series::line_points(label, stage.clone(), y);
+    let shares = vec![
+        curve("acceptance", each(|s| s.acceptance)),
+        curve("effective share", each(|s| s.effective_share)),
+    ];
+    let share = Axis::linear("share").with_range(0.0, 1.0);
+    let temperatures = vec![curve("T", each(|s| s.temperature))];
+    Figure::stack(vec![
+        Figure::of(Panel::new(x(), share, shares)),
+        Figure::of(Panel::new(x(), Axis::log("temperature T"), temperatures)),
+    ])
+}

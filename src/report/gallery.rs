@@ -1,0 +1,223 @@
+//! The standard figures of a part: what `ergodic plot` writes and a report shows.
+
+use super::figures::{self, Coefficient};
+use super::html::slug;
+use super::read::{Part, What};
+use super::verdict::temperature;
+use crate::error::Result;
+use crate::plot::Figure;
+use crate::simulation::evidence::{Transition, transition};
+use crate::simulation::exchange::LadderReport;
+use crate::simulation::llc::saved::{Saved, online};
+use crate::simulation::run::Run;
+use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary};
+
+/// Observables that have figures of their own; more are for a script to draw.
+const MOST: usize = 8;
+
+/// Temperatures whose histograms can be told apart in one panel.
+const OUTLINES: usize = 4;
+
+/// Temperatures from which a curve against T says more than a table.
+const CURVE: usize = 3;
+
+/// A figure with a name for its file and a sentence on what can be seen.
+pub struct Drawing {
+    /// As in "traces-cost".
+    pub name: String,
+    /// What it shows, and what to look for.
+    pub about: String,
+    /// It.
+    pub figure: Figure,
+}
+
+fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) -> Drawing {
+    let (name, about) = (name.into(), about.into());
+    Drawing {
+        name,
+        about,
+        figure,
+    }
+}
+
+/// The figures of a part, the most telling first. `summary` is that of its run.
+pub fn drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {
+    Ok(match &part.what {
+        What::Run(run, _, saved) => match summary {
+            Some(s) if has_draws(run) => of_run(run, s, saved.as_ref())?,
+            Some(s) => traces(run, s)?,
+            None => Vec::new(),
+        },
+        What::Training(t, _) => {
+            let mut out = Vec::new();
+            for (what, about) in [
+                (
+                    "loss",
+                    "Loss against the epoch, on a logarithmic axis where it can be",
+                ),
+                ("error", "Error rate against the epoch"),
+                ("lr", "Learning rate against the epoch"),
+            ] {
+                let figure = figures::history(t, what)?;
+                out.extend(figure.map(|f| drawing(what, about, f)));
+            }
+            out
+        }
+        What::Populations(s, _) if s.stages.is_empty() => Vec::new(),
+        What::Populations(s, _) => vec![drawing(
+            "stages",
+            "Acceptance, effective share and temperature at each stage on the way from the prior",
+            figures::stages(s),
+        )],
+        What::Benchmark(b) => vec![drawing(
+            "benchmark",
+            "Benchmark of learning coefficients: relative error, its spread, failures and order against the step size",
+            figures::llc_benchmark(b),
+        )],
+        What::Damaged(_) => Vec::new(),
+    })
+}
+
+/// Whether there is anything after burn-in.
+pub fn has_draws(run: &Run) -> bool {
+    let beyond = |r: &Vec<f64>| r.len() > run.info.warm_draws * run.info.width();
+    run.records.iter().any(beyond)
+}
+
+fn scalars(s: &Summary) -> Vec<String> {
+    let all = s.rows.iter().filter(|r| r.component_of.is_none());
+    all.map(|r| r.name.clone()).collect()
+}
+
+fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>> {
+    let mut out = Vec::new();
+    if let Some(saved) = saved {
+        out.push(coefficient(run, saved)?);
+    }
+    let thermometer = figures::thermometer(s).filter(|_| s.temperatures.len() > 1);
+    out.extend(thermometer.map(|f| {
+        let about = "The thermometer: temperature by the virial over the one that was set, which must be 1 within its error bar";
+        drawing("thermometer", about, f)
+    }));
+    let names = scalars(s);
+    let shown = || names.iter().take(MOST);
+    if s.temperatures.len() >= CURVE {
+        for name in shown() {
+            let figure = figures::sweep(&[(run, s)], std::slice::from_ref(name))?;
+            let about = format!("{name} against temperature, with standard errors");
+            out.push(drawing(format!("sweep-{}", slug(name)), about, figure));
+        }
+    }
+    if run.ladders.is_some() {
+        out.extend(ladder(run)?);
+    }
+    if s.temperatures.len() <= OUTLINES {
+        for name in shown() {
+            let figure = figures::histogram(run, name)?.titled("");
+            let about = format!("Distribution of {name} after burn-in");
+            out.push(drawing(format!("histogram-{}", slug(name)), about, figure));
+        }
+    }
+    out.extend(traces(run, s)?);
+    out.extend(worst_ranks(run, s)?);
+    Ok(out)
+}
+
+fn traces(run: &Run, s: &Summary) -> Result<Vec<Drawing>> {
+    let several = match s.temperatures.len() {
+        1 => "",
+        _ => ", the first chain of every temperature",
+    };
+    let one = |name: &String| {
+        let about = format!("Trace of {name}{several}; burn-in is shaded");
+        let figure = figures::traces(run, name)?.titled("");
+        Ok(drawing(format!("traces-{}", slug(name)), about, figure))
+    };
+    scalars(s).iter().take(MOST).map(one).collect()
+}
+
+/// Ranks where the chains agree least.
+fn worst_ranks(run: &Run, s: &Summary) -> Result<Option<Drawing>> {
+    let each = (0..s.temperatures.len()).filter_map(|t| {
+        let (r, name) = s.worst_r_hat(t)?;
+        Some((r, name.to_string(), t))
+    });
+    let worst = each.reduce(|a, b| if b.0 > a.0 { b } else { a });
+    let Some((r_hat, name, t)) = worst.filter(|_| !run.info.coupled) else {
+        return Ok(None);
+    };
+    let at = temperature(s.temperatures[t]);
+    let about = format!(
+        "Rank plot of {name} at T = {at}, where chains agree least (R̂ {r_hat:.3}): outlines are flat at 1 where they agree"
+    );
+    let figure = figures::ranks(run, &name, t)?;
+    Ok(Some(drawing(
+        format!("ranks-{}", slug(&name)),
+        about,
+        figure,
+    )))
+}
+
+fn coefficient(run: &Run, saved: &Saved) -> Result<Drawing> {
+    let traces = saved.losses.traces(run)?;
+    let truth = Some(saved.number("truth")).filter(|t| t.is_finite());
+    let figure = figures::llc(Coefficient {
+        run,
+        traces: &traces,
+        online: online(run, &traces),
+        estimate: (saved.number("estimate"), saved.number("mcse")),
+        truth,
+    });
+    let about = "nβ(L - L(w0)) along every chain, and below it the learning coefficient from the steps so far with 95 % of the final one";
+    Ok(drawing("llc", about, figure))
+}
+
+fn ladder(run: &Run) -> Result<Vec<Drawing>> {
+    let mut out = vec![
+        drawing(
+            "replicas",
+            "Where replicas are, how often neighbours swap, and the flow of replicas from the cold end: straight lines through the ladder are good, walls are not",
+            figures::index_process(LadderReport::new(run)?),
+        ),
+        drawing(
+            "energies",
+            "Histograms of the tempered energy on every rung: neighbours must overlap",
+            figures::energies(run)?,
+        ),
+    ];
+    // Without swaps there is no barrier, and without draws no heat capacity; their tables say so.
+    if let Ok(figure) = figures::barrier(run) {
+        let about = "The communication barrier Λ from the hot end, and its slope: where it is steep, rungs must be close";
+        out.push(drawing("barrier", about, figure));
+    }
+    if let Ok(t) = transition(run) {
+        out.push(drawing(
+            "heat-capacity",
+            about_peak(&t),
+            figures::heat_capacity(&t),
+        ));
+    }
+    Ok(out)
+}
+
+/// What a heat capacity says, in a sentence.
+fn about_peak(t: &Transition) -> String {
+    let what = "Heat capacity along the ladder with its error";
+    match &t.peak {
+        Ok(p) => {
+            let (low, high) = p.interval;
+            format!(
+                "{what}; its peak is at T = {:.4e} (68 %: {low:.4e} to {high:.4e})",
+                p.temperature.value
+            )
+        }
+        Err(why) => format!("{what}; no peak: {why}"),
+    }
+}
+
+/// The limits of the verdicts, for a reader who wants to know.
+pub fn limits() -> String {
+    format!(
+        "Good is: R̂ (rank-normalised) up to {MOST_R_HAT}, at least {LEAST_ESS} effective draws in the bulk, a virial temperature within 4 standard errors or 3 % of the one set."
+    )
+}

@@ -1,0 +1,57 @@
+//! Finished runs, read back from their folders and told: `ergodic report`, `plot`, `show` and `compare`.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `read.rs` | what is in a folder of results |
+//! | `verdict.rs`, `checks.rs` | what speaks for the numbers, and what against |
+//! | `tables.rs`, `about.rs`, `figures.rs`, `gallery.rs` | numbers, words and figures of every kind of result |
+//! | `html.rs`, `page.rs`, `section.rs`, `style.css` | one self-contained page |
+//! | `compare.rs` | runs beside each other |
+//!
+//! Numbers come from the summaries that scripts have; nothing is computed here that is not there.
+
+mod about;
+mod checks;
+pub mod compare;
+pub mod figures;
+pub mod gallery;
+mod html;
+mod page;
+pub mod read;
+mod section;
+mod tables;
+pub mod verdict;
+
+use crate::error::Result;
+use crate::store;
+use read::Results;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Which parts of a script have which colour: "k" keywords, "c" comments, "s" strings, "n" numbers, "f" functions. In order.
+pub type Paint = fn(&str) -> Vec<(Range<usize>, &'static str)>;
+
+/// The page of one or several results.
+pub fn html(all: &[Results], paint: Paint) -> Result<String> {
+    page::page(all, paint)
+}
+
+/// Write the page of one or several results; returns its path.
+///
+/// # Errors
+/// If the name does not end in `.html`, or the file cannot be written.
+pub fn write(all: &[Results], file: &Path, paint: Paint) -> Result<PathBuf> {
+    let ending = file.extension().unwrap_or_default();
+    anyhow::ensure!(
+        ending.eq_ignore_ascii_case("html") || ending.eq_ignore_ascii_case("htm"),
+        "{}: a report is a page; give it a name that ends in .html",
+        file.display()
+    );
+    anyhow::ensure!(
+        !file.is_dir(),
+        "{}: this is a folder, not a file",
+        file.display()
+    );
+    store::write_atomic(file, html(all, paint)?.as_bytes())?;
+    Ok(file.to_path_buf())
+}
