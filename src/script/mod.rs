@@ -11,12 +11,15 @@ mod drawings;
 pub mod explore;
 mod expressions;
 mod grids;
+mod helpers;
 mod ladders;
 mod learning;
+pub mod library;
 mod objects;
 mod parameters;
 mod plots;
 mod populations;
+mod recipe;
 pub mod reference;
 mod report;
 mod runs;
@@ -50,6 +53,8 @@ pub struct Context {
     closures_named: std::sync::atomic::AtomicUsize,
     /// What a script printed is shown at once, and kept for run.json.
     printed: Mutex<String>,
+    /// What was imported.
+    library: Arc<library::Library>,
 }
 
 impl Context {
@@ -60,6 +65,7 @@ impl Context {
             closures: OnceLock::new(),
             closures_named: Default::default(),
             printed: Mutex::default(),
+            library: Arc::default(),
         })
     }
 }
@@ -72,6 +78,8 @@ pub struct Interpreter {
     context: Arc<Context>,
     scope: Scope<'static>,
     functions: rhai::AST,
+    /// What earlier calls imported, by alias.
+    imports: Vec<(rhai::ImmutableString, Arc<rhai::Module>)>,
 }
 
 impl Interpreter {
@@ -87,6 +95,7 @@ impl Interpreter {
             context,
             scope: Scope::new(),
             functions: rhai::AST::empty(),
+            imports: Vec::new(),
         }
     }
 
@@ -130,13 +139,57 @@ impl Interpreter {
             .engine
             .compile_with_scope(&self.scope, source)
             .map_err(|e| Failure::parse(file, source, &e))?;
+        // Functions and imports of earlier calls stay known, as variables do.
+        ast = self.functions.merge(&ast);
         ast.set_source(file);
-        // Functions of earlier calls stay known, as variables do.
-        let ast = self.functions.merge(&ast);
         self.functions = ast.clone_functions_only();
-        self.engine
-            .eval_ast_with_scope(&mut self.scope, &ast)
-            .map_err(|e| Failure::runtime(file, source, &e))
+        self.evaluate(&ast).map_err(|e| {
+            let text = |other: &str| match other == file {
+                true => Some(source.to_string()),
+                false => self.context.library.text(other),
+            };
+            Failure::runtime(file, &text, &self.known_items(), &e)
+        })
+    }
+
+    /// As Rhai evaluates a script, but that imports are there before and are kept afterwards.
+    #[allow(deprecated)] // Marked so to say that it may change with a new version.
+    fn evaluate(&mut self, ast: &rhai::AST) -> Bound<Dynamic> {
+        let global = &mut self.engine.new_global_runtime_state();
+        for (alias, module) in &self.imports {
+            global.push_import(alias.clone(), module.clone());
+        }
+        global.source = ast.source().map(Into::into);
+        global.lib.push(ast.shared_lib().clone());
+        let caches = &mut rhai::Caches::new();
+        let statements = ast.statements();
+        let result = self
+            .engine
+            .eval_statements_raw(global, caches, &mut self.scope, statements);
+        self.imports.clear();
+        // The last one of a name is the one that is meant.
+        for (alias, module) in global.iter_imports_raw() {
+            if !self.imports.iter().any(|(known, _)| known == alias) {
+                self.imports.push((alias.clone(), module.clone()));
+            }
+        }
+        self.imports.reverse();
+        result
+    }
+
+    /// What can be called: what is bound, and what was imported under the names it has here.
+    fn known_items(&self) -> Vec<Item> {
+        let mut out = self.items.clone();
+        for (alias, module) in &self.imports {
+            let items = self.context.library.items(module.id().unwrap_or(""));
+            out.extend(items.into_iter().map(|i| i.called(alias)));
+        }
+        out
+    }
+
+    /// The scripts of one's own that were imported, by file.
+    pub fn imported(&self) -> BTreeMap<String, String> {
+        self.context.library.own_scripts().into_iter().collect()
     }
 }
 
@@ -156,6 +209,8 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.set_max_expr_depths(128, 64);
+    b.engine
+        .set_module_resolver(library::Resolver(context.library.clone()));
     let printer = context.clone();
     b.engine.on_print(move |text| {
         if !printer.session.leads() {
@@ -182,6 +237,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     populations::bind(&mut b);
     values::bind(&mut b);
     plots::bind(&mut b);
+    helpers::bind(&mut b);
     let Binder {
         mut engine,
         modules,

@@ -114,11 +114,16 @@ impl Repl {
         Done::Stay
     }
 
+    /// A variable, or what was imported under a name of one's own.
     fn help_on_variable(&self, name: &str, otherwise: &str) {
-        let variables = self.interpreter.borrow().variables();
+        let interpreter = self.interpreter.borrow();
+        let variables = interpreter.variables();
         match variables.iter().find(|v| v.name == name) {
             Some(v) => println!("{}: a variable of type {}, {}", v.name, v.kind, v.value),
-            None => eprintln!("error: {otherwise}"),
+            None => match interpreter.inspect(name, name.len()) {
+                Some(text) => println!("{text}"),
+                None => eprintln!("error: {otherwise}"),
+            },
         }
     }
 
