@@ -60,7 +60,10 @@ mod tests {
         close(l.slope_error, (6.0f64 / 21.0).sqrt());
         close(l.intercept_error, (17.0f64 / 21.0).sqrt());
         let rest = |x: f64, y: f64| (y - l.intercept - l.slope * x).powi(2);
-        close(l.chi2, rest(0.0, 1.0) + rest(1.0, 2.0) + 4.0 * rest(2.0, 5.0));
+        close(
+            l.chi2,
+            rest(0.0, 1.0) + rest(1.0, 2.0) + 4.0 * rest(2.0, 5.0),
+        );
         assert_eq!(l.degrees, 1);
     }
 

@@ -42,7 +42,12 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
     }
     let wanted = name.trim_end_matches("::").trim_end_matches("()");
     let recipe = reference::recipe(wanted);
-    items.extend(recipe_items().iter().filter(|i| i.namespace != wanted).cloned());
+    items.extend(
+        recipe_items()
+            .iter()
+            .filter(|i| i.namespace != wanted)
+            .cloned(),
+    );
     let found: Vec<_> = items
         .iter()
         .filter(|i| {
@@ -80,7 +85,11 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         anyhow::bail!("nothing is called '{wanted}'{near}");
     }
     let found = found.into_iter().map(|i| i.markdown());
-    Ok(recipe.into_iter().chain(found).collect::<Vec<_>>().join("\n"))
+    Ok(recipe
+        .into_iter()
+        .chain(found)
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 /// The text for `ergodic docs NAME --source`: a recipe, to be read as an example.

@@ -177,11 +177,21 @@ fn samplers(b: &mut Binder) {
         "The same sampler at another step size.",
         |s: &mut Arc<Configured>, size: Dynamic| -> Bound<Arc<Configured>> {
             let size = number(&size)?;
-            let (option, _) = s.step_size().ok_or_else(|| raise(anyhow!("sampler.with_step_size: sampler::{} has no fixed step size; give it one", s.name())))?;
-            Ok(s.with(option, size).or_raise()?.unwrap_or_else(|| s.clone()))
+            let (option, _) = s.step_size().ok_or_else(|| {
+                raise(anyhow!(
+                    "sampler.with_step_size: sampler::{} has no fixed step size; give it one",
+                    s.name()
+                ))
+            })?;
+            Ok(s.with(option, size)
+                .or_raise()?
+                .unwrap_or_else(|| s.clone()))
         },
     )
-    .with(&[], "sampler::hmc(#{ dt: 0.1, adapt: false }).with_step_size(0.05).step_size()");
+    .with(
+        &[],
+        "sampler::hmc(#{ dt: 0.1, adapt: false }).with_step_size(0.05).step_size()",
+    );
     b.function(
         "sampler.gradients_per_step() -> number",
         "How often a step takes the gradient (or the energy, where it takes no gradient); NaN where that varies and is recorded as `leapfrog`.",
@@ -198,13 +208,26 @@ fn samplers(b: &mut Binder) {
 
 fn predictions(b: &mut Binder) {
     let of = |t: &Target, at: &Dynamic, split: &str, temperature: f64| -> Bound<Map> {
-        let given = parameters(at).ok_or_else(|| raise(anyhow!("target.prediction takes parameters, not a {}", at.type_name())))?;
+        let given = parameters(at).ok_or_else(|| {
+            raise(anyhow!(
+                "target.prediction takes parameters, not a {}",
+                at.type_name()
+            ))
+        })?;
         let scores = || {
-            anyhow::ensure!(temperature > 0.0, "target.prediction: the temperature is {temperature}, but must be > 0");
+            anyhow::ensure!(
+                temperature > 0.0,
+                "target.prediction: the temperature is {temperature}, but must be > 0"
+            );
             let predictor = Predictor::new(t, split)?;
             let mut sums = vec![0.0; predictor.width()];
             for w in &given.vectors {
-                anyhow::ensure!(w.len() == t.dim(), "target.prediction: {} parameters for a model of {}", w.len(), t.dim());
+                anyhow::ensure!(
+                    w.len() == t.dim(),
+                    "target.prediction: {} parameters for a model of {}",
+                    w.len(),
+                    t.dim()
+                );
                 predictor.update(&mut sums, w, temperature)?;
             }
             Ok(predictor.scores(&sums, temperature))

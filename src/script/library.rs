@@ -13,14 +13,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// The recipes, by name: the one list of them.
 pub const RECIPES: &[(&str, &str)] = &[
-    (
-        "annealing",
-        include_str!("../../stdlib/annealing.rhai"),
-    ),
-    (
-        "ensemble",
-        include_str!("../../stdlib/ensemble.rhai"),
-    ),
+    ("annealing", include_str!("../../stdlib/annealing.rhai")),
+    ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
     (
         "learning_curve",
         include_str!("../../stdlib/learning_curve.rhai"),
@@ -33,10 +27,7 @@ pub const RECIPES: &[(&str, &str)] = &[
         "method_comparison",
         include_str!("../../stdlib/method_comparison.rhai"),
     ),
-    (
-        "transition",
-        include_str!("../../stdlib/transition.rhai"),
-    ),
+    ("transition", include_str!("../../stdlib/transition.rhai")),
 ];
 
 /// The source of a recipe.
@@ -126,7 +117,8 @@ impl Library {
             Some(b[first..].join(" → "))
         });
         if let Some(circle) = circle {
-            let what = anyhow!("import \"{path}\": this script would import itself: {circle} → {file}");
+            let what =
+                anyhow!("import \"{path}\": this script would import itself: {circle} → {file}");
             return Err(raise(what));
         }
         let mut ast = engine

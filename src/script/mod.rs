@@ -148,7 +148,13 @@ impl Interpreter {
                 true => Some(source.to_string()),
                 false => self.context.library.text(other),
             };
-            Failure::runtime(file, &text, &self.known_items(), &e)
+            let around = report::Around {
+                file,
+                text: &text,
+                items: &self.known_items(),
+                own: &|name| ast.iter_functions().any(|f| f.name == name),
+            };
+            Failure::runtime(&around, &e)
         })
     }
 

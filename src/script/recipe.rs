@@ -41,7 +41,11 @@ pub(super) fn items(namespace: &str, text: &str, returns: &str) -> Vec<Item> {
             namespace: short.into(),
             object: String::new(),
             name: f.name.into(),
-            signature: format!("{short}::{}({}){arrow}{returns}", f.name, parameters.join(", ")),
+            signature: format!(
+                "{short}::{}({}){arrow}{returns}",
+                f.name,
+                parameters.join(", ")
+            ),
             doc,
             // A reference is made once for a text, and options are known by reference everywhere.
             options: Box::leak(options(text, &f.body).into_boxed_slice()),
@@ -86,7 +90,11 @@ fn functions(text: &str) -> Vec<Function<'_>> {
         let parameters = rest[..close].iter().filter(|t| t.kind == Kind::Name);
         let comments = all[..i].iter().rev();
         let mut doc: Vec<_> = comments
-            .map_while(|t| t.text.strip_prefix("///").filter(|_| matches!(t.kind, Kind::Comment(_))))
+            .map_while(|t| {
+                t.text
+                    .strip_prefix("///")
+                    .filter(|_| matches!(t.kind, Kind::Comment(_)))
+            })
             .map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
             .collect();
         doc.reverse();
@@ -115,9 +123,8 @@ fn block<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
 
 /// The options that a function checks: the map in `options(given, #{ name: default, // meaning`.
 fn options(text: &str, body: &[Token]) -> Vec<Spec> {
-    let begins = |w: &[Token]| {
-        w[0].text == "options" && w[1].is("(") && w[3].is(",") && w[4].is("#{")
-    };
+    let begins =
+        |w: &[Token]| w[0].text == "options" && w[1].is("(") && w[3].is(",") && w[4].is("#{");
     let Some(at) = body.windows(5).position(begins) else {
         return Vec::new();
     };
@@ -142,7 +149,9 @@ fn options(text: &str, body: &[Token]) -> Vec<Spec> {
             depth -= i32::from(matches!(t.text, ")" | "]" | "}"));
         }
         let colon = inside.get(i + 1).filter(|n| n.is(":"));
-        if depth == 1 && t.kind == Kind::Name && open.is_none()
+        if depth == 1
+            && t.kind == Kind::Name
+            && open.is_none()
             && let Some(colon) = colon
         {
             open = Some((t.text, colon.end()));
@@ -190,11 +199,27 @@ mod tests {
     fn functions_tell_their_options() {
         let found = items("folder/mine", TEXT, "map");
         let names: Vec<_> = found.iter().map(|i| i.signature.as_str()).collect();
-        assert_eq!(names, ["mine::find(target, #{ options }) -> map", "mine::bare(x) -> map"]);
+        assert_eq!(
+            names,
+            [
+                "mine::find(target, #{ options }) -> map",
+                "mine::bare(x) -> map"
+            ]
+        );
         let find = &found[0];
-        assert_eq!((find.doc.as_str(), find.example.as_str()), ("Find it.\n\nAt length.", "find(1)"));
+        assert_eq!(
+            (find.doc.as_str(), find.example.as_str()),
+            ("Find it.\n\nAt length.", "find(1)")
+        );
         let told: Vec<_> = find.options.iter().map(|o| (o.name, o.doc)).collect();
-        assert_eq!(told, [("low", "Lowest, in J or K."), ("list", "Some, of them."), ("start", "Where.")]);
+        assert_eq!(
+            told,
+            [
+                ("low", "Lowest, in J or K."),
+                ("list", "Some, of them."),
+                ("start", "Where.")
+            ]
+        );
         assert!(matches!(find.options[0].default, Default::Is("1e-3")));
         assert!(matches!(find.options[1].default, Default::Is("[1, 2]")));
         assert!(matches!(find.options[2].default, Default::Absent(_)));

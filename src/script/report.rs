@@ -16,6 +16,9 @@ impl fmt::Display for Native {
     }
 }
 
+/// What Rhai's names of closures begin with.
+const CLOSURE: &str = "anon$";
+
 /// Why a script ended early.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -33,6 +36,18 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What an error is explained with.
+pub(super) struct Around<'a> {
+    /// The script.
+    pub file: &'a str,
+    /// The text of a file.
+    pub text: &'a dyn Fn(&str) -> Option<String>,
+    /// What can be called.
+    pub items: &'a [Item],
+    /// Whether the script itself has a function of that name.
+    pub own: &'a dyn Fn(&str) -> bool,
+}
+
 impl Failure {
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
         Self {
@@ -41,23 +56,20 @@ impl Failure {
         }
     }
 
-    /// `text` gives the text of a file, `items` is what can be called.
-    pub(super) fn runtime(
-        file: &str,
-        text: &dyn Fn(&str) -> Option<String>,
-        items: &[Item],
-        e: &EvalAltResult,
-    ) -> Self {
+    pub(super) fn runtime(around: &Around, e: &EvalAltResult) -> Self {
+        let (file, items) = (around.file, around.items);
         // Where each call stands, from the script inwards, and at last where it went wrong.
         let (mut cause, mut within) = (e, file.to_string());
         let mut places = vec![(within.clone(), e.position())];
         while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
         | EvalAltResult::ErrorInModule(_, inner, _) = cause
         {
-            if let EvalAltResult::ErrorInFunctionCall(_, source, _, _) = cause
+            if let EvalAltResult::ErrorInFunctionCall(name, source, _, _) = cause
                 && !source.is_empty()
             {
-                within.clone_from(source);
+                // A closure is said to be where it is called, not where it stands; its name is nobody else's.
+                let closure = name.starts_with(CLOSURE) && (around.own)(name);
+                within = if closure { file } else { source }.to_string();
             }
             cause = inner;
             places.push((within.clone(), cause.position()));
@@ -102,23 +114,18 @@ impl Failure {
             }
         };
         Self {
-            message: placed(file, text, &places, &message),
+            message: placed(around, &places, &message),
             code,
         }
     }
 }
 
 /// A message under its place, and under the places in other files that led there.
-fn placed(
-    file: &str,
-    text: &dyn Fn(&str) -> Option<String>,
-    places: &[(String, Position)],
-    message: &str,
-) -> String {
+fn placed(around: &Around, places: &[(String, Position)], message: &str) -> String {
     let Some((last, position)) = places.last() else {
-        return format!("{file}: {message}");
+        return format!("{}: {message}", around.file);
     };
-    let of = |file: &str| text(file).unwrap_or_default();
+    let of = |file: &str| (around.text)(file).unwrap_or_default();
     let mut out = located(last, &of(last), *position, message);
     let mut shown = last;
     for (file, position) in places.iter().rev() {

@@ -154,7 +154,11 @@ fn recipes() -> Vec<Match> {
         text: name.to_string(),
         kind: "module",
         detail: "recipe".into(),
-        doc: recipe::heading(text).lines().next().unwrap_or_default().into(),
+        doc: recipe::heading(text)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .into(),
     };
     RECIPES.iter().map(one).collect()
 }
