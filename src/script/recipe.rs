@@ -4,7 +4,7 @@
 
 use super::explore::tokens::{Kind, Token, tokens};
 use super::reference::Item;
-use crate::options::{Default, Kind as Of, Range, Spec};
+use crate::options::{Default, Kind as Of, Spec};
 
 /// The heading of a script: its lines `//!`.
 pub(super) fn heading(text: &str) -> String {
@@ -181,10 +181,10 @@ fn kind(default: &str) -> Of {
     match (default, first.map(|t| t.kind)) {
         ("true" | "false", _) => Of::Bool,
         (_, Some(Kind::Text(_))) => Of::Text,
-        (_, Some(Kind::Number)) if default.contains(['.', 'e']) => Of::Float(Range::Any),
-        (_, Some(Kind::Number)) => Of::Int(Range::Any),
+        (_, Some(Kind::Number)) if default.contains(['.', 'e']) => Of::Anything("number"),
+        (_, Some(Kind::Number)) => Of::Anything("integer"),
         _ if default.starts_with('[') => Of::Anything("array"),
-        _ => Of::Anything("see its meaning"),
+        _ => Of::Anything("anything that fits"),
     }
 }
 

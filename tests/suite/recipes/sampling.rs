@@ -1,7 +1,6 @@
 //! The protocol of the learning coefficient and the comparison of samplers, against exact laws.
 
 use super::{found, near, number, refused};
-use serde_json::Value;
 
 /// nβ⟨w⁴⟩ over exp(-nβ w⁴ - ½γw²), by quadrature.
 fn of_a_quartic(nbeta: f64, gamma: f64) -> f64 {
