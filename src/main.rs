@@ -88,6 +88,9 @@ enum Command {
         /// The overview as a Markdown table, as it stands in the README.
         #[arg(long, conflicts_with = "all")]
         table: bool,
+        /// The source of a recipe, to be read as an example.
+        #[arg(long, conflicts_with_all = ["all", "table"])]
+        source: bool,
     },
     /// Say what this machine offers and what is missing.
     Doctor,
@@ -321,6 +324,9 @@ fn main() -> ExitCode {
             print!("{}", ergodic::script::reference::table());
             Ok(())
         }
+        Command::Docs {
+            name, source: true, ..
+        } => docs::source(name.as_deref()).map(|text| print!("{text}")),
         Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| println!("{text}")),
         Command::Bench { list: true, .. } => {
             println!("{}", bench::list());

@@ -25,6 +25,7 @@ mod ess;
 pub mod evidence;
 mod grid;
 mod kolmogorov;
+mod line;
 mod mcse;
 mod moments;
 mod prediction;
@@ -44,6 +45,7 @@ pub use kolmogorov::{
     KolmogorovSmirnov, kolmogorov_smirnov, kolmogorov_smirnov_normal, kolmogorov_survival,
     normal_cdf,
 };
+pub use line::{Line, line};
 pub use mcse::{mcse_mean, mcse_sd};
 pub use moments::{mean, median, sd};
 pub use prediction::{PredictionSums, Truth};

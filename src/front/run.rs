@@ -142,7 +142,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         .unwrap_or_default();
     if leads && out.is_dir() {
         let record = json!({
-            "script": file, "source": source, "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
+            "script": file, "source": source, "imported": interpreter.imported(), "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
             "versions": versions(), "timings": { "seconds": seconds },
             "status": result.as_ref().map_or_else(|f| f.message.clone(), |_| "done".to_string()),
             "result": value, "printed": interpreter.printed(),

@@ -288,6 +288,14 @@ impl Configured {
             .or_else(|| fixed("sigma"))
     }
 
+    /// How often a step takes the gradient, or the energy where nothing else is asked for; none if that varies, and is then reported as
+    /// `leapfrog`.
+    pub fn gradients_per_step(&self) -> Option<f64> {
+        let reported = self.info.contains(&"leapfrog");
+        let leapfrog = self.asked.opt_int("leapfrog").unwrap_or(1);
+        (!reported).then_some(leapfrog as f64)
+    }
+
     /// The option that holds the step size of a sampler that finds it itself, the power of T that it goes with where the likelihood is
     /// stiffer than the prior, and the acceptance that is wanted; none if the step size is given.
     pub fn adapted_step(&self) -> Option<(&'static str, f64, f64)> {

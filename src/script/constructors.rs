@@ -1,6 +1,6 @@
 //! Constructors: every entry of every registry, as `namespace::name(arguments…, #{ options })`.
 
-use super::convert::{Call, options, to_value};
+use super::convert::{Call, given, options, to_value};
 use super::reference::Item;
 use super::{Binder, Bound, OrRaise};
 use crate::dataset::{self, Dataset};
@@ -106,10 +106,7 @@ fn check<T>(owner: &str, entry: &Entry<T>, call: &Call, arguments: &[Dynamic]) -
     if positional.is_empty() {
         return options(call, owner, entry.options, &map);
     }
-    let mut given: Vec<_> = map
-        .iter()
-        .map(|(k, v)| (k.to_string(), to_value(v, call)))
-        .collect();
+    let mut given = given(&map, call);
     for (name, x) in entry.arguments.iter().zip(positional) {
         anyhow::ensure!(
             !map.contains_key(*name),

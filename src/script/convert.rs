@@ -97,18 +97,22 @@ pub(super) struct Call<'a> {
     pub native: &'a NativeCallContext<'a>,
 }
 
-/// Check a script's options map against a table.
+/// Check a script's options map against a table; an option that is `()` is not given.
 pub(super) fn options(
     call: &Call,
     owner: &str,
     specs: &'static [Spec],
     map: &Map,
 ) -> Result<Options> {
-    let given = map
-        .iter()
+    Options::check(owner, specs, given(map, call))
+}
+
+/// What a map gives, name by name.
+pub(super) fn given(map: &Map, call: &Call) -> Vec<(String, Value)> {
+    map.iter()
+        .filter(|(_, v)| !v.is_unit())
         .map(|(k, v)| (k.to_string(), to_value(v, call)))
-        .collect();
-    Options::check(owner, specs, given)
+        .collect()
 }
 
 /// JSON of a value, for `--json` and run.json: numbers, strings, arrays, maps, summaries; other objects as `show` prints them.

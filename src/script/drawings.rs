@@ -94,6 +94,8 @@ struct Given {
 impl Given {
     fn new(call: &'static str, options: Map, known: &[&[&'static str]]) -> Bound<Self> {
         let known: Vec<&str> = known.concat();
+        let mut options = options;
+        options.retain(|_, value| !value.is_unit());
         if let Some(odd) = options.keys().find(|k| !known.contains(&k.as_str())) {
             let hint = crate::error::did_you_mean(odd, known);
             return Err(raise(anyhow!("{call} has no option '{odd}'{hint}")));

@@ -11,12 +11,15 @@ mod drawings;
 pub mod explore;
 mod expressions;
 mod grids;
+mod helpers;
 mod ladders;
 mod learning;
+pub mod library;
 mod objects;
 mod parameters;
 mod plots;
 mod populations;
+mod recipe;
 pub mod reference;
 mod report;
 mod reports;
@@ -61,10 +64,16 @@ pub struct Context {
     printed: Mutex<String>,
     /// File and text of the script that runs.
     script: Mutex<(String, String)>,
+    /// What was imported.
+    library: Arc<library::Library>,
 }
 
 impl Context {
-    fn new(session: Session, settings: BTreeMap<String, String>) -> Arc<Self> {
+    fn new(
+        session: Session,
+        settings: BTreeMap<String, String>,
+        library: Arc<library::Library>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             session,
             settings: Mutex::new(settings),
@@ -72,6 +81,7 @@ impl Context {
             closures_named: Default::default(),
             printed: Mutex::default(),
             script: Mutex::default(),
+            library,
         })
     }
 
@@ -90,12 +100,14 @@ pub struct Interpreter {
     context: Arc<Context>,
     scope: Scope<'static>,
     functions: rhai::AST,
+    /// What earlier calls imported, by alias.
+    imports: Vec<(rhai::ImmutableString, Arc<rhai::Module>)>,
 }
 
 impl Interpreter {
     /// An interpreter for one session.
     pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
-        let context = Context::new(session, settings);
+        let context = Context::new(session, settings, Arc::default());
         let (engine, items) = bind_main(&context);
         Self {
             engine,
@@ -103,12 +115,14 @@ impl Interpreter {
             context,
             scope: Scope::new(),
             functions: rhai::AST::empty(),
+            imports: Vec::new(),
         }
     }
 
     /// Go on with another session; variables, functions and settings stay.
     pub fn set_session(&mut self, session: Session) {
-        self.context = Context::new(session, self.settings());
+        let library = self.context.library.clone();
+        self.context = Context::new(session, self.settings(), library);
         (self.engine, self.items) = bind_main(&self.context);
     }
 
@@ -137,10 +151,11 @@ impl Interpreter {
         self.scope = variables.0;
     }
 
-    /// Forget all variables and functions.
+    /// Forget all variables, functions and imports.
     pub fn reset(&mut self) {
         self.scope = Scope::new();
         self.functions = rhai::AST::empty();
+        self.imports.clear();
     }
 
     /// The session.
@@ -183,24 +198,79 @@ impl Interpreter {
             .engine
             .compile_with_scope(&self.scope, source)
             .map_err(|e| Failure::parse(file, source, &e))?;
+        // Functions and imports of earlier calls stay known, as variables do.
+        ast = self.functions.merge(&ast);
         ast.set_source(file);
         *self
             .context
             .script
             .lock()
             .unwrap_or_else(|e| e.into_inner()) = (file.into(), source.into());
-        // Functions of earlier calls stay known, as variables do.
-        let ast = self.functions.merge(&ast);
         self.functions = ast.clone_functions_only();
-        self.engine
-            .eval_ast_with_scope(&mut self.scope, &ast)
-            .map_err(|e| Failure::runtime(file, source, &e))
+        self.evaluate(&ast).map_err(|e| {
+            let text = |other: &str| match other == file {
+                true => Some(source.to_string()),
+                false => self.context.library.text(other),
+            };
+            let around = report::Around {
+                file,
+                text: &text,
+                items: &self.known_items(),
+                own: &|name| ast.iter_functions().any(|f| f.name == name),
+            };
+            Failure::runtime(&around, &e)
+        })
+    }
+
+    /// As Rhai evaluates a script, but that imports are there before and are kept afterwards.
+    #[allow(deprecated)] // Marked so to say that it may change with a new version.
+    fn evaluate(&mut self, ast: &rhai::AST) -> Bound<Dynamic> {
+        let global = &mut self.engine.new_global_runtime_state();
+        for (alias, module) in &self.imports {
+            global.push_import(alias.clone(), module.clone());
+        }
+        global.source = ast.source().map(Into::into);
+        global.lib.push(ast.shared_lib().clone());
+        let caches = &mut rhai::Caches::new();
+        let statements = ast.statements();
+        let result = self
+            .engine
+            .eval_statements_raw(global, caches, &mut self.scope, statements);
+        self.imports.clear();
+        // The last one of a name is the one that is meant.
+        for (alias, module) in global.iter_imports_raw() {
+            if !self.imports.iter().any(|(known, _)| known == alias) {
+                self.imports.push((alias.clone(), module.clone()));
+            }
+        }
+        self.imports.reverse();
+        result
+    }
+
+    /// What can be called: what is bound, and what was imported under the names it has here.
+    fn known_items(&self) -> Vec<Item> {
+        let mut out = self.items.clone();
+        for (alias, module) in &self.imports {
+            let items = self.context.library.items(module.id().unwrap_or(""));
+            out.extend(items.into_iter().map(|i| i.called(alias)));
+        }
+        out
+    }
+
+    /// The scripts of one's own that were imported, by file.
+    pub fn imported(&self) -> BTreeMap<String, String> {
+        self.context.library.own_scripts().into_iter().collect()
     }
 }
 
 /// Everything a script can call, in the order it is bound.
 pub fn all_items() -> Vec<Item> {
-    bind(&Context::new(Session::new("runs".into()), BTreeMap::new())).1
+    bind(&Context::new(
+        Session::new("runs".into()),
+        BTreeMap::new(),
+        Arc::default(),
+    ))
+    .1
 }
 
 /// The engine of scripts: an interrupt stops it. Not so that of closures: a record that is being made is finished, so that the run can be saved.
@@ -221,6 +291,8 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.set_max_expr_depths(128, 64);
+    b.engine
+        .set_module_resolver(library::Resolver(context.library.clone()));
     let printer = context.clone();
     b.engine.on_print(move |text| {
         if !printer.session.leads() {
@@ -245,6 +317,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     values::bind(&mut b);
     plots::bind(&mut b);
     shown::bind(&mut b);
+    helpers::bind(&mut b);
     let Binder {
         mut engine,
         modules,

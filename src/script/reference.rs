@@ -47,6 +47,16 @@ impl Item {
         }
     }
 
+    /// The same, of a namespace that a script calls otherwise.
+    pub(super) fn called(mut self, alias: &str) -> Self {
+        let rest = self.signature.split_once("::").map(|(_, rest)| rest);
+        if let Some(rest) = rest {
+            self.signature = format!("{alias}::{rest}");
+        }
+        self.namespace = alias.into();
+        self
+    }
+
     /// Everything about it, as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!("### `{}`\n\n{}\n", self.signature, self.doc);
@@ -116,6 +126,20 @@ pub fn table() -> String {
     out
 }
 
+/// A recipe as Markdown: its heading, how it is imported, and its functions.
+pub fn recipe(name: &str) -> Option<String> {
+    let source = super::library::source(name)?;
+    let mut out = format!(
+        "# {name}\n\n{}\n\n`import \"{name}\" as {name};` makes it known; `ergodic docs {name} --source` prints it.\n",
+        super::recipe::heading(source)
+    );
+    let own = super::library::recipe_items().iter();
+    for item in own.filter(|i| i.namespace == name) {
+        let _ = write!(out, "\n{}", item.markdown());
+    }
+    Some(out)
+}
+
 /// The whole reference as Markdown.
 pub fn markdown() -> String {
     let items = super::all_items();
@@ -128,6 +152,12 @@ pub fn markdown() -> String {
             out += &item.markdown();
             out.push('\n');
         }
+    }
+    out += "\n## recipes\n\n";
+    for (name, _) in super::library::RECIPES {
+        let text = recipe(name).unwrap_or_default();
+        out += &text.replacen("# ", "### ", 1);
+        out.push('\n');
     }
     out
 }

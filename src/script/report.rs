@@ -16,6 +16,9 @@ impl fmt::Display for Native {
     }
 }
 
+/// What Rhai's names of closures begin with.
+const CLOSURE: &str = "anon$";
+
 /// Why a script ended early.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -33,6 +36,18 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What an error is explained with.
+pub(super) struct Around<'a> {
+    /// The script.
+    pub file: &'a str,
+    /// The text of a file.
+    pub text: &'a dyn Fn(&str) -> Option<String>,
+    /// What can be called.
+    pub items: &'a [Item],
+    /// Whether the script itself has a function of that name.
+    pub own: &'a dyn Fn(&str) -> bool,
+}
+
 impl Failure {
     /// An error without a place.
     pub fn plain(message: String) -> Self {
@@ -46,18 +61,27 @@ impl Failure {
         }
     }
 
-    pub(super) fn runtime(file: &str, source: &str, e: &EvalAltResult) -> Self {
-        let (mut cause, mut position) = (e, e.position());
+    pub(super) fn runtime(around: &Around, e: &EvalAltResult) -> Self {
+        let (file, items) = (around.file, around.items);
+        // Where each call stands, from the script inwards, and at last where it went wrong.
+        let (mut cause, mut within) = (e, file.to_string());
+        let mut places = vec![(within.clone(), e.position())];
         while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
         | EvalAltResult::ErrorInModule(_, inner, _) = cause
         {
-            cause = inner;
-            if !cause.position().is_none() {
-                position = cause.position();
+            if let EvalAltResult::ErrorInFunctionCall(name, source, _, _) = cause
+                && !source.is_empty()
+            {
+                // A closure is said to be where it is called, not where it stands; its name is nobody else's.
+                let closure = name.starts_with(CLOSURE) && (around.own)(name);
+                within = if closure { file } else { source }.to_string();
             }
+            cause = inner;
+            places.push((within.clone(), cause.position()));
         }
+        places.retain(|(_, position)| !position.is_none());
         let mut code = 1;
-        let text = match cause {
+        let message = match cause {
             EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
                 Some(native) if native.0.is::<Interrupted>() => {
                     return Self {
@@ -81,10 +105,11 @@ impl Failure {
                     code: 130,
                 };
             }
-            EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call),
+            EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, items),
             EvalAltResult::ErrorVariableNotFound(name, _) => {
                 format!("there is no variable '{name}'")
             }
+            EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, items),
             other => {
                 let mut plain = other.to_string();
                 if let Some(at) = plain.rfind(" (line ") {
@@ -94,10 +119,27 @@ impl Failure {
             }
         };
         Self {
-            message: located(file, source, position, &text),
+            message: placed(around, &places, &message),
             code,
         }
     }
+}
+
+/// A message under its place, and under the places in other files that led there.
+fn placed(around: &Around, places: &[(String, Position)], message: &str) -> String {
+    let Some((last, position)) = places.last() else {
+        return format!("{}: {message}", around.file);
+    };
+    let of = |file: &str| (around.text)(file).unwrap_or_default();
+    let mut out = located(last, &of(last), *position, message);
+    let mut shown = last;
+    for (file, position) in places.iter().rev() {
+        if file != shown {
+            out += &located(file, &of(file), *position, "\ncalled from here");
+            shown = file;
+        }
+    }
+    out
 }
 
 /// What is at the bottom of an error, in words.
@@ -108,17 +150,16 @@ pub(super) fn cause(e: &EvalAltResult) -> String {
         EvalAltResult::ErrorRuntime(value, _) => value
             .read_lock::<Native>()
             .map_or_else(|| value.to_string(), |n| n.to_string()),
-        EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call),
+        EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, &super::all_items()),
         other => other.to_string(),
     }
 }
 
 /// A call that fits no bound function: what there is under that name, or the nearest name.
-fn not_found(call: &str) -> String {
+fn not_found(call: &str, items: &[Item]) -> String {
     let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
     let name = name.trim();
     let short = name.replace(" ", "");
-    let items = super::all_items();
     let same: Vec<_> = items
         .iter()
         .filter(|i| i.path() == short || i.name == short)
@@ -166,6 +207,21 @@ fn not_found(call: &str) -> String {
             _ => format!("there is no function '{short}'; `ergodic docs` lists all"),
         },
     }
+}
+
+/// A namespace that is not there: a recipe that was not imported, or the nearest name.
+fn no_namespace(name: &str, items: &[Item]) -> String {
+    if super::library::source(name).is_some() {
+        return format!(
+            "there is no namespace '{name}' here; it is a recipe: write `import \"{name}\" as {name};` first"
+        );
+    }
+    let mut known: Vec<_> = items.iter().map(|i| i.namespace.as_str()).collect();
+    known.retain(|n| !n.is_empty());
+    known.sort_unstable();
+    known.dedup();
+    let hint = crate::error::did_you_mean(name, known);
+    format!("there is no namespace '{name}'{hint}")
 }
 
 /// The message under its place in the source.

@@ -17,7 +17,7 @@ mod lockstep;
 pub mod optimizer;
 pub mod parts;
 pub mod plan;
-mod prediction;
+pub mod prediction;
 pub mod progress;
 mod resume;
 pub mod run;

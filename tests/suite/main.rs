@@ -17,6 +17,7 @@ mod learning;
 mod models;
 #[cfg(feature = "mpi")]
 mod ranks;
+mod recipes;
 mod report;
 mod scripts;
 mod shards;

@@ -52,6 +52,7 @@ fn every_script_is_tested() {
             "double_well_exchange",
             "evidence",
             "langevin_vs_metropolis",
+            "learning_curve",
             "llc_benchmark",
             "llc_normal_crossing",
             "llc_quickstart",
@@ -60,6 +61,7 @@ fn every_script_is_tested() {
             "quickstart",
             "remd_digits",
             "training_set_size",
+            "transition",
             "zambon_diffusion",
             "zambon_fashion",
             "zambon_generalisation",
@@ -243,4 +245,19 @@ fn evidence() {
     let found = quick("evidence", &[]);
     assert_eq!(found["models"].as_array().unwrap().len(), 2);
     assert_eq!(found["comparison"][0]["name"], "1x4");
+}
+
+#[test]
+fn transition() {
+    let found = quick("transition", &[]);
+    let number = |name: &str| found[name].as_f64().unwrap();
+    assert!(number("low") < number("temperature") && number("temperature") < number("high"));
+    assert!(found["verdict"].is_string());
+}
+
+#[test]
+fn learning_curve() {
+    let found = quick("learning_curve", &[]);
+    assert_eq!(found["score"].as_array().unwrap().len(), 2);
+    assert!(found["exponent"].as_f64().is_some());
 }

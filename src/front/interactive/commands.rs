@@ -177,8 +177,14 @@ impl Interactive {
             Ok(text) => text,
             Err(e) => {
                 let variables = self.interpreter().variables();
-                let v = variables.iter().find(|v| v.name == name).ok_or(e)?;
-                format!("{}: a variable of type {}, {}", v.name, v.kind, v.value)
+                match (variables.iter().find(|v| v.name == name), &markdown) {
+                    (Some(v), _) => {
+                        format!("{}: a variable of type {}, {}", v.name, v.kind, v.value)
+                    }
+                    // As what was imported under a name of one's own.
+                    (None, Some(text)) => text.clone(),
+                    (None, None) => return Err(e),
+                }
             }
         };
         Ok(Answer::Help { text, markdown })

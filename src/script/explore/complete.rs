@@ -5,6 +5,8 @@ use super::place_at;
 use super::reference::Reference;
 use super::tokens::{KEYWORDS, Kind, tokens};
 use crate::options::{self, Default, Spec};
+use crate::script::library::RECIPES;
+use crate::script::recipe;
 use crate::script::reference::Item;
 
 /// One thing that could stand there.
@@ -109,6 +111,7 @@ pub fn complete(known: &Reference, source: &str, cursor: usize) -> Completions {
     let (start, end) = word(source, cursor);
     let written = &source[start..cursor.max(start)];
     let mut matches = match place_at(source, cursor) {
+        _ if names_an_import(source, start) => recipes(),
         Place::Nowhere => Vec::new(),
         Place::Free => free(known),
         Place::Namespace(space) => in_namespace(known, space),
@@ -137,6 +140,27 @@ pub fn complete(known: &Reference, source: &str, cursor: usize) -> Completions {
         end,
         matches,
     }
+}
+
+/// Whether what is written from `start` on is what an import names.
+fn names_an_import(source: &str, start: usize) -> bool {
+    let before = source[..start].strip_suffix('"').map(str::trim_end);
+    before.is_some_and(|b| tokens(b).last().is_some_and(|t| t.text == "import"))
+}
+
+/// The recipes, as imports name them.
+fn recipes() -> Vec<Match> {
+    let one = |(name, text): &(&str, &str)| Match {
+        text: name.to_string(),
+        kind: "module",
+        detail: "recipe".into(),
+        doc: recipe::heading(text)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .into(),
+    };
+    RECIPES.iter().map(one).collect()
 }
 
 /// The word that the cursor is in or at the end of; within a string, what is between its marks.

@@ -8,7 +8,8 @@ pub mod tokens;
 
 pub use complete::{Completions, Match};
 
-use super::Interpreter;
+use super::reference::Item;
+use super::{Interpreter, library};
 use place::{Place, place};
 use reference::Reference;
 use rhai::ParseErrorType;
@@ -60,17 +61,32 @@ impl Interpreter {
 
     /// What could stand at `cursor`, in bytes.
     pub fn complete(&self, source: &str, cursor: usize) -> Completions {
-        complete::complete(&self.known(), source, cursor)
+        let items = self.items_in(source);
+        complete::complete(&self.known(&items), source, cursor)
     }
 
     /// What the word at `cursor`, in bytes, means, as Markdown.
     pub fn inspect(&self, source: &str, cursor: usize) -> Option<String> {
-        inspect::inspect(&self.known(), source, cursor)
+        let items = self.items_in(source);
+        inspect::inspect(&self.known(&items), source, cursor)
     }
 
-    fn known(&self) -> Reference<'_> {
+    /// What can be called, with the recipes that the script itself imports.
+    fn items_in(&self, source: &str) -> Vec<Item> {
+        let mut out = self.known_items();
+        for (name, alias) in imports(source) {
+            if !out.iter().any(|i| i.namespace == alias) {
+                let own = library::recipe_items().iter();
+                let own = own.filter(|i| i.namespace == name);
+                out.extend(own.map(|i| i.clone().called(alias)));
+            }
+        }
+        out
+    }
+
+    fn known<'a>(&self, items: &'a [Item]) -> Reference<'a> {
         Reference {
-            items: &self.items,
+            items,
             variables: self.variables(),
         }
     }
@@ -91,6 +107,19 @@ impl Interpreter {
             false => Completeness::Complete,
         }
     }
+}
+
+/// What a script imports by a name that it spells out, and as what.
+fn imports(source: &str) -> Vec<(&str, &str)> {
+    let all = tokens::tokens(source);
+    let one = |w: &[tokens::Token<'_>]| -> bool {
+        let words = w[0].text == "import" && w[2].text == "as";
+        words && w[1].kind == tokens::Kind::Text(true) && w[3].kind == tokens::Kind::Name
+    };
+    let found = all.windows(4).filter(|w| one(w));
+    found
+        .map(|w| (w[1].text.trim_matches(['"', '`']), w[3].text))
+        .collect()
 }
 
 /// Whether a string or comment that goes over lines is not closed.

@@ -1,0 +1,201 @@
+//! `import "name" as alias;`: the recipes that are part of the program, and scripts of one's own.
+
+use super::raise;
+use super::recipe;
+use super::reference::Item;
+use super::report::Failure;
+use crate::error::nearest;
+use anyhow::anyhow;
+use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The recipes, by name: the one list of them.
+pub const RECIPES: &[(&str, &str)] = &[
+    ("annealing", include_str!("../../stdlib/annealing.rhai")),
+    ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
+    (
+        "learning_curve",
+        include_str!("../../stdlib/learning_curve.rhai"),
+    ),
+    (
+        "llc_protocol",
+        include_str!("../../stdlib/llc_protocol.rhai"),
+    ),
+    (
+        "method_comparison",
+        include_str!("../../stdlib/method_comparison.rhai"),
+    ),
+    ("transition", include_str!("../../stdlib/transition.rhai")),
+];
+
+/// The source of a recipe.
+pub fn source(name: &str) -> Option<&'static str> {
+    RECIPES.iter().find(|(n, _)| *n == name).map(|(_, s)| *s)
+}
+
+/// What the recipes offer, each under the name of its recipe.
+pub fn recipe_items() -> &'static [Item] {
+    static ITEMS: OnceLock<Vec<Item>> = OnceLock::new();
+    ITEMS.get_or_init(|| {
+        let each = RECIPES.iter();
+        each.flat_map(|(name, text)| recipe::items(name, text, "map"))
+            .collect()
+    })
+}
+
+/// What errors call the file of a recipe.
+fn file_of(recipe: &str) -> String {
+    format!("stdlib/{recipe}.rhai")
+}
+
+/// An imported script.
+struct Loaded {
+    /// What errors call it.
+    file: String,
+    text: String,
+    /// None until it has run.
+    module: Option<Arc<Module>>,
+    items: Vec<Item>,
+}
+
+/// All that was imported in a session.
+#[derive(Default)]
+pub(super) struct Library {
+    loaded: Mutex<Vec<Arc<Loaded>>>,
+}
+
+thread_local! {
+    /// The files whose import has begun and not ended: a script that imports itself would never end.
+    static BEGUN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Library {
+    fn find(&self, file: &str) -> Option<Arc<Loaded>> {
+        let all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
+        all.iter().find(|l| l.file == file).cloned()
+    }
+
+    /// The text of an imported file, or of a recipe.
+    pub fn text(&self, file: &str) -> Option<String> {
+        self.find(file).map(|l| l.text.clone())
+    }
+
+    /// What an imported file offers.
+    pub fn items(&self, file: &str) -> Vec<Item> {
+        self.find(file).map_or_else(Vec::new, |l| l.items.clone())
+    }
+
+    /// The scripts of one's own that were imported, for run.json; the program's version says what the recipes were.
+    pub fn own_scripts(&self) -> Vec<(String, String)> {
+        let all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
+        let own = all.iter().filter(|l| !is_recipe(&l.file));
+        own.map(|l| (l.file.clone(), l.text.clone())).collect()
+    }
+
+    fn keep(&self, file: &str, text: &str, module: Option<Arc<Module>>, items: Vec<Item>) {
+        let mut all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|l| l.file != file);
+        all.push(Arc::new(Loaded {
+            file: file.into(),
+            text: text.into(),
+            module,
+            items,
+        }));
+    }
+
+    fn load(&self, engine: &Engine, from: &str, path: &str) -> super::Bound<Arc<Module>> {
+        let (file, text) = locate(from, path)?;
+        // A file that was changed since is another script.
+        let known = self.find(&file).filter(|l| l.text == text);
+        if let Some(module) = known.and_then(|l| l.module.clone()) {
+            return Ok(module);
+        }
+        let circle = BEGUN.with_borrow(|b| {
+            let first = b.iter().position(|f| *f == file)?;
+            Some(b[first..].join(" → "))
+        });
+        if let Some(circle) = circle {
+            let what =
+                anyhow!("import \"{path}\": this script would import itself: {circle} → {file}");
+            return Err(raise(what));
+        }
+        let mut ast = engine
+            .compile(&text)
+            .map_err(|e| raise(anyhow!(Failure::parse(&file, &text, &e))))?;
+        ast.set_source(file.as_str());
+        // Its text is needed to show where it fails.
+        self.keep(&file, &text, None, Vec::new());
+        BEGUN.with_borrow_mut(|b| b.push(file.clone()));
+        let made = Module::eval_ast_as_new(Scope::new(), &ast, engine);
+        BEGUN.with_borrow_mut(|b| b.pop());
+        // As if it were a function that is called by the import.
+        let module: Arc<Module> = made
+            .map_err(|e| {
+                let (name, file, nowhere) = (path.to_string(), file.clone(), Position::NONE);
+                Box::new(EvalAltResult::ErrorInFunctionCall(name, file, e, nowhere))
+            })?
+            .into();
+        let items = match is_recipe(&file) {
+            true => {
+                let own = recipe_items().iter().filter(|i| i.namespace == path);
+                own.cloned().collect()
+            }
+            false => recipe::items(path, &text, ""),
+        };
+        self.keep(&file, &text, Some(module.clone()), items);
+        Ok(module)
+    }
+}
+
+fn is_recipe(file: &str) -> bool {
+    RECIPES.iter().any(|(name, _)| file_of(name) == file)
+}
+
+/// The file of an import within the script `from`, and its text. A recipe's name always means the recipe.
+fn locate(from: &str, path: &str) -> super::Bound<(String, String)> {
+    if let Some(text) = source(path) {
+        return Ok((file_of(path), text.into()));
+    }
+    let folder = Path::new(from).parent().filter(|_| !is_recipe(from));
+    let mut file: PathBuf = folder.unwrap_or(Path::new("")).join(path);
+    if file.extension().is_none_or(|e| e != "rhai") {
+        file.as_mut_os_string().push(".rhai");
+    }
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(&file).map_err(|e| {
+        raise(match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                let names = || RECIPES.iter().map(|(name, _)| *name);
+                let near = nearest(path, names());
+                let hint = near.map_or(String::new(), |n| format!("; did you mean '{n}'?"));
+                let all = names().collect::<Vec<_>>().join(", ");
+                anyhow!("import \"{path}\": there is no such recipe, and no file {shown}{hint}\nrecipes: {all}")
+            }
+            _ => anyhow!("import \"{path}\": {shown}: {e}"),
+        })
+    })?;
+    Ok((shown, text))
+}
+
+/// Finds what is imported.
+pub(super) struct Resolver(pub Arc<Library>);
+
+impl ModuleResolver for Resolver {
+    fn resolve(
+        &self,
+        engine: &Engine,
+        source: Option<&str>,
+        path: &str,
+        position: Position,
+    ) -> super::Bound<Arc<Module>> {
+        let found = self.0.load(engine, source.unwrap_or(""), path);
+        found.map_err(|mut e| {
+            if e.position().is_none() {
+                e.set_position(position);
+            }
+            e
+        })
+    }
+}
