@@ -7,6 +7,7 @@
 mod closure;
 mod constructors;
 mod convert;
+mod custom;
 mod drawings;
 pub mod explore;
 mod expressions;
@@ -20,6 +21,7 @@ mod populations;
 pub mod reference;
 mod report;
 mod runs;
+mod tensors;
 mod values;
 mod verbs;
 
@@ -172,6 +174,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     });
     b.object::<report::Native>("Error", ToString::to_string);
     constructors::bind(&mut b);
+    custom::bind(&mut b);
     verbs::bind(&mut b);
     objects::bind(&mut b);
     runs::bind(&mut b);
@@ -181,6 +184,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     ladders::bind(&mut b);
     populations::bind(&mut b);
     values::bind(&mut b);
+    tensors::bind(&mut b);
     plots::bind(&mut b);
     let Binder {
         mut engine,
