@@ -107,13 +107,7 @@ impl Initialise {
     }
 
     /// `values` come in as standard normals.
-    fn draw_tensor(
-        self,
-        t: &TensorSpec,
-        role: Role,
-        stream: &Stream,
-        values: &mut [f32],
-    ) {
+    fn draw_tensor(self, t: &TensorSpec, role: Role, stream: &Stream, values: &mut [f32]) {
         let Role {
             fan: (fan_in, fan_out),
             bias,

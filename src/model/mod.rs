@@ -7,8 +7,8 @@
 
 pub mod autograd;
 pub mod custom;
-pub mod dense;
 pub mod deep_linear;
+pub mod dense;
 pub mod initialise;
 pub mod load;
 pub mod loss;

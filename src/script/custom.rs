@@ -34,7 +34,10 @@ impl Named {
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Named>("ModelParameters", |p| {
         let names = p.parameters.layout().tensors().iter();
-        names.map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ")
+        names
+            .map(|t| t.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     });
     b.engine
         .register_indexer_get(|p: &mut Named, name: &str| p.get(name));
@@ -98,7 +101,12 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
     if let Some(map) = params.read_lock::<Map>() {
         return map.iter().map(|(k, v)| one(k, v)).collect();
     }
-    let wrong = || anyhow!("{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is a {}", params.type_name());
+    let wrong = || {
+        anyhow!(
+            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is a {}",
+            params.type_name()
+        )
+    };
     let list = params.read_lock::<Array>().ok_or_else(wrong)?;
     let each = list.iter().map(|entry| {
         let pair = entry.read_lock::<Array>();
@@ -109,7 +117,9 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
                 })?;
                 one(&name, shape)
             }
-            _ => Err(anyhow!("{OWNER}: an entry of the array params is no [name, shape]")),
+            _ => Err(anyhow!(
+                "{OWNER}: an entry of the array params is no [name, shape]"
+            )),
         }
     });
     each.collect()
@@ -144,7 +154,12 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
         None => Start::AsModel,
         Some(init) => match init.read_lock::<rhai::ImmutableString>() {
             Some(law) => Start::Law(Initialise::named(&law, scale).ok_or_else(|| {
-                anyhow!("{}: init \"{}\" is unknown{}", what(), *law, did_you_mean(&law, NAMES.iter().copied()))
+                anyhow!(
+                    "{}: init \"{}\" is unknown{}",
+                    what(),
+                    *law,
+                    did_you_mean(&law, NAMES.iter().copied())
+                )
             })?),
             None => {
                 let t = from_dynamic(init).with_context(what)?;
@@ -166,17 +181,17 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
 /// The result of a closure, which must be a tensor.
 fn result(value: Dynamic) -> Result<Tensor> {
     let name = value.type_name();
-    value
-        .try_cast::<Tensor>()
-        .ok_or_else(|| anyhow!("{OWNER}: forward must give a tensor [rows, outputs], but gave a {name}"))
+    value.try_cast::<Tensor>().ok_or_else(|| {
+        anyhow!("{OWNER}: forward must give a tensor [rows, outputs], but gave a {name}")
+    })
 }
 
 /// A closure of another number of arguments is not found, by a name that nobody gave it.
 fn arguments(e: Box<EvalAltResult>) -> Box<EvalAltResult> {
     match &*e {
-        EvalAltResult::ErrorFunctionNotFound(name, _) if name.starts_with("anon$") => {
-            raise(anyhow!("{OWNER}: forward must be a closure of two arguments, |p, x| …"))
-        }
+        EvalAltResult::ErrorFunctionNotFound(name, _) if name.starts_with("anon$") => raise(
+            anyhow!("{OWNER}: forward must be a closure of two arguments, |p, x| …"),
+        ),
         _ => e,
     }
 }
@@ -213,7 +228,9 @@ fn interpreted(
     inputs: Option<usize>,
 ) -> Result<Arc<dyn Model>> {
     let inputs = inputs.ok_or_else(|| {
-        anyhow!("{OWNER}: with `interpret: true` the option `inputs` is needed, e.g. `inputs: data.dim`")
+        anyhow!(
+            "{OWNER}: with `interpret: true` the option `inputs` is needed, e.g. `inputs: data.dim`"
+        )
     })?;
     let interpreter = closures(call.context);
     let stored = call.native.store_data();
@@ -226,13 +243,20 @@ fn interpreted(
             tensors: Arc::new(w.iter().cloned().map(Tensor::Concrete).collect()),
         };
         let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
-        let value = forward
-            .call_raw(&native, None, arguments)
-            .map_err(|e| anyhow!("{OWNER}: forward failed: {}", report::cause(&self::arguments(e))))?;
+        let value = forward.call_raw(&native, None, arguments).map_err(|e| {
+            anyhow!(
+                "{OWNER}: forward failed: {}",
+                report::cause(&self::arguments(e))
+            )
+        })?;
         let out = result(value)?;
         Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)
     };
-    Ok(Arc::new(Interpreted::new(parameters, inputs, Arc::new(run))?))
+    Ok(Arc::new(Interpreted::new(
+        parameters,
+        inputs,
+        Arc::new(run),
+    )?))
 }
 
 /// The interpreter that runs closures on other threads.

@@ -21,8 +21,8 @@ mod bytes;
 pub mod checkpoint;
 pub mod integers;
 pub mod npy;
-mod tensors;
 pub mod single;
+mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod weights;

@@ -105,7 +105,11 @@ fn named(file: File, path: &Path, name: Option<&str>) -> Result<Single> {
     let name = match (name, &names[..]) {
         (Some(name), _) => name,
         (None, [only]) => only,
-        _ => bail!("it has {} tensors ({}); name one", names.len(), names.join(", ")),
+        _ => bail!(
+            "it has {} tensors ({}); name one",
+            names.len(),
+            names.join(", ")
+        ),
     };
     ensure!(
         names.contains(&name),
@@ -135,7 +139,10 @@ mod tests {
     fn tensors_come_back_with_shape_and_precision() {
         let folder = std::env::temp_dir().join(format!("ergodic-single-{}", std::process::id()));
         let all = [
-            (vec![2, 3], Floats::F32((0..6).map(|x| x as f32 / 3.0).collect())),
+            (
+                vec![2, 3],
+                Floats::F32((0..6).map(|x| x as f32 / 3.0).collect()),
+            ),
             (vec![], Floats::F64(vec![std::f64::consts::PI])),
             (vec![4], Floats::F64(vec![1e-300, -0.0, 2.0, 3.5])),
         ];

@@ -3,6 +3,7 @@
 mod accelerator;
 mod cli;
 mod contract;
+mod custom;
 mod determinism;
 mod device;
 mod diagnostics;

@@ -57,6 +57,7 @@ fn every_script_is_tested() {
             "llc_quickstart",
             "llc_transformer",
             "ohzeki_mixture",
+            "own_model",
             "quickstart",
             "remd_digits",
             "training_set_size",
@@ -243,4 +244,20 @@ fn evidence() {
     let found = quick("evidence", &[]);
     assert_eq!(found["models"].as_array().unwrap().len(), 2);
     assert_eq!(found["comparison"][0]["name"], "1x4");
+}
+
+#[test]
+fn own_model() {
+    let found = quick("own_model", &[]);
+    // The network written in the script is the native one, to the last bit.
+    assert_eq!(found["same_traces"], true);
+    for name in ["native", "own", "gated"] {
+        let model = &found[name];
+        assert!(
+            model["error_test"].as_f64().unwrap() < 0.5,
+            "{name}: {model}"
+        );
+        assert!(model["cost"].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert!(found["gated"]["largest_gate"].as_f64().unwrap() > 0.0);
 }

@@ -38,7 +38,9 @@ pub fn apply(
         }
         Operation::Choose => {
             let shape = full(out);
-            let all = operands.iter().map(|t| t.broadcast_as(shape.as_slice())?.contiguous());
+            let all = operands
+                .iter()
+                .map(|t| t.broadcast_as(shape.as_slice())?.contiguous());
             let all = all.collect::<Result<Vec<_>>>()?;
             all[0].detach().ne(0.0)?.where_cond(&all[1], &all[2])
         }
@@ -139,7 +141,10 @@ fn product(a: &Tensor, b: &Tensor, of_a: &Shape, of_b: &Shape, out: Vec<usize>) 
     };
     // Contiguous: candle multiplies some strided and repeated operands wrongly.
     if left.rank() == 2 && right.rank() == 2 {
-        return left.contiguous()?.matmul(&right.contiguous()?)?.reshape(out);
+        return left
+            .contiguous()?
+            .matmul(&right.contiguous()?)?
+            .reshape(out);
     }
     let (l, r) = (left.dims(), right.dims());
     let (m, k) = (l[l.len() - 2], l[l.len() - 1]);

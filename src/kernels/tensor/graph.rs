@@ -94,7 +94,9 @@ impl Graph {
         let of = |i: usize| &self.values[operands[i]];
         let (key, kind, active) = match &symbol.0.kind {
             Kind::Constant(t) => {
-                let all = t.to_dtype(DType::F64).and_then(|t| t.flatten_all()?.to_vec1());
+                let all = t
+                    .to_dtype(DType::F64)
+                    .and_then(|t| t.flatten_all()?.to_vec1());
                 let all: Vec<f64> = all.map_err(plain)?;
                 let bits = all.iter().map(|x| x.to_bits()).collect();
                 let key = Key::Constant(bits, shape.dims.clone());
@@ -118,10 +120,8 @@ impl Graph {
                     Operation::Choose => of(1).active || of(2).active,
                     _ => operands.iter().any(|o| self.values[*o].active),
                 };
-                let commutes = matches!(
-                    operation,
-                    Operation::Binary(Binary::Add | Binary::Multiply)
-                );
+                let commutes =
+                    matches!(operation, Operation::Binary(Binary::Add | Binary::Multiply));
                 let mut sorted = operands.clone();
                 if commutes {
                     sorted.sort_unstable();
@@ -206,7 +206,10 @@ impl Graph {
             let ValueKind::Apply(Operation::Binary(Binary::Add)) = v.kind else {
                 return None;
             };
-            let at = v.operands.iter().position(|o| parameter(*o) == Some(bias))?;
+            let at = v
+                .operands
+                .iter()
+                .position(|o| parameter(*o) == Some(bias))?;
             let product = &self.values[v.operands[1 - at]];
             let ValueKind::Apply(Operation::Product) = product.kind else {
                 return None;

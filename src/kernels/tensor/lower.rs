@@ -108,7 +108,13 @@ impl Lowering<'_> {
                 && let Some(other) = values[user].operands.iter().find(|o| **o != last)
                 && !self.shape(*other).rows
                 && self.shape(*other).count() == n
-                && self.shape(*other).dims.iter().rev().skip(1).all(|d| *d == 1)
+                && self
+                    .shape(*other)
+                    .dims
+                    .iter()
+                    .rev()
+                    .skip(1)
+                    .all(|d| *d == 1)
                 && *self.shape(user) == values[v].shape
                 && (n == 1 || self.shape(v).dims.last() == Some(&n))
             {
@@ -158,12 +164,10 @@ impl Lowering<'_> {
                 self.out.constants.extend(numbers.iter().map(|x| *x as f32));
                 Source::Constant(start..self.out.constants.len())
             }
-            ValueKind::Apply(Operation::Reshape(_)) => {
-                match self.sources[self.root(v)].clone() {
-                    Some(source) => source,
-                    None => anyhow::bail!("a value is used before it is computed"),
-                }
-            }
+            ValueKind::Apply(Operation::Reshape(_)) => match self.sources[self.root(v)].clone() {
+                Some(source) => source,
+                None => anyhow::bail!("a value is used before it is computed"),
+            },
             ValueKind::Apply(operation) => {
                 let instruction = self.instruction(v, operation)?;
                 self.push(instruction, value.shape.rows)

@@ -278,13 +278,18 @@ impl Tensor {
         if let Tensor::Traced(s) = self
             && s.shape().is_none()
             && let [-1, rest @ ..] = dims
-            && let Ok(rest) = rest.iter().map(|d| usize::try_from(*d)).collect::<std::result::Result<Vec<_>, _>>()
+            && let Ok(rest) = rest
+                .iter()
+                .map(|d| usize::try_from(*d))
+                .collect::<std::result::Result<Vec<_>, _>>()
         {
             return Self::apply(Operation::Reshape(rest), &[self]);
         }
         let shape = self.shape()?;
         let wrong = |d: i64| {
-            anyhow!("reshape: {d} is no length of an axis; lengths are at least 1, and one may be -1")
+            anyhow!(
+                "reshape: {d} is no length of an axis; lengths are at least 1, and one may be -1"
+            )
         };
         let mut given = dims;
         if shape.rows {
@@ -299,13 +304,22 @@ impl Tensor {
         ensure!(
             open <= 1,
             "reshape: only one length may be -1{}",
-            if shape.rows { " besides that of the rows" } else { "" }
+            if shape.rows {
+                " besides that of the rows"
+            } else {
+                ""
+            }
         );
         let mut out = Vec::new();
         let mut product = 1usize;
         for d in given.iter().filter(|d| **d != -1) {
-            let d = usize::try_from(*d).ok().filter(|d| *d > 0).ok_or_else(|| wrong(*d))?;
-            product = product.checked_mul(d).ok_or_else(|| anyhow!("reshape: too large"))?;
+            let d = usize::try_from(*d)
+                .ok()
+                .filter(|d| *d > 0)
+                .ok_or_else(|| wrong(*d))?;
+            product = product
+                .checked_mul(d)
+                .ok_or_else(|| anyhow!("reshape: too large"))?;
         }
         for d in given {
             out.push(match usize::try_from(*d) {

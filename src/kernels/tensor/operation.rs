@@ -302,7 +302,10 @@ pub fn matrices(a: &Shape, b: &Shape) -> Result<Matrices> {
     let flat = a.rows && a.dims.len() == 1;
     ensure!(!flat || !b.rows && b.dims.len() <= 2, mixes());
     ensure!(!(a.rows && b.rows) || a.dims.len() == b.dims.len(), mixes());
-    ensure!(!(a.rows && !b.rows && b.dims.len() > a.dims.len().max(2)), mixes());
+    ensure!(
+        !(a.rows && !b.rows && b.dims.len() > a.dims.len().max(2)),
+        mixes()
+    );
     ensure!(!(b.rows && !a.rows && a.dims.len() > b.dims.len()), mixes());
     let vectors = [a.dims.len() == 1, b.dims.len() == 1];
     let split = |dims: &[usize], vector: bool, left: bool| match (vector, left) {
@@ -317,7 +320,9 @@ pub fn matrices(a: &Shape, b: &Shape) -> Result<Matrices> {
     let (batch_b, inner, n) = split(&b.dims, vectors[1], false);
     ensure!(k == inner, wrong());
     let (x, y) = (Shape::fixed(&batch_a), Shape::fixed(&batch_b));
-    let batch = Shape::broadcast("matmul", &x, &y).map_err(|_| wrong())?.dims;
+    let batch = Shape::broadcast("matmul", &x, &y)
+        .map_err(|_| wrong())?
+        .dims;
     Ok(Matrices {
         shape: [m, n, k],
         batch: [batch_a, batch_b, batch],

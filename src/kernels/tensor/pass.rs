@@ -168,7 +168,10 @@ impl Pass {
                     let x = of[0].row(r);
                     let y = &mut out[r * width..][..width];
                     match run {
-                        1 => y.iter_mut().zip(from).for_each(|(y, i)| *y = x[*i as usize]),
+                        1 => y
+                            .iter_mut()
+                            .zip(from)
+                            .for_each(|(y, i)| *y = x[*i as usize]),
                         _ => y
                             .chunks_exact_mut(*run)
                             .zip(from)
@@ -191,7 +194,10 @@ impl Pass {
             }
             Pass::Reduce(how, m, inner) => {
                 let all = &of[0].data[..rows * of[0].width];
-                for (x, y) in all.chunks_exact(m * inner).zip(out.chunks_exact_mut(*inner)) {
+                for (x, y) in all
+                    .chunks_exact(m * inner)
+                    .zip(out.chunks_exact_mut(*inner))
+                {
                     reduce(*how, x, y);
                 }
             }
@@ -201,7 +207,9 @@ impl Pass {
                 logarithm,
             } => {
                 let all = &of[0].data[..rows * of[0].width];
-                let each = all.chunks_exact(m * inner).zip(out.chunks_exact_mut(m * inner));
+                let each = all
+                    .chunks_exact(m * inner)
+                    .zip(out.chunks_exact_mut(m * inner));
                 each.for_each(|(x, y)| softmax(x, y, *inner, *logarithm));
             }
         }
@@ -244,7 +252,9 @@ impl Pass {
                     d.add_to_part(part, rows, of[0].data, delta);
                 }
             }
-            Pass::Dense(_) => crate::kernels::elementwise::add_column_sums(&mut target[..width], delta),
+            Pass::Dense(_) => {
+                crate::kernels::elementwise::add_column_sums(&mut target[..width], delta)
+            }
             Pass::Products { shape, pairs } => {
                 let [m, n, k] = *shape;
                 for r in 0..rows {
@@ -420,7 +430,13 @@ fn backward_elements(
             let start = k * CHUNK;
             let found = &mut found[..delta.len()];
             let y = &y[start..start + delta.len()];
-            f.derivative(which, &all.piece(start, delta.len())[..count], y, delta, found);
+            f.derivative(
+                which,
+                &all.piece(start, delta.len())[..count],
+                y,
+                delta,
+                found,
+            );
             match spreads[which] {
                 Spread::Same => add(&mut target[start..start + delta.len()], found),
                 _ => target[0] += found.iter().sum::<f32>(),
@@ -450,8 +466,12 @@ fn reduce(how: Reduce, x: &[f32], out: &mut [f32]) {
         match how {
             Reduce::Sum => pairs.for_each(|(o, x)| *o += *x),
             // A NaN stays visible.
-            Reduce::Max => pairs.for_each(|(o, x)| *o = if x.is_nan() || *x > *o { *x } else { *o }),
-            Reduce::Min => pairs.for_each(|(o, x)| *o = if x.is_nan() || *x < *o { *x } else { *o }),
+            Reduce::Max => {
+                pairs.for_each(|(o, x)| *o = if x.is_nan() || *x > *o { *x } else { *o })
+            }
+            Reduce::Min => {
+                pairs.for_each(|(o, x)| *o = if x.is_nan() || *x < *o { *x } else { *o })
+            }
         }
     }
 }
@@ -459,9 +479,7 @@ fn reduce(how: Reduce, x: &[f32], out: &mut [f32]) {
 fn reduce_derivative(how: Reduce, x: &[f32], y: &[f32], delta: &[f32], out: &mut [f32]) {
     let inner = y.len();
     if how == Reduce::Sum {
-        return out
-            .chunks_exact_mut(inner)
-            .for_each(|o| add(o, delta));
+        return out.chunks_exact_mut(inner).for_each(|o| add(o, delta));
     }
     for i in 0..inner {
         let column = || x[i..].iter().step_by(inner);

@@ -122,11 +122,7 @@ impl Program {
         let last = self.widths.len().saturating_sub(1);
         let deltas = self.widths.iter().zip(&self.active).enumerate();
         let deltas = deltas.map(|(i, (w, active))| if *active || i == last { *w } else { 0 });
-        [
-            self.widths.clone(),
-            self.before.clone(),
-            deltas.collect(),
-        ]
+        [self.widths.clone(), self.before.clone(), deltas.collect()]
     }
 
     /// Passes that are done per row, and those that are done once.
@@ -252,9 +248,7 @@ impl Program {
             let view = |o: &Operand| given.view(o, |i| &*below[i]);
             let views: Views = instruction.operands.iter().map(view).collect();
             let before = &mut *before[instruction.out];
-            instruction
-                .pass
-                .forward(rows, &views, here[0], before);
+            instruction.pass.forward(rows, &views, here[0], before);
         }
     }
 
@@ -313,10 +307,16 @@ impl Program {
         {
             let mut tasks = Vec::new();
             let uses = self.uses(false);
-            deal(&uses, grad, |target, out| self.tasks(target, out, rows, &mut tasks));
+            deal(&uses, grad, |target, out| {
+                self.tasks(target, out, rows, &mut tasks)
+            });
             let uses = self.uses(true);
-            deal(&uses, &mut common, |target, out| self.tasks(target, out, rows, &mut tasks));
-            team.for_each(&mut tasks, |task| self.run(task, &given, rows, values, deltas));
+            deal(&uses, &mut common, |target, out| {
+                self.tasks(target, out, rows, &mut tasks)
+            });
+            team.for_each(&mut tasks, |task| {
+                self.run(task, &given, rows, values, deltas)
+            });
         }
         for instruction in self.shared.iter().rev().filter(|i| i.active) {
             let (below, here) = common.split_at_mut(instruction.out);
@@ -342,7 +342,12 @@ impl Program {
     fn uses(&self, shared: bool) -> Vec<Target> {
         let mut out: Vec<Target> = Vec::new();
         for (k, instruction) in self.rows.iter().enumerate() {
-            for (which, o) in instruction.operands.iter().enumerate().filter(|o| o.1.active) {
+            for (which, o) in instruction
+                .operands
+                .iter()
+                .enumerate()
+                .filter(|o| o.1.active)
+            {
                 let range = match &o.source {
                     Source::Parameter(r) if !shared => r,
                     Source::Shared(r) if shared => r,

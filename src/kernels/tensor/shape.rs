@@ -120,7 +120,11 @@ impl fmt::Display for Shape {
 /// The product of some lengths before an axis, its length, and the product of those behind it.
 pub fn around(dims: &[usize], axis: usize) -> (usize, usize, usize) {
     let product = |d: &[usize]| d.iter().product::<usize>();
-    (product(&dims[..axis]), dims[axis], product(&dims[axis + 1..]))
+    (
+        product(&dims[..axis]),
+        dims[axis],
+        product(&dims[axis + 1..]),
+    )
 }
 
 /// Where each element of `to` comes from, in a tensor of lengths `from` that is repeated along axes of length 1.

@@ -39,7 +39,12 @@ pub const OPTIONS: &[Spec] = &[
         "found from what is done to x",
         "Components of an input.",
     ),
-    optional("name", Kind::Text, "none", "What it is called when it is printed."),
+    optional(
+        "name",
+        Kind::Text,
+        "none",
+        "What it is called when it is printed.",
+    ),
     option(
         "interpret",
         Kind::Bool,
@@ -147,7 +152,12 @@ impl Model for Custom {
                     .chain(widths)
                     .collect();
                 let names: Vec<_> = layers.iter().map(|l| l.activation.name()).collect();
-                write!(text, ", dense layers {}, {}", widths.join("-"), names.join(", "))
+                write!(
+                    text,
+                    ", dense layers {}, {}",
+                    widths.join("-"),
+                    names.join(", ")
+                )
             }
             Body::Program(p) => {
                 let (rows, shared) = p.passes();

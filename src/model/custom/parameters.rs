@@ -146,7 +146,10 @@ impl Parameters {
         let names = || self.layout.tensors().iter().map(|t| t.name.as_str());
         names().position(|n| n == name).ok_or_else(|| {
             let known: Vec<_> = names().collect();
-            anyhow::anyhow!("there is no parameter '{name}'{}", did_you_mean(name, known))
+            anyhow::anyhow!(
+                "there is no parameter '{name}'{}",
+                did_you_mean(name, known)
+            )
         })
     }
 }

@@ -20,7 +20,12 @@ fn whole(all: &[Dynamic], what: &str) -> Result<Vec<i64>> {
         x.as_int()
             .ok()
             .or_else(|| float(x.as_float().ok()?))
-            .ok_or_else(|| anyhow!("{what}: a length is a {}, not a whole number", x.type_name()))
+            .ok_or_else(|| {
+                anyhow!(
+                    "{what}: a length is a {}, not a whole number",
+                    x.type_name()
+                )
+            })
     });
     each.collect()
 }
@@ -85,7 +90,10 @@ fn flatten(x: &Dynamic, shape: &[usize], out: &mut Vec<f64>) -> Result<()> {
         return Ok(());
     };
     let Some(list) = x.read_lock::<Array>() else {
-        bail!("tensor: arrays are nested unequally: a {} where an array of {length} was expected", x.type_name());
+        bail!(
+            "tensor: arrays are nested unequally: a {} where an array of {length} was expected",
+            x.type_name()
+        );
     };
     ensure!(
         list.len() == *length,
@@ -98,7 +106,12 @@ fn flatten(x: &Dynamic, shape: &[usize], out: &mut Vec<f64>) -> Result<()> {
 /// Nested arrays of numbers.
 pub(in crate::script) fn to_dynamic(t: &Tensor, what: &str) -> Result<Dynamic> {
     let numbers = t.to_f64(what)?;
-    Ok(nested(&numbers, &t.shape()?.dims, &|x| Dynamic::from(x), &|list: Vec<Dynamic>| list.into()))
+    Ok(nested(
+        &numbers,
+        &t.shape()?.dims,
+        &|x| Dynamic::from(x),
+        &|list: Vec<Dynamic>| list.into(),
+    ))
 }
 
 /// Nested lists for options.

@@ -79,15 +79,11 @@ fn constructors(b: &mut Binder) {
         },
     )
     .with(&[], "tensor::full([2, 3], 0.5)");
-    b.function(
-        "tensor::eye(n) -> Tensor",
-        "The unit matrix.",
-        |n: i64| {
-            let n = dims(&n.into(), "tensor::eye")?[0];
-            ensure_raise(n <= 1 << 15, || anyhow!("tensor::eye: {n} is too large"))?;
-            filled(&[n, n], |i| f64::from(u8::from(i / n == i % n))).or_raise()
-        },
-    )
+    b.function("tensor::eye(n) -> Tensor", "The unit matrix.", |n: i64| {
+        let n = dims(&n.into(), "tensor::eye")?[0];
+        ensure_raise(n <= 1 << 15, || anyhow!("tensor::eye: {n} is too large"))?;
+        filled(&[n, n], |i| f64::from(u8::from(i / n == i % n))).or_raise()
+    })
     .with(&[], "tensor::eye(3)");
     b.function(
         "tensor::arange(from, to) -> Tensor",
@@ -95,7 +91,11 @@ fn constructors(b: &mut Binder) {
         |from: i64, to: i64| {
             let n = to.checked_sub(from).and_then(|n| usize::try_from(n).ok());
             let n = n.filter(|n| *n > 0);
-            let n = n.ok_or_else(|| raise(anyhow!("tensor::arange: there are no numbers from {from} up to {to}")))?;
+            let n = n.ok_or_else(|| {
+                raise(anyhow!(
+                    "tensor::arange: there are no numbers from {from} up to {to}"
+                ))
+            })?;
             filled(&[n], |i| from as f64 + i as f64).or_raise()
         },
     )
@@ -129,7 +129,10 @@ fn constructors(b: &mut Binder) {
         "Numbers evenly distributed between 0 and 1.",
         |shape: Dynamic, s: i64| {
             let stream = seed(s);
-            filled(&dims(&shape, "tensor::uniform")?, |i| stream.uniform(i as u32)).or_raise()
+            filled(&dims(&shape, "tensor::uniform")?, |i| {
+                stream.uniform(i as u32)
+            })
+            .or_raise()
         },
     )
     .with(&[], "tensor::uniform([2, 3], 1)");
@@ -141,7 +144,10 @@ fn constructors(b: &mut Binder) {
             Tensor::concat(&all.iter().collect::<Vec<_>>(), axis).or_raise()
         },
     )
-    .with(&[], "tensor::concat([tensor::ones([2, 1]), tensor::zeros([2, 2])], 1)");
+    .with(
+        &[],
+        "tensor::concat([tensor::ones([2, 1]), tensor::zeros([2, 2])], 1)",
+    );
     b.function(
         "tensor::stack(tensors, axis) -> Tensor",
         "Tensors of the same shape beside each other along a new axis.",
@@ -263,7 +269,10 @@ fn stored(t: &Tensor) -> Result<Single> {
     let shape = t.shape()?.dims;
     let all = t.to_f64("save")?;
     Ok(match t.is_single() {
-        true => (shape, Floats::F32(all.into_iter().map(|x| x as f32).collect())),
+        true => (
+            shape,
+            Floats::F32(all.into_iter().map(|x| x as f32).collect()),
+        ),
         false => (shape, Floats::F64(all)),
     })
 }
@@ -310,9 +319,11 @@ fn files(b: &mut Binder) {
         |path: &str| load(path, None).or_raise(),
     )
     .with(&[], "tensor::load(tensor([[1, 2], [3, 4]]).save(\"matrix.npy\"))");
-    b.function("tensor::load(path, name) -> Tensor", "", |path: &str, name: &str| {
-        load(path, Some(name)).or_raise()
-    });
+    b.function(
+        "tensor::load(path, name) -> Tensor",
+        "",
+        |path: &str, name: &str| load(path, Some(name)).or_raise(),
+    );
 }
 
 /// An error of a script or of the program.
@@ -374,7 +385,10 @@ fn derivatives(b: &mut Binder) {
             .into())
         },
     )
-    .with(&[], "value_and_gradient(|w, x| w.matmul(x).exp(), [tensor([1.0, 2.0]), tensor([0.5, -0.5])])");
+    .with(
+        &[],
+        "value_and_gradient(|w, x| w.matmul(x).exp(), [tensor([1.0, 2.0]), tensor([0.5, -0.5])])",
+    );
 }
 
 fn conversions(b: &mut Binder) {
@@ -389,9 +403,10 @@ fn conversions(b: &mut Binder) {
             part().or_raise()
         },
     );
-    b.engine.register_fn("tensor", |v: &mut Values| -> Bound<Tensor> {
-        Tensor::from_f32(v.all().to_vec(), &[v.all().len()]).or_raise()
-    });
+    b.engine
+        .register_fn("tensor", |v: &mut Values| -> Bound<Tensor> {
+            Tensor::from_f32(v.all().to_vec(), &[v.all().len()]).or_raise()
+        });
     b.function(
         "data.inputs(split) -> Tensor",
         "The inputs of a split (\"train\", \"test\", …), [rows, dim].",
@@ -493,6 +508,10 @@ fn vector(m: &dyn Model, at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
         .ok_or_else(|| anyhow!("{what} takes parameters, not a {}", at.type_name()))?;
     let w = p.vectors.first().cloned().unwrap_or_default();
     let n = m.layout().len();
-    ensure!(w.len() == n, "{what}: {} parameters for a model of {n}", w.len());
+    ensure!(
+        w.len() == n,
+        "{what}: {} parameters for a model of {n}",
+        w.len()
+    );
     Ok(w)
 }

@@ -12,11 +12,21 @@ macro_rules! pairs {
         let right = move |a: &Tensor, x: f64| f(a, &Tensor::number(x, a)?);
         let left = move |x: f64, b: &Tensor| f(&Tensor::number(x, b)?, b);
         $engine
-            .register_fn($name, move |a: Tensor, b: Tensor| -> Bound<Tensor> { f(&a, &b).or_raise() })
-            .register_fn($name, move |a: Tensor, x: f64| -> Bound<Tensor> { right(&a, x).or_raise() })
-            .register_fn($name, move |a: Tensor, x: i64| -> Bound<Tensor> { right(&a, x as f64).or_raise() })
-            .register_fn($name, move |x: f64, b: Tensor| -> Bound<Tensor> { left(x, &b).or_raise() })
-            .register_fn($name, move |x: i64, b: Tensor| -> Bound<Tensor> { left(x as f64, &b).or_raise() });
+            .register_fn($name, move |a: Tensor, b: Tensor| -> Bound<Tensor> {
+                f(&a, &b).or_raise()
+            })
+            .register_fn($name, move |a: Tensor, x: f64| -> Bound<Tensor> {
+                right(&a, x).or_raise()
+            })
+            .register_fn($name, move |a: Tensor, x: i64| -> Bound<Tensor> {
+                right(&a, x as f64).or_raise()
+            })
+            .register_fn($name, move |x: f64, b: Tensor| -> Bound<Tensor> {
+                left(x, &b).or_raise()
+            })
+            .register_fn($name, move |x: i64, b: Tensor| -> Bound<Tensor> {
+                left(x as f64, &b).or_raise()
+            });
     }};
 }
 
@@ -37,9 +47,9 @@ fn one(t: &Tensor, name: &str) -> Bound<f64> {
     let what = format!("the comparison {name}");
     t.item(&what)
         .map_err(|e| match t {
-            Tensor::Concrete(_) => anyhow!(
-                "{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)"
-            ),
+            Tensor::Concrete(_) => {
+                anyhow!("{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)")
+            }
             Tensor::Traced(_) => e,
         })
         .or_raise()
@@ -79,12 +89,18 @@ pub(super) fn bind(b: &mut Binder) {
             _ => pairs!(e, name, |a, b| a.binary(Binary::Divide, b)),
         }
     }
-    e.register_fn("-", |a: Tensor| -> Bound<Tensor> { a.unary(Unary::Negate).or_raise() });
+    e.register_fn("-", |a: Tensor| -> Bound<Tensor> {
+        a.unary(Unary::Negate).or_raise()
+    });
     for name in ["**", "pow"] {
         pairs!(e, name, |a, b| a.binary(Binary::Power, b));
         // Whole powers are products.
-        e.register_fn(name, |a: Tensor, x: f64| -> Bound<Tensor> { a.power(x).or_raise() });
-        e.register_fn(name, |a: Tensor, x: i64| -> Bound<Tensor> { a.power(x as f64).or_raise() });
+        e.register_fn(name, |a: Tensor, x: f64| -> Bound<Tensor> {
+            a.power(x).or_raise()
+        });
+        e.register_fn(name, |a: Tensor, x: i64| -> Bound<Tensor> {
+            a.power(x as f64).or_raise()
+        });
     }
     decisions!(e, "<" <, ">" >, "<=" <=, ">=" >=, "==" ==, "!=" !=);
     // Of two tensors, whether they are the same.

@@ -79,7 +79,11 @@ impl Form {
         // No more digits than any number needs.
         let exact = |f: &Self| {
             all.iter().all(|x| {
-                let long = Self { digits: most_digits, ..*f }.value(*x);
+                let long = Self {
+                    digits: most_digits,
+                    ..*f
+                }
+                .value(*x);
                 f.value(*x) == long || !x.is_finite()
             })
         };
@@ -105,7 +109,10 @@ impl Form {
     }
 
     fn value(&self, x: f64) -> f64 {
-        self.text(x).trim_end_matches('.').parse().unwrap_or(f64::NAN)
+        self.text(x)
+            .trim_end_matches('.')
+            .parse()
+            .unwrap_or(f64::NAN)
     }
 }
 
@@ -143,7 +150,15 @@ fn write(
             }
         }
         match entry {
-            Some(i) => write(&numbers[i * size..(i + 1) * size], rest, cut, form, width, depth + 1, out),
+            Some(i) => write(
+                &numbers[i * size..(i + 1) * size],
+                rest,
+                cut,
+                form,
+                width,
+                depth + 1,
+                out,
+            ),
             None => *out += "…",
         }
     }
