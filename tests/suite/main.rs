@@ -23,4 +23,5 @@ mod shards;
 mod smc;
 mod support;
 mod targets;
+mod tensors;
 mod transformer;

@@ -38,7 +38,7 @@ fn ln(x: f32) -> f32 {
 /// ln(1 + e^x), without overflow and for x far below 0 too.
 #[inline(always)]
 fn softplus(x: f32) -> f32 {
-    let u = math::exp(-x.abs());
+    let u = exp(-x.abs());
     let w = 1.0 + u;
     let d = w - 1.0;
     let l = if d == 0.0 { u } else { math::ln(w) * u / d };
@@ -111,7 +111,7 @@ simd! {
             Unary::Gelu => zip(x, delta, out, |x, d| {
                 d * (normal_cdf(x) + x * (0.398_942_3 * (-0.5 * x * x).exp()))
             }),
-            Unary::Erf => zip(x, delta, out, |x, d| d * (1.128_379_2 * math::exp(-x * x))),
+            Unary::Erf => zip(x, delta, out, |x, d| d * (std::f32::consts::FRAC_2_SQRT_PI * math::exp(-x * x))),
             Unary::Power(2) => zip(x, delta, out, |x, d| d * (x + x)),
             Unary::Power(n) => zip(x, delta, out, |x, d| d * (n as f32 * power(x, n - 1))),
         }

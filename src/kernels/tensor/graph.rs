@@ -2,7 +2,8 @@
 
 use super::operation::{Binary, Operation};
 use super::shape::Shape;
-use super::{Kind, Node, Symbol, eager, plain};
+use super::symbol::{Kind, Node, Symbol};
+use super::{eager, plain};
 use crate::error::Result;
 use candle_core::{DType, Tensor};
 use std::collections::HashMap;

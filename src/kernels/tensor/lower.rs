@@ -1,9 +1,10 @@
 //! From a graph to passes: what layers are made of is put together, views need no copies, and what no row changes is done once.
 
 use super::element::Element;
+use super::elements::Spread;
 use super::graph::{Graph, ValueKind};
 use super::operation::{Binary, Operation, Unary, matrices};
-use super::pass::{Dense, Pass, Spread};
+use super::pass::{Dense, Pass};
 use super::program::{Instruction, Operand, Program, Source};
 use super::shape::{Shape, around, sources, strides, walk};
 use crate::error::Result;

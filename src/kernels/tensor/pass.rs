@@ -1,10 +1,11 @@
 //! One pass over some rows: from the numbers of its operands to its own, and from its gradient to theirs.
 
 use super::element::Element;
+use super::elements::{Spread, backward_elements, forward_elements};
 use super::operation::Reduce;
+use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
 use crate::kernels::elementwise::{Activation, bias_and_activation, times_derivative};
 use crate::kernels::gemm::{Matrix, Part, multiply};
-use crate::kernels::math;
 use crate::kernels::update::add;
 
 /// Numbers of an operand: those of row r begin at `r·stride`, which is 0 where all rows have the same.
@@ -16,50 +17,8 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn row(&self, r: usize) -> &'a [f32] {
+    pub fn row(&self, r: usize) -> &'a [f32] {
         &self.data[r * self.stride..][..self.width]
-    }
-}
-
-/// How the numbers of an operand are repeated to be as many as the result has.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Spread {
-    /// They are as many.
-    Same,
-    /// There is one.
-    One,
-    /// All of them, again and again.
-    Again,
-    /// As this list says.
-    Listed(Vec<u32>),
-}
-
-impl Spread {
-    fn fill(&self, from: &[f32], out: &mut [f32]) {
-        match self {
-            Spread::Same => out.copy_from_slice(from),
-            Spread::One => out.fill(from[0]),
-            Spread::Again => out
-                .chunks_exact_mut(from.len())
-                .for_each(|o| o.copy_from_slice(from)),
-            Spread::Listed(at) => out
-                .iter_mut()
-                .zip(at)
-                .for_each(|(o, i)| *o = from[*i as usize]),
-        }
-    }
-
-    /// Add up what was repeated.
-    fn gather(&self, from: &[f32], out: &mut [f32]) {
-        match self {
-            Spread::Same => add(out, from),
-            Spread::One => out[0] += from.iter().sum::<f32>(),
-            Spread::Again => from.chunks_exact(out.len()).for_each(|f| add(out, f)),
-            Spread::Listed(at) => from
-                .iter()
-                .zip(at)
-                .for_each(|(f, i)| out[*i as usize] += *f),
-        }
     }
 }
 
@@ -133,9 +92,6 @@ pub enum Pass {
         logarithm: bool,
     },
 }
-
-/// How many elements are done at a time.
-const CHUNK: usize = 2048;
 
 impl Pass {
     /// Compute `out`, of so many rows; `before` keeps what an activation had as its input.
@@ -318,218 +274,6 @@ impl Pass {
                     .zip(target.chunks_exact_mut(page));
                 each.for_each(|((y, d), out)| softmax_derivative(y, d, out, *inner, *logarithm));
             }
-        }
-    }
-}
-
-/// Whether all rows can be taken as one.
-fn as_one(spreads: &[Spread], of: &[View]) -> bool {
-    spreads.iter().zip(of).all(|(s, v)| match s {
-        Spread::Same => v.stride > 0,
-        Spread::One => v.stride == 0,
-        _ => false,
-    })
-}
-
-/// The elements of operands that belong to one row, or to a piece of all rows taken as one.
-struct Elements<'a> {
-    spreads: &'a [Spread],
-    of: &'a [View<'a>],
-    /// Those that are repeated.
-    room: Vec<Vec<f32>>,
-}
-
-impl<'a> Elements<'a> {
-    fn new(spreads: &'a [Spread], of: &'a [View<'a>], width: usize) -> Self {
-        let mut room: Vec<_> = spreads
-            .iter()
-            .map(|s| match s {
-                Spread::Same => Vec::new(),
-                _ => vec![0.0; width],
-            })
-            .collect();
-        // What all rows share is repeated once.
-        for ((s, v), out) in spreads.iter().zip(of).zip(&mut room) {
-            if v.stride == 0 && *s != Spread::Same {
-                s.fill(&v.data[..v.width], out);
-            }
-        }
-        Self { spreads, of, room }
-    }
-
-    /// Those of a row.
-    fn row(&mut self, r: usize) -> [&[f32]; 3] {
-        for ((s, v), out) in self.spreads.iter().zip(self.of).zip(&mut self.room) {
-            if v.stride > 0 && *s != Spread::Same {
-                s.fill(v.row(r), out);
-            }
-        }
-        let mut out = [&[][..]; 3];
-        for (i, (s, v)) in self.spreads.iter().zip(self.of).enumerate() {
-            out[i] = match s {
-                Spread::Same => v.row(r),
-                _ => &self.room[i],
-            };
-        }
-        out
-    }
-
-    /// Those of a piece of all rows taken as one.
-    fn piece(&self, start: usize, count: usize) -> [&[f32]; 3] {
-        let mut out = [&[][..]; 3];
-        for (i, (s, v)) in self.spreads.iter().zip(self.of).enumerate() {
-            out[i] = match s {
-                Spread::Same => &v.data[start..start + count],
-                _ => &self.room[i][..count],
-            };
-        }
-        out
-    }
-}
-
-fn forward_elements(f: Element, spreads: &[Spread], rows: usize, of: &[View], out: &mut [f32]) {
-    if rows == 0 {
-        return;
-    }
-    let width = out.len() / rows;
-    if as_one(spreads, of) {
-        let all = Elements::new(spreads, of, CHUNK.min(out.len()));
-        for (k, out) in out.chunks_mut(CHUNK).enumerate() {
-            f.value(&all.piece(k * CHUNK, out.len())[..spreads.len()], out);
-        }
-        return;
-    }
-    let mut all = Elements::new(spreads, of, width);
-    for (r, out) in out.chunks_exact_mut(width).enumerate() {
-        f.value(&all.row(r)[..spreads.len()], out);
-    }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn backward_elements(
-    f: Element,
-    spreads: &[Spread],
-    which: usize,
-    rows: usize,
-    of: &[View],
-    y: &[f32],
-    delta: &[f32],
-    target: &mut [f32],
-    stride: usize,
-) {
-    if rows == 0 {
-        return;
-    }
-    let width = delta.len() / rows;
-    let count = spreads.len();
-    let own = of[which].width;
-    if as_one(spreads, of) {
-        let all = Elements::new(spreads, of, CHUNK.min(delta.len()));
-        let mut found = vec![0.0; CHUNK.min(delta.len())];
-        for (k, delta) in delta.chunks(CHUNK).enumerate() {
-            let start = k * CHUNK;
-            let found = &mut found[..delta.len()];
-            let y = &y[start..start + delta.len()];
-            f.derivative(
-                which,
-                &all.piece(start, delta.len())[..count],
-                y,
-                delta,
-                found,
-            );
-            match spreads[which] {
-                Spread::Same => add(&mut target[start..start + delta.len()], found),
-                _ => target[0] += found.iter().sum::<f32>(),
-            }
-        }
-        return;
-    }
-    let mut all = Elements::new(spreads, of, width);
-    let mut found = vec![0.0; width];
-    for (r, delta) in delta.chunks_exact(width).enumerate() {
-        let y = &y[r * width..][..width];
-        f.derivative(which, &all.row(r)[..count], y, delta, &mut found);
-        spreads[which].gather(&found, &mut target[r * stride..][..own]);
-    }
-}
-
-/// `[m, inner]` to `[inner]`.
-fn reduce(how: Reduce, x: &[f32], out: &mut [f32]) {
-    let inner = out.len();
-    if inner == 1 && how == Reduce::Sum {
-        out[0] = x.iter().map(|x| f64::from(*x)).sum::<f64>() as f32;
-        return;
-    }
-    out.copy_from_slice(&x[..inner]);
-    for row in x.chunks_exact(inner).skip(1) {
-        let pairs = out.iter_mut().zip(row);
-        match how {
-            Reduce::Sum => pairs.for_each(|(o, x)| *o += *x),
-            // A NaN stays visible.
-            Reduce::Max => {
-                pairs.for_each(|(o, x)| *o = if x.is_nan() || *x > *o { *x } else { *o })
-            }
-            Reduce::Min => {
-                pairs.for_each(|(o, x)| *o = if x.is_nan() || *x < *o { *x } else { *o })
-            }
-        }
-    }
-}
-
-fn reduce_derivative(how: Reduce, x: &[f32], y: &[f32], delta: &[f32], out: &mut [f32]) {
-    let inner = y.len();
-    if how == Reduce::Sum {
-        return out.chunks_exact_mut(inner).for_each(|o| add(o, delta));
-    }
-    for i in 0..inner {
-        let column = || x[i..].iter().step_by(inner);
-        let equal = column().filter(|x| **x == y[i]).count();
-        let share = delta[i] / equal as f32;
-        for (o, x) in out[i..].iter_mut().step_by(inner).zip(column()) {
-            if *x == y[i] {
-                *o += share;
-            }
-        }
-    }
-}
-
-/// Over the first axis of `[m, inner]`.
-fn softmax(x: &[f32], out: &mut [f32], inner: usize, logarithm: bool) {
-    for i in 0..inner {
-        let column = || x[i..].iter().step_by(inner);
-        let most = column().fold(f32::NEG_INFINITY, |m, x| if *x > m { *x } else { m });
-        let mut sum = 0.0;
-        for (o, x) in out[i..].iter_mut().step_by(inner).zip(column()) {
-            let e = math::exp(*x - most);
-            sum += e;
-            *o = if logarithm { *x - most } else { e };
-        }
-        let (shift, scale) = match logarithm {
-            true => (math::ln(sum), 1.0),
-            false => (0.0, 1.0 / sum),
-        };
-        let column = out[i..].iter_mut().step_by(inner);
-        column.for_each(|o| *o = (*o - shift) * scale);
-    }
-}
-
-fn softmax_derivative(y: &[f32], delta: &[f32], out: &mut [f32], inner: usize, logarithm: bool) {
-    for i in 0..inner {
-        let each = || {
-            y[i..]
-                .iter()
-                .step_by(inner)
-                .zip(delta[i..].iter().step_by(inner))
-        };
-        let sum: f32 = match logarithm {
-            true => each().map(|(_, d)| d).sum(),
-            false => each().map(|(y, d)| y * d).sum(),
-        };
-        for (o, (y, d)) in out[i..].iter_mut().step_by(inner).zip(each()) {
-            *o += match logarithm {
-                true => d - math::exp(*y) * sum,
-                false => y * (d - sum),
-            };
         }
     }
 }
