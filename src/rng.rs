@@ -52,6 +52,8 @@ pub enum Purpose {
     Bootstrap = 16,
     /// Which members of a population survive.
     Resample = 17,
+    /// Tensors of random numbers in scripts.
+    Tensor = 18,
 }
 
 /// A stream of random numbers: everything but the element.

@@ -22,7 +22,6 @@ mod idx;
 mod induction;
 mod linear;
 mod moments;
-mod npy;
 mod npz;
 mod project;
 mod resize;

@@ -1,11 +1,11 @@
 //! `dataset::npz`: NumPy arrays, from an archive that `numpy.savez` wrote.
 
-use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, npy, scale};
+use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, scale};
 use crate::error::{Result, did_you_mean};
 use crate::options::{Entry, Kind, Options, option, optional, required};
+use crate::store::npy::{self, Array, Numbers};
 use anyhow::{anyhow, bail, ensure};
 use file::File;
-use npy::{Array, Numbers};
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 use zip::ZipArchive;

@@ -1,13 +1,13 @@
 //! `dataset::tokens`: tokens from an array in a file.
 
 use super::file::File;
-use super::npy::{self, Numbers};
 use super::npz::Archive;
 use super::sequences::{MOST_TOKENS, TEST_ROWS, VALIDATION_ROWS, dataset, rows};
 use super::{Dataset, SEED};
 use crate::error::{Result, did_you_mean};
 use crate::options::{Entry, Kind, Options, Range, optional, required};
 use crate::store::integers::Integers;
+use crate::store::npy::{self, Numbers};
 use anyhow::{Context, anyhow, bail, ensure};
 use std::io::Read;
 use std::path::Path;

@@ -42,6 +42,25 @@ macro_rules! spins {
     };
 }
 
+/// SGLD of a network written in a script, 100-50-100-10 with ReLU; `$gate` and `$more` make it another.
+macro_rules! custom {
+    ($gate:literal, $hidden:literal, $more:literal) => {
+        Work::Script(concat!(
+            "let net = model::custom(#{ params: [[\"w1\", [50, 100]], [\"b1\", [50]], [\"w2\", [100, 50]], [\"b2\", [100]], ",
+            $gate,
+            "[\"w3\", [10, 100]], [\"b3\", [10]]], inputs: 100, ",
+            $more,
+            "forward: |p, x| {\n\
+             let h = (x.matmul(p.w1.t()) + p.b1).relu();\n\
+             h = (h.matmul(p.w2.t()) + p.b2).relu()",
+            $hidden,
+            ";\n(h.matmul(p.w3.t()) + p.b3).relu() } });\n",
+            "let spins = target(net, dataset::spin_vectors(#{ test: 0 }), #{ prior: prior::l2(10.0) });\n",
+            "benchmark(spins, sampler::sgld(#{ step: 1e-3, batch: 558 }), #{ temperature: 1e-5, seconds: param(\"seconds\", 3.0) })"
+        ))
+    };
+}
+
 /// SGLD of an attention-only transformer on sequences that repeat.
 macro_rules! transformer {
     ($data:literal, $net:literal, $batch:literal) => {
@@ -86,6 +105,26 @@ const WORKLOADS: &[Workload] = &[
             "sgld(#{ step: 1e-3, batch: 558 })",
             ", chains: 1000"
         ),
+    },
+    Workload {
+        name: "custom-11k",
+        about: "sgld-11k written in a script, model::custom: recognised as layers",
+        work: custom!("", "", ""),
+    },
+    Workload {
+        name: "custom-gate-11k",
+        about: "the same with a gate on the second hidden layer: compiled to passes",
+        work: custom!("[\"g\", [100, 50]], ", " * h.matmul(p.g.t()).sigmoid()", ""),
+    },
+    Workload {
+        name: "custom-scale-11k",
+        about: "the same with a factor per hidden unit: compiled to passes, the products of sgld-11k",
+        work: custom!("[\"g\", [100]], ", " * p.g", ""),
+    },
+    Workload {
+        name: "custom-autograd-11k",
+        about: "custom-11k called at every step, with gradients by candle's autograd",
+        work: custom!("", "", "interpret: true, "),
     },
     Workload {
         name: "sgld-102k",
@@ -236,7 +275,7 @@ pub struct Request {
 pub fn list() -> String {
     let lines = WORKLOADS
         .iter()
-        .map(|w| format!("{:<14} {}", w.name, w.about));
+        .map(|w| format!("{:<19} {}", w.name, w.about));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -379,7 +418,7 @@ fn update(name: &str, n: usize, seconds: f64) -> Row {
 
 fn table(rows: &[Row], earlier: Option<&[Row]>) -> String {
     let mut out = format!(
-        "{:<14} {:>6} {:>12} {:>12} {:>11} {:>7} {:>11} {:>9} {:>9}{}\n",
+        "{:<19} {:>6} {:>12} {:>12} {:>11} {:>7} {:>11} {:>9} {:>9}{}\n",
         "workload",
         "chains",
         "steps/s",
@@ -399,7 +438,7 @@ fn table(rows: &[Row], earlier: Option<&[Row]>) -> String {
     let or_dash = |x: Option<String>| x.unwrap_or_else(|| "-".into());
     for r in rows {
         out += &format!(
-            "{:<14} {:>6} {:>12.1} {:>12.1} {:>11} {:>7} {:>11.2e} {:>9} {:>9}",
+            "{:<19} {:>6} {:>12.1} {:>12.1} {:>11} {:>7} {:>11.2e} {:>9} {:>9}",
             r.name,
             r.chains,
             r.steps_per_second,

@@ -52,7 +52,7 @@ impl Activation {
 }
 
 /// Φ(x), the normal distribution function.
-fn normal_cdf(x: f32) -> f32 {
+pub(crate) fn normal_cdf(x: f32) -> f32 {
     0.5 * libm::erfcf(-x * std::f32::consts::FRAC_1_SQRT_2)
 }
 

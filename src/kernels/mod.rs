@@ -7,6 +7,7 @@
 //! * [`update`] — one fused pass over the parameters per sampler step.
 //! * [`elementwise`] — activations, losses, gathers around the products.
 //! * [`sequence`] — what transformers need around the products.
+//! * [`tensor`] — tensors that scripts compute with: at once, or traced and compiled.
 //!
 //! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
 //! at run time. No fused multiply–add is used, so that all of them give the same bits.
@@ -22,6 +23,7 @@ pub mod math;
 pub mod normal;
 pub mod sequence;
 pub mod team;
+pub mod tensor;
 pub mod update;
 
 /// The instruction sets a kernel is compiled for.

@@ -23,14 +23,28 @@ pub enum Initialise {
     Uniform(f64),
     /// Everything zero.
     Zeros,
+    /// Everything this number.
+    Constant(f64),
 }
+
+/// What a tensor is in its layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Role {
+    /// Components of the layer's input and of its output.
+    pub fan: (usize, usize),
+    /// Whether it is a bias.
+    pub bias: bool,
+}
+
+/// The names of laws.
+pub const NAMES: &[&str] = &[
+    "pytorch", "he", "glorot", "lecun", "normal", "uniform", "zeros",
+];
 
 /// The option that chooses it.
 pub const OPTION: Spec = option(
     "init",
-    Kind::Choice(&[
-        "pytorch", "he", "glorot", "lecun", "normal", "uniform", "zeros",
-    ]),
+    Kind::Choice(NAMES),
     "pytorch",
     "Initial parameters: \"pytorch\" ±1/√fan_in uniform · \"he\" N(0, 2/fan_in) · \"glorot\" N(0, 2/(fan_in+fan_out)) · \
      \"lecun\" N(0, 1/fan_in), biases 0 · \"normal\" N(0, init_scale²) · \"uniform\" 0..init_scale · \"zeros\"",
@@ -48,40 +62,56 @@ impl Initialise {
     /// From the checked options [`OPTION`] and [`SCALE`].
     pub fn from_options(o: &Options) -> Result<Self> {
         let scale = o.opt_float("init_scale").unwrap_or(1.0);
-        Ok(match o.text("init")? {
+        Ok(Self::named(o.text("init")?, scale).unwrap_or(Self::Pytorch))
+    }
+
+    /// By its name, with the scale that some need.
+    pub fn named(name: &str, scale: f64) -> Option<Self> {
+        Some(match name {
+            "pytorch" => Self::Pytorch,
             "he" => Self::He,
             "glorot" => Self::Glorot,
             "lecun" => Self::Lecun,
             "normal" => Self::Normal(scale),
             "uniform" => Self::Uniform(scale),
             "zeros" => Self::Zeros,
-            _ => Self::Pytorch,
+            _ => return None,
         })
     }
 
     /// Draw the parameters of a layout whose weights are `[fan_out, fan_in]` and biases `[fan_out]` after their weight.
     pub fn draw(self, layout: &Layout, stream: Stream) -> Vec<f32> {
-        let mut out = vec![0f32; layout.len()];
-        fill_normal(&stream, &mut out);
         let mut fan = (1, 1);
-        for t in layout.tensors() {
+        let each = layout.tensors().iter().map(|t| {
             if let [o, i] = t.shape[..] {
                 fan = (i, o);
             }
-            self.draw_tensor(t, fan, &stream, &mut out[t.range.clone()]);
+            let bias = t.shape.len() == 1;
+            (self, Role { fan, bias })
+        });
+        Self::draw_each(layout, each, stream)
+    }
+
+    /// Draw each tensor of a layout by a law of its own.
+    pub fn draw_each(
+        layout: &Layout,
+        laws: impl IntoIterator<Item = (Self, Role)>,
+        stream: Stream,
+    ) -> Vec<f32> {
+        let mut out = vec![0f32; layout.len()];
+        fill_normal(&stream, &mut out);
+        for (t, (law, role)) in layout.tensors().iter().zip(laws) {
+            law.draw_tensor(t, role, &stream, &mut out[t.range.clone()]);
         }
         out
     }
 
     /// `values` come in as standard normals.
-    fn draw_tensor(
-        self,
-        t: &TensorSpec,
-        (fan_in, fan_out): (usize, usize),
-        stream: &Stream,
-        values: &mut [f32],
-    ) {
-        let bias = t.shape.len() == 1;
+    fn draw_tensor(self, t: &TensorSpec, role: Role, stream: &Stream, values: &mut [f32]) {
+        let Role {
+            fan: (fan_in, fan_out),
+            bias,
+        } = role;
         let uniform = |from: f64, to: f64, values: &mut [f32]| {
             for (i, v) in values.iter_mut().enumerate() {
                 *v = (from + (to - from) * stream.sub_stream(1).uniform((t.range.start + i) as u32))
@@ -99,6 +129,7 @@ impl Initialise {
             Self::Uniform(scale) => uniform(0.0, scale, values),
             Self::Normal(scale) => normal(scale * scale, values),
             Self::Zeros => values.fill(0.0),
+            Self::Constant(value) => values.fill(value as f32),
             _ if bias => values.fill(0.0),
             Self::He => normal(2.0 / fan_in as f64, values),
             Self::Glorot => normal(2.0 / (fan_in + fan_out) as f64, values),

@@ -1,21 +1,14 @@
-//! Fully connected networks, with gradients derived by hand.
-//!
-//! Layer l computes `a_l = f(a_{l-1} W_lᵀ + b_l)`. With `δ_l = dE/da_l ⊙ f'`, the gradients are `dE/dW_l = δ_lᵀ a_{l-1}`,
-//! `dE/db_l = Σ_rows δ_l` and `dE/da_{l-1} = δ_l W_l`.
+//! Fully connected networks: [`dense`] layers, with gradients derived by hand.
 
 use super::initialise::{self, Initialise};
-use super::{Block, Dense, Layout, Model, Tile, Widths};
+use super::{Block, Dense, Layout, Model, Tile, Widths, dense};
 use crate::error::Result;
-use crate::kernels::elementwise::{
-    Activation, add_column_sums, bias_and_activation, times_derivative,
-};
+use crate::kernels::elementwise::Activation;
 use crate::kernels::floor::Product;
-use crate::kernels::gemm::{Matrix, Part, multiply};
 use crate::kernels::team::Team;
 use crate::options::{Entry, Kind, Options, Range, option, required};
 use crate::rng::Stream;
 use candle_core::Tensor;
-use std::ops::Range as Span;
 use std::sync::Arc;
 
 /// A fully connected network.
@@ -25,8 +18,7 @@ pub struct Mlp {
     hidden: Activation,
     output: Activation,
     layout: Layout,
-    /// Ranges of weight and bias (empty without bias) per layer.
-    layers: Vec<(Span<usize>, Span<usize>)>,
+    layers: Vec<Dense>,
     initialise: Initialise,
 }
 
@@ -110,14 +102,19 @@ impl Mlp {
         });
         let layout = Layout::new(tensors);
         let ranges: Vec<_> = layout.tensors().iter().map(|t| t.range.clone()).collect();
+        let count = widths.len() - 1;
+        let layer = |(l, r): (usize, &[std::ops::Range<usize>])| Dense {
+            fan_in: widths[l],
+            fan_out: widths[l + 1],
+            weight: r[0].clone(),
+            flipped: false,
+            bias: r.get(1).cloned().unwrap_or(r[0].end..r[0].end),
+            activation: if l + 1 == count { output } else { hidden },
+        };
         let layers = ranges
             .chunks(if bias { 2 } else { 1 })
-            .map(|r| {
-                (
-                    r[0].clone(),
-                    r.get(1).cloned().unwrap_or(r[0].end..r[0].end),
-                )
-            })
+            .enumerate()
+            .map(layer)
             .collect();
         Self {
             kind,
@@ -127,14 +124,6 @@ impl Mlp {
             layout,
             layers,
             initialise,
-        }
-    }
-
-    fn activation(&self, layer: usize) -> Activation {
-        if layer + 1 == self.layers.len() {
-            self.output
-        } else {
-            self.hidden
         }
     }
 }
@@ -162,47 +151,15 @@ impl Model for Mlp {
     }
 
     fn dense(&self) -> Option<Vec<Dense>> {
-        let layer = |(l, (weight, bias)): (usize, &(Span<usize>, Span<usize>))| Dense {
-            fan_in: self.widths[l],
-            fan_out: self.widths[l + 1],
-            weight: weight.clone(),
-            bias: bias.clone(),
-            activation: self.activation(l),
-        };
-        Some(self.layers.iter().enumerate().map(layer).collect())
+        Some(self.layers.clone())
     }
 
     fn products(&self) -> Vec<Product> {
-        let mut out = Vec::new();
-        for (l, w) in self.widths.windows(2).enumerate() {
-            let product = |shape, transposed, rows| Product {
-                shape,
-                transposed,
-                rows,
-            };
-            out.push(product([1, w[1], w[0]], [false, true], 0));
-            out.push(product([w[1], w[0], 1], [true, false], 2));
-            if l > 0 {
-                out.push(product([1, w[0], w[1]], [false, false], 0));
-            }
-        }
-        out
+        dense::products(&self.layers)
     }
 
     fn widths(&self) -> Widths {
-        let activations = self.widths[1..].to_vec();
-        let before = |(l, w): (usize, &usize)| {
-            if self.activation(l).needs_input() {
-                *w
-            } else {
-                0
-            }
-        };
-        Widths {
-            before: activations.iter().enumerate().map(before).collect(),
-            deltas: activations.clone(),
-            activations,
-        }
+        dense::widths(&self.layers)
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {
@@ -211,8 +168,9 @@ impl Model for Mlp {
 
     fn forward_tensor(&self, params: &Tensor, inputs: &Tensor) -> candle_core::Result<Tensor> {
         let mut a = inputs.clone();
-        for (l, (weight, bias)) in self.layers.iter().enumerate() {
-            let shape = (self.widths[l + 1], self.widths[l]);
+        for layer in &self.layers {
+            let shape = (layer.fan_out, layer.fan_in);
+            let (weight, bias) = (&layer.weight, &layer.bias);
             let w = params
                 .narrow(0, weight.start, weight.len())?
                 .reshape(shape)?;
@@ -220,7 +178,7 @@ impl Model for Mlp {
             if !bias.is_empty() {
                 z = z.broadcast_add(&params.narrow(0, bias.start, bias.len())?)?;
             }
-            a = match self.activation(l) {
+            a = match layer.activation {
                 Activation::Relu => z.relu()?,
                 Activation::Tanh => z.tanh()?,
                 Activation::Logistic => candle_nn::ops::sigmoid(&z)?,
@@ -232,33 +190,12 @@ impl Model for Mlp {
     }
 
     fn forward(&self, params: &[f32], b: &mut Block) -> Result<()> {
-        for (l, (weight, bias)) in self.layers.iter().enumerate() {
-            let (fan_in, fan_out, f) = (self.widths[l], self.widths[l + 1], self.activation(l));
-            let (below, here) = b.activations.split_at_mut(l);
-            let input = if l == 0 { &*b.inputs } else { &*below[l - 1] };
-            let w = Matrix::new(&params[weight.clone()], fan_out, fan_in);
-            multiply(
-                here[0],
-                Matrix::new(input, b.rows, fan_in),
-                w.transposed(),
-                false,
-            );
-            bias_and_activation(here[0], &params[bias.clone()], fan_out, f, b.before[l]);
-        }
+        dense::forward(&self.layers, params, b);
         Ok(())
     }
 
     fn backward(&self, params: &[f32], b: &mut Block) -> Result<()> {
-        for (l, (weight, _)) in self.layers.iter().enumerate().rev() {
-            let (below, here) = b.deltas.split_at_mut(l);
-            let delta = &mut *here[0];
-            times_derivative(delta, b.activations[l], b.before[l], self.activation(l));
-            if let Some(next) = below.last_mut() {
-                let (fan_in, fan_out) = (self.widths[l], self.widths[l + 1]);
-                let w = Matrix::new(&params[weight.clone()], fan_out, fan_in);
-                multiply(next, Matrix::new(delta, b.rows, fan_out), w, false);
-            }
-        }
+        dense::backward(&self.layers, params, b);
         Ok(())
     }
 
@@ -270,52 +207,7 @@ impl Model for Mlp {
         add: bool,
         team: &Team,
     ) -> Result<()> {
-        let mut parts = Vec::new();
-        let mut rest = grad;
-        for (l, (weight, bias)) in self.layers.iter().enumerate() {
-            let (fan_in, fan_out) = (self.widths[l], self.widths[l + 1]);
-            let (weights, after) = rest.split_at_mut(weight.len());
-            let (biases, after) = after.split_at_mut(bias.len());
-            rest = after;
-            // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
-            let count = ((weight.len() * tile.rows) >> 23).clamp(1, 16);
-            let weights = Part::split(weights, fan_out, fan_in, count);
-            parts.extend(weights.into_iter().map(|part| (l, Sum::Weights(part))));
-            if !biases.is_empty() {
-                parts.push((l, Sum::Biases(biases)));
-            }
-        }
-        team.for_each(&mut parts, |(l, sum)| {
-            let (fan_in, fan_out) = (self.widths[*l], self.widths[*l + 1]);
-            let delta = &tile.deltas[*l][..tile.rows * fan_out];
-            match sum {
-                Sum::Weights(part) => {
-                    let input = if *l == 0 {
-                        &tile.inputs
-                    } else {
-                        &tile.activations[*l - 1]
-                    };
-                    let input = Matrix::new(input, tile.rows, fan_in);
-                    let delta = Matrix::new(delta, tile.rows, fan_out);
-                    let left = delta.columns(part.rows.clone()).transposed();
-                    part.multiply(left, input.columns(part.columns.clone()), add);
-                }
-                Sum::Biases(out) => {
-                    if !add {
-                        out.fill(0.0);
-                    }
-                    add_column_sums(out, delta);
-                }
-            }
-        });
+        dense::gradient(&self.layers, tile, grad, add, team);
         Ok(())
     }
-}
-
-/// A part of the gradient of a layer.
-enum Sum<'a> {
-    /// A part of `δᵀ a`.
-    Weights(Part<'a>),
-    /// Column sums of δ.
-    Biases(&'a mut [f32]),
 }

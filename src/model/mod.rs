@@ -6,7 +6,9 @@
 //! has [`Model::forward_tensor`] gets all of it from candle's autograd.
 
 pub mod autograd;
+pub mod custom;
 pub mod deep_linear;
+pub mod dense;
 pub mod initialise;
 pub mod load;
 pub mod loss;
@@ -15,12 +17,12 @@ pub mod teacher;
 pub mod transformer;
 
 use crate::error::Result;
-use crate::kernels::elementwise::Activation;
 use crate::kernels::floor::Product;
 use crate::kernels::team::Team;
 use crate::options::Entry;
 use crate::rng::Stream;
 use candle_core::Tensor;
+pub use dense::Dense;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -175,6 +177,8 @@ pub struct Tile {
     pub deltas: Vec<Vec<f32>>,
     /// A number per position for the loss.
     pub row: Vec<f64>,
+    /// See [`Model::shared`].
+    pub shared: Arc<Vec<f32>>,
 }
 
 /// Some rows of a tile, lent to a thread.
@@ -194,6 +198,8 @@ pub struct Block<'a> {
     pub deltas: Vec<&'a mut [f32]>,
     /// A number per position for the loss.
     pub row: &'a mut [f64],
+    /// See [`Model::shared`].
+    pub shared: &'a [f32],
 }
 
 impl Tile {
@@ -224,6 +230,7 @@ impl Tile {
                 before: Vec::new(),
                 deltas: Vec::new(),
                 row,
+                shared: &self.shared,
             })
             .collect();
         fn deal<'a>(
@@ -275,21 +282,6 @@ fn split<'a, T: Clone + Default>(
     })
 }
 
-/// A fully connected layer, `f(W a + b)`.
-#[derive(Debug, Clone)]
-pub struct Dense {
-    /// Components of its input.
-    pub fan_in: usize,
-    /// Components of its output.
-    pub fan_out: usize,
-    /// Where W `[fan_out, fan_in]` is in the parameter vector.
-    pub weight: Range<usize>,
-    /// Where b is; empty without biases.
-    pub bias: Range<usize>,
-    /// f.
-    pub activation: Activation,
-}
-
 /// A differentiable function of parameters and inputs.
 pub trait Model: Send + Sync {
     /// One line: kind, widths, activation, N.
@@ -333,11 +325,19 @@ pub trait Model: Send + Sync {
         }
     }
 
+    /// What tells it from another model with the same description.
+    fn fingerprint(&self, _hash: &mut crc32fast::Hasher) {}
+
     /// Initial parameters, of length N.
     fn initialise(&self, stream: Stream) -> Vec<f32>;
 
     /// Outputs `[rows, outputs]` of candle tensors: params `[N]`, inputs `[rows, inputs]`. Differentiable.
     fn forward_tensor(&self, params: &Tensor, inputs: &Tensor) -> candle_core::Result<Tensor>;
+
+    /// Numbers that no row changes, computed once per call: blocks and tiles have them in `shared`.
+    fn shared(&self, _params: &[f32]) -> Vec<f32> {
+        Vec::new()
+    }
 
     /// Compute the outputs of `block.inputs` into the last of `block.activations`.
     fn forward(&self, params: &[f32], block: &mut Block) -> Result<()> {

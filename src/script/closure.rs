@@ -6,6 +6,7 @@ use super::convert::Call;
 use super::values::Values;
 use super::{bind, raise, report};
 use crate::error::Result;
+use crate::kernels::tensor::Tensor;
 use crate::model::Layout;
 use crate::observable::{Handle, Observable, View};
 use rhai::{Dynamic, Engine, FnPtr, Map, NativeCallContextStore};
@@ -91,6 +92,12 @@ impl Observable for Closure {
                     report::cause(&e)
                 )
             })?;
+        // The largest weight, say, is a tensor of one number.
+        if let Some(t) = result.read_lock::<Tensor>() {
+            let what = format!("the observable '{}'", self.name);
+            out[0] = t.item(&what)?;
+            return Ok(());
+        }
         let number = result
             .as_float()
             .or_else(|_| result.as_int().map(|i| i as f64));

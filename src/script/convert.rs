@@ -1,7 +1,8 @@
 //! Values between the script and the program.
 
-use super::{Bound, OrRaise, closure};
+use super::{Bound, OrRaise, closure, tensors};
 use crate::error::Result;
+use crate::kernels::tensor::Tensor;
 use crate::model::Model;
 use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
@@ -38,6 +39,9 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
     }
     if let Some(f) = x.read_lock::<FnPtr>() {
         return Value::Object(closure::observable(&f, call), "Observable");
+    }
+    if let Some(t) = x.read_lock::<Tensor>() {
+        return tensors::to_options(&t).unwrap_or_else(|| Value::Other("Tensor".into()));
     }
     object(x).unwrap_or_else(|| Value::Other(x.type_name().to_string()))
 }
@@ -141,6 +145,12 @@ pub(super) fn to_json(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String) -> Json {
             .map(|(k, v)| (k.to_string(), to_json(v, show)))
             .collect::<serde_json::Map<_, _>>()
             .into();
+    }
+    if let Some(t) = x.read_lock::<Tensor>() {
+        return match tensors::to_dynamic(&t, "JSON") {
+            Ok(x) => to_json(&x, show),
+            Err(e) => Json::String(e.to_string()),
+        };
     }
     if let Some(s) = x.read_lock::<Arc<Summary>>() {
         return Json::Object(s.to_map());

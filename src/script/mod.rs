@@ -7,6 +7,7 @@
 mod closure;
 mod constructors;
 mod convert;
+mod custom;
 mod drawings;
 pub mod explore;
 mod expressions;
@@ -25,6 +26,7 @@ mod report;
 mod reports;
 mod runs;
 mod shown;
+mod tensors;
 mod values;
 mod verbs;
 
@@ -305,6 +307,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     });
     b.object::<report::Native>("Error", ToString::to_string);
     constructors::bind(&mut b);
+    custom::bind(&mut b);
     verbs::bind(&mut b);
     objects::bind(&mut b);
     runs::bind(&mut b);
@@ -315,6 +318,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     ladders::bind(&mut b);
     populations::bind(&mut b);
     values::bind(&mut b);
+    tensors::bind(&mut b);
     plots::bind(&mut b);
     shown::bind(&mut b);
     helpers::bind(&mut b);

@@ -28,6 +28,21 @@ impl Values {
         }
     }
 
+    /// All numbers.
+    pub fn all(&self) -> &[f32] {
+        &self.data
+    }
+
+    /// The numbers of a named tensor, and its shape.
+    pub fn part(&self, name: &str) -> crate::error::Result<(Vec<f32>, Vec<usize>)> {
+        let layout = self
+            .layout
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("this vector has no named tensors"))?;
+        let t = layout.tensor(name)?;
+        Ok((self.data[t.range.clone()].to_vec(), t.shape.clone()))
+    }
+
     fn map(&self, f: impl Fn(f32) -> f32) -> Self {
         Self {
             data: Arc::new(self.data.iter().map(|x| f(*x)).collect()),
@@ -76,9 +91,7 @@ pub(super) fn bind(b: &mut Binder) {
                 .or_raise()
         });
     b.function("values.slice(tensor) -> Values", "The named tensor of a parameter vector, flattened; names as in the model's layout (\"w1\", \"b1\", …).", |v: &mut Values, name: &str| -> Bound<Values> {
-        let layout = v.layout.as_ref().ok_or_else(|| anyhow::anyhow!("this vector has no named tensors"));
-        let range = layout.and_then(|l| Ok(l.tensor(name)?.range.clone())).or_raise()?;
-        Ok(Values::new(v.data[range].to_vec()))
+        Ok(Values::new(v.part(name).or_raise()?.0))
     })
     .function("values.abs() -> Values", "Absolute values.", |v: &mut Values| v.map(f32::abs))
     .function("values.square() -> Values", "Squares.", |v: &mut Values| v.map(|x| x * x))

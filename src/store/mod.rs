@@ -9,6 +9,8 @@
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
 //! | `weights.rs`    | weights that PyTorch loads                                             |
 //! | `integers.rs`   | whole numbers from safetensors files of others                         |
+//! | `npy.rs`        | single arrays, as NumPy writes them                                    |
+//! | `single.rs`     | a few tensors in a file of either format                               |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
 //!
 //! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
@@ -18,6 +20,8 @@ mod aside;
 mod bytes;
 pub mod checkpoint;
 pub mod integers;
+pub mod npy;
+pub mod single;
 mod tensors;
 #[cfg(test)]
 mod tests;

@@ -55,6 +55,8 @@ struct Job<'a> {
     gradient: bool,
     /// Whether a shard is one thread's work.
     apart: bool,
+    /// What no row changes.
+    shared: Arc<Vec<f32>>,
 }
 
 impl Network {
@@ -167,6 +169,7 @@ impl Network {
             rows,
             gradient,
             apart: ranges.len() > 1,
+            shared: self.shared(w),
         };
         let mut total = Sums::default();
         if ranges.len() == 1 {
@@ -203,6 +206,11 @@ impl Network {
         Ok(total)
     }
 
+    /// What no row changes: most models have none of it.
+    fn shared(&self, w: &[f32]) -> Arc<Vec<f32>> {
+        Arc::new(self.model.shared(w))
+    }
+
     /// One shard on one thread; its gradient, of `length` numbers, goes into its own buffer.
     fn shard_apart(
         &self,
@@ -228,6 +236,7 @@ impl Network {
         team: &Team,
     ) -> Result<()> {
         shard.sums = Sums::default();
+        shard.tile.shared = job.shared.clone();
         let positions = self.model.positions();
         for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
@@ -285,7 +294,10 @@ impl Network {
 
     /// Outputs of the model for the given rows of inputs, `[rows, outputs]`.
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
-        let mut tile = Tile::default();
+        let mut tile = Tile {
+            shared: self.shared(w),
+            ..Tile::default()
+        };
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
         for range in tiles(0..split.rows, self.model.positions(), self.numbers, true) {
             let n = range.len();
@@ -469,6 +481,7 @@ impl Potential for Network {
     }
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        self.model.fingerprint(hash);
         for (name, split) in self.dataset.splits() {
             hash.update(name.as_bytes());
             split.fingerprint(hash);

@@ -3,6 +3,7 @@
 mod accelerator;
 mod cli;
 mod contract;
+mod custom;
 mod determinism;
 mod device;
 mod diagnostics;
@@ -24,4 +25,5 @@ mod shards;
 mod smc;
 mod support;
 mod targets;
+mod tensors;
 mod transformer;

@@ -22,7 +22,7 @@ fn normals(n: usize, step: u64) -> Vec<f32> {
 
 const ROWS: usize = 700;
 
-fn dataset(dim: usize, outputs: usize, classes: bool) -> Arc<Dataset> {
+pub fn dataset(dim: usize, outputs: usize, classes: bool) -> Arc<Dataset> {
     let targets = if classes {
         Targets::Classes((0..ROWS).map(|i| (i * 7 % outputs) as u16).collect())
     } else {
@@ -83,7 +83,7 @@ fn reference_loss(
 }
 
 /// Compare loss and gradient of one model with candle and with central differences.
-fn check(name: &str, model: Arc<dyn Model>, data: Arc<Dataset>, loss: Loss) {
+pub fn check(name: &str, model: Arc<dyn Model>, data: Arc<Dataset>, loss: Loss) {
     let n = model.layout().len();
     // Off the initial point, so that biases take part.
     let w: Vec<f32> = model

@@ -58,6 +58,7 @@ fn every_script_is_tested() {
             "llc_quickstart",
             "llc_transformer",
             "ohzeki_mixture",
+            "own_model",
             "quickstart",
             "remd_digits",
             "training_set_size",
@@ -260,4 +261,20 @@ fn learning_curve() {
     let found = quick("learning_curve", &[]);
     assert_eq!(found["score"].as_array().unwrap().len(), 2);
     assert!(found["exponent"].as_f64().is_some());
+}
+
+#[test]
+fn own_model() {
+    let found = quick("own_model", &[]);
+    // The network written in the script is the native one, to the last bit.
+    assert_eq!(found["same_traces"], true);
+    for name in ["native", "own", "gated"] {
+        let model = &found[name];
+        assert!(
+            model["error_test"].as_f64().unwrap() < 0.5,
+            "{name}: {model}"
+        );
+        assert!(model["cost"].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert!(found["gated"]["largest_gate"].as_f64().unwrap() > 0.0);
 }

@@ -153,6 +153,11 @@ impl<'d> Network<'d> {
         let weights = |vector: &Buffer, layer: &Dense| {
             Factor::new(vector.at.offset(4 * layer.weight.start), all.dim)
         };
+        // W as [fan_in, fan_out], or the other way round.
+        let by_input = |layer: &Dense, input: bool| match layer.flipped == input {
+            true => weights(&all.params, layer),
+            false => weights(&all.params, layer).transposed(),
+        };
         for (l, layer) in layers.iter().enumerate() {
             let n = layer.fan_out;
             let out = self.activations[l].grow(4 * chains * rows * n)?;
@@ -166,7 +171,7 @@ impl<'d> Network<'d> {
                 n,
                 k: layer.fan_in,
                 a: self.below(l, rows * layer.fan_in),
-                b: weights(&all.params, layer).transposed(),
+                b: by_input(layer, true),
                 out: Factor::new(out, rows * n),
                 batch: chains,
                 add: false,
@@ -207,12 +212,17 @@ impl<'d> Network<'d> {
             ];
             device.launch("times_derivative", rows * n, chains, &args)?;
             let deltas = Factor::new(delta, rows * n);
+            let below = self.below(l, rows * layer.fan_in);
+            let (m, columns, a, b) = match layer.flipped {
+                false => (n, layer.fan_in, deltas, below),
+                true => (layer.fan_in, n, below, deltas),
+            };
             device.multiply(&Product {
-                m: n,
-                n: layer.fan_in,
+                m,
+                n: columns,
                 k: rows,
-                a: deltas.transposed(),
-                b: self.below(l, rows * layer.fan_in),
+                a: a.transposed(),
+                b,
                 out: weights(&all.gradient, layer),
                 batch: chains,
                 add: true,
@@ -236,7 +246,7 @@ impl<'d> Network<'d> {
                     n: layer.fan_in,
                     k: n,
                     a: deltas,
-                    b: weights(&all.params, layer),
+                    b: by_input(layer, false),
                     out: Factor::new(next, rows * layer.fan_in),
                     batch: chains,
                     add: false,

@@ -2,20 +2,26 @@
 //!
 //! The header is parsed here and not by a library: the ones at hand multiply a lying shape without checking.
 
+use super::tensors::DataRef;
 use std::io::Read;
 
 /// A C-ordered array.
-pub(super) struct Array {
+pub struct Array {
     /// Sizes of the dimensions.
     pub shape: Vec<usize>,
     /// The numbers.
     pub data: Numbers,
+    /// Whether they are floats in single precision.
+    pub single: bool,
 }
 
 /// Numbers by what they can mean: bytes that may be spins, whole numbers that may be labels, and others.
-pub(super) enum Numbers {
+pub enum Numbers {
+    /// Bytes with a sign.
     I8(Vec<i8>),
+    /// Other whole numbers.
     Whole(Vec<f64>),
+    /// Floating-point numbers.
     Float(Vec<f64>),
 }
 
@@ -38,7 +44,7 @@ struct Header {
 }
 
 /// Read an array of at most `most` bytes; an error is a clause about the array.
-pub(super) fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
+pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
     let mut take = |n: u64| -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
         match r.take(n).read_to_end(&mut out) {
@@ -147,9 +153,41 @@ pub(super) fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
         data
     };
     Ok(Array {
+        single: kind == "f4",
         shape: header.shape,
         data,
     })
+}
+
+/// An array of floats as a file, version 1.0 of the format.
+pub(super) fn encode(shape: &[usize], data: DataRef) -> Vec<u8> {
+    let sizes: Vec<_> = shape.iter().map(|d| format!("{d},")).collect();
+    let kind = match data {
+        DataRef::F32(_) => "f4",
+        DataRef::F64(_) => "f8",
+        DataRef::U64(_) => "u8",
+        DataRef::I64(_) => "i8",
+    };
+    let mut header = format!(
+        "{{'descr': '<{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        sizes.join(" ")
+    );
+    // Magic, version and length take 10 bytes; the data begin at a multiple of 64.
+    let room = (10 + header.len() + 1).next_multiple_of(64) - 11;
+    while header.len() < room {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((header.len() as u16).to_le_bytes());
+    out.extend(header.as_bytes());
+    let mut put = |piece: &[u8]| {
+        out.extend_from_slice(piece);
+        Ok(())
+    };
+    // Appending to a vector does not fail.
+    let _ = data.pieces(&mut put);
+    out
 }
 
 /// The three entries of a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.

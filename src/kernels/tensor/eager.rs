@@ -1,0 +1,190 @@
+//! Operations on numbers, by candle: at once, with candle's autograd, and as the reference of compiled programs.
+
+use super::operation::{Binary, Operation, Reduce, Unary, matrices};
+use super::shape::Shape;
+use candle_core::{D, DType, Result, Tensor};
+
+/// The result of an operation; `of` are the operands' shapes, `out` that of the result, of so many rows where there are any.
+pub fn apply(
+    operation: &Operation,
+    operands: &[Tensor],
+    of: &[Shape],
+    out: &Shape,
+    rows: usize,
+) -> Result<Tensor> {
+    let double = operands.iter().any(|t| t.dtype() == DType::F64);
+    let dtype = if double { DType::F64 } else { DType::F32 };
+    let operands = operands
+        .iter()
+        .map(|t| t.to_dtype(dtype))
+        .collect::<Result<Vec<_>>>()?;
+    let a = &operands[0];
+    let full = |s: &Shape| -> Vec<usize> {
+        s.rows
+            .then_some(rows)
+            .into_iter()
+            .chain(s.dims.iter().copied())
+            .collect()
+    };
+    // Where an axis is once the examples are counted.
+    let axis = |i: usize| i + usize::from(of[0].rows);
+    match operation {
+        Operation::Unary(f) => unary(*f, a),
+        Operation::Binary(f) => {
+            let shape = full(out);
+            let a = a.broadcast_as(shape.as_slice())?;
+            let b = operands[1].broadcast_as(shape.as_slice())?;
+            binary(*f, &a, &b)
+        }
+        Operation::Choose => {
+            let shape = full(out);
+            let all = operands
+                .iter()
+                .map(|t| t.broadcast_as(shape.as_slice())?.contiguous());
+            let all = all.collect::<Result<Vec<_>>>()?;
+            all[0].detach().ne(0.0)?.where_cond(&all[1], &all[2])
+        }
+        Operation::Product => product(a, &operands[1], &of[0], &of[1], full(out)),
+        Operation::Reshape(_) => a.reshape(full(out)),
+        Operation::Transpose(x, y) => a.transpose(axis(*x), axis(*y))?.contiguous(),
+        Operation::Slice {
+            axis: at,
+            start,
+            count,
+        } => a.narrow(axis(*at), *start, *count)?.contiguous(),
+        Operation::Concat(at) => {
+            let at = *at + usize::from(out.rows);
+            let all = operands.iter().zip(of).map(|(t, s)| {
+                let whole = Shape {
+                    rows: out.rows,
+                    dims: s.dims.clone(),
+                };
+                t.broadcast_as(full(&whole).as_slice())?.contiguous()
+            });
+            Tensor::cat(&all.collect::<Result<Vec<_>>>()?, at)
+        }
+        Operation::Reduce(how, at) => reduce(*how, a, axis(*at)),
+        Operation::Softmax(at) => log_softmax(a, axis(*at))?.exp(),
+        Operation::LogSoftmax(at) => log_softmax(a, axis(*at)),
+    }
+}
+
+fn unary(f: Unary, x: &Tensor) -> Result<Tensor> {
+    match f {
+        Unary::Negate => x.neg(),
+        Unary::Exp => x.exp(),
+        Unary::Ln => x.log(),
+        Unary::Sqrt => x.sqrt(),
+        Unary::Abs => x.abs(),
+        Unary::Sin => x.sin(),
+        Unary::Cos => x.cos(),
+        Unary::Tanh => x.tanh(),
+        Unary::Sigmoid => candle_nn::ops::sigmoid(x),
+        Unary::Relu => x.relu(),
+        // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), which does not overflow.
+        Unary::Softplus => x.relu()?.add(&(x.abs()?.neg()?.exp()? + 1.0)?.log()?),
+        Unary::Gelu => x.gelu_erf(),
+        Unary::Erf => x.erf(),
+        Unary::Power(0) => x.ones_like(),
+        Unary::Power(n) => {
+            let mut out = x.clone();
+            for _ in 1..n.unsigned_abs() {
+                out = (out * x)?;
+            }
+            if n < 0 { out.recip() } else { Ok(out) }
+        }
+    }
+}
+
+fn binary(f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let dtype = a.dtype();
+    // Candle would look for gradients behind a comparison, and find none.
+    let (x, y) = (a.detach(), b.detach());
+    match f {
+        Binary::Add => a + b,
+        Binary::Subtract => a - b,
+        Binary::Multiply => a * b,
+        Binary::Divide => a / b,
+        Binary::Power => power(a, b),
+        Binary::Max => a.maximum(b),
+        Binary::Min => a.minimum(b),
+        Binary::Less => x.lt(&y)?.to_dtype(dtype),
+        Binary::LessEqual => x.le(&y)?.to_dtype(dtype),
+        Binary::Greater => x.gt(&y)?.to_dtype(dtype),
+        Binary::GreaterEqual => x.ge(&y)?.to_dtype(dtype),
+        Binary::Equal => x.eq(&y)?.to_dtype(dtype),
+        Binary::NotEqual => x.ne(&y)?.to_dtype(dtype),
+    }
+}
+
+/// a^b; the exponent as one number where it is one, since candle's own is exp(b ln a).
+fn power(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if !b.track_op() && b.elem_count() > 0 {
+        let all = b.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>()?;
+        if all.iter().all(|x| *x == all[0]) {
+            return a.powf(all[0]);
+        }
+    }
+    a.contiguous()?.pow(&b.contiguous()?)
+}
+
+fn product(a: &Tensor, b: &Tensor, of_a: &Shape, of_b: &Shape, out: Vec<usize>) -> Result<Tensor> {
+    let found = matrices(of_a, of_b).map_err(|e| candle_core::Error::Msg(e.to_string()))?;
+    // The rows of a flat left operand are the rows of its matrix.
+    let left = match found.vectors[0] && !of_a.rows {
+        true => a.unsqueeze(0)?,
+        false => a.clone(),
+    };
+    let right = match found.vectors[1] {
+        true => b.unsqueeze(D::Minus1)?,
+        false => b.clone(),
+    };
+    // Contiguous: candle multiplies some strided and repeated operands wrongly.
+    if left.rank() == 2 && right.rank() == 2 {
+        return left
+            .contiguous()?
+            .matmul(&right.contiguous()?)?
+            .reshape(out);
+    }
+    let (l, r) = (left.dims(), right.dims());
+    let (m, k) = (l[l.len() - 2], l[l.len() - 1]);
+    let n = r[r.len() - 1];
+    let batch = Shape::broadcast(
+        "matmul",
+        &Shape::fixed(&l[..l.len() - 2]),
+        &Shape::fixed(&r[..r.len() - 2]),
+    )
+    .map_err(|e| candle_core::Error::Msg(e.to_string()))?
+    .dims;
+    let shape = |x, y| [batch.clone(), vec![x, y]].concat();
+    let left = left.broadcast_as(shape(m, k))?.contiguous()?;
+    let right = right.broadcast_as(shape(k, n))?.contiguous()?;
+    let pages = batch.iter().product::<usize>();
+    let left = left.reshape((pages, m, k))?;
+    let right = right.reshape((pages, k, n))?;
+    left.matmul(&right)?.reshape(out)
+}
+
+fn reduce(how: Reduce, x: &Tensor, axis: usize) -> Result<Tensor> {
+    let found = match how {
+        Reduce::Sum => return x.sum(axis),
+        Reduce::Max => x.max_keepdim(axis)?,
+        Reduce::Min => x.min_keepdim(axis)?,
+    };
+    if !x.track_op() {
+        return found.squeeze(axis);
+    }
+    // Candle gives each of several equal ones the whole gradient; here they share it.
+    let found = found.detach();
+    let equal = x.detach().broadcast_eq(&found)?.to_dtype(x.dtype())?;
+    let share = equal.broadcast_div(&equal.sum_keepdim(axis)?)?;
+    let change = (x - x.detach())?;
+    found.squeeze(axis)? + change.mul(&share)?.sum(axis)?
+}
+
+fn log_softmax(x: &Tensor, axis: usize) -> Result<Tensor> {
+    let most = x.max_keepdim(axis)?.detach();
+    let shifted = x.broadcast_sub(&most)?;
+    let sum = shifted.exp()?.sum_keepdim(axis)?.log()?;
+    shifted.broadcast_sub(&sum)
+}

@@ -1,0 +1,118 @@
+//! Tensors that are traced: nodes of a graph over parameters and inputs.
+
+use super::operation::Operation;
+use super::shape::Shape;
+use crate::error::Result;
+use anyhow::anyhow;
+use std::sync::{Arc, OnceLock};
+
+/// A tensor that has no numbers yet; clones share it.
+#[derive(Clone)]
+pub struct Symbol(pub(super) Arc<Node>);
+
+pub(super) struct Node {
+    pub kind: Kind,
+    pub operands: Vec<Symbol>,
+    shape: Shape,
+}
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    /// Numbers that depend on nothing.
+    Constant(candle_core::Tensor),
+    /// A parameter, by its number.
+    Parameter(usize),
+    /// The inputs of the examples `[rows, width]`; the width may be found out on the way.
+    Input(Arc<OnceLock<usize>>),
+    Apply(Operation),
+}
+
+impl Drop for Node {
+    /// Without recursion: a graph may be deeper than the stack.
+    fn drop(&mut self) {
+        let mut orphans = std::mem::take(&mut self.operands);
+        while let Some(orphan) = orphans.pop() {
+            if let Some(mut node) = Arc::into_inner(orphan.0) {
+                orphans.append(&mut node.operands);
+            }
+        }
+    }
+}
+
+impl Symbol {
+    fn new(kind: Kind, operands: Vec<Symbol>, shape: Shape) -> Self {
+        Self(Arc::new(Node {
+            kind,
+            operands,
+            shape,
+        }))
+    }
+
+    /// Parameter number `index`.
+    pub fn parameter(index: usize, dims: &[usize]) -> Self {
+        Self::new(Kind::Parameter(index), Vec::new(), Shape::fixed(dims))
+    }
+
+    /// The inputs of the examples; without a width, the first operation that needs it decides it.
+    pub fn input(width: Option<usize>) -> Self {
+        let cell = OnceLock::new();
+        if let Some(width) = width {
+            let _ = cell.set(width);
+        }
+        Self::new(Kind::Input(Arc::new(cell)), Vec::new(), Shape::default())
+    }
+
+    /// The shape, if it is known already.
+    pub fn shape(&self) -> Option<Shape> {
+        match &self.0.kind {
+            Kind::Input(width) => width.get().map(|w| Shape::per_row(&[*w])),
+            _ => Some(self.0.shape.clone()),
+        }
+    }
+
+    pub(super) fn known_shape(&self) -> Result<Shape> {
+        self.shape().ok_or_else(|| {
+            anyhow!("how many inputs an example has is not known here; give model::custom the option `inputs`, e.g. `inputs: data.dim`")
+        })
+    }
+
+    /// Numbers as a part of a graph.
+    pub(super) fn constant(numbers: &candle_core::Tensor) -> Self {
+        let shape = Shape::fixed(numbers.dims());
+        Self::new(Kind::Constant(numbers.detach()), Vec::new(), shape)
+    }
+
+    pub(super) fn apply(operation: Operation, operands: Vec<Symbol>) -> Result<Self> {
+        for (i, symbol) in operands.iter().enumerate() {
+            if let Kind::Input(width) = &symbol.0.kind
+                && width.get().is_none()
+                && let Some(found) = needed_width(&operation, &operands, i)
+            {
+                let _ = width.set(found);
+            }
+        }
+        let shapes = operands.iter().map(Symbol::known_shape);
+        let shape = operation.shape(&shapes.collect::<Result<Vec<_>>>()?)?;
+        Ok(Self::new(Kind::Apply(operation), operands, shape))
+    }
+}
+
+/// The width that the inputs must have for an operation to be possible.
+fn needed_width(operation: &Operation, operands: &[Symbol], i: usize) -> Option<usize> {
+    let other = || operands.get(1 - i)?.shape();
+    match operation {
+        Operation::Product if i == 0 => {
+            let dims = other()?.dims;
+            match dims.len() {
+                1 => Some(dims[0]),
+                n => dims.get(n.checked_sub(2)?).copied(),
+            }
+        }
+        Operation::Binary(_) => {
+            let shape = other()?;
+            shape.dims.last().copied().filter(|n| *n > 1)
+        }
+        Operation::Reshape(dims) => Some(dims.iter().product()),
+        _ => None,
+    }
+}

@@ -1,0 +1,166 @@
+//! The parameters of a custom model: names, shapes, and how they begin.
+
+use crate::error::{Result, did_you_mean};
+use crate::kernels::tensor::Graph;
+use crate::model::Layout;
+use crate::model::initialise::{Initialise, Role};
+use crate::rng::Stream;
+use anyhow::ensure;
+use candle_core::Tensor;
+
+/// How a parameter begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// As the model's option says.
+    AsModel,
+    /// Drawn by a law of its own.
+    Law(Initialise),
+    /// These numbers.
+    Numbers(Vec<f32>),
+}
+
+/// A parameter as it is declared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    /// Its name: letters, digits and underscores.
+    pub name: String,
+    /// Its shape; empty for a number.
+    pub shape: Vec<usize>,
+    /// How it begins.
+    pub start: Start,
+}
+
+/// The parameters of a custom model.
+#[derive(Debug, Clone)]
+pub struct Parameters {
+    name: String,
+    layout: Layout,
+    starts: Vec<Start>,
+    roles: Vec<Role>,
+    law: Initialise,
+}
+
+impl Parameters {
+    /// Lay parameters out in this order; `name` is what the model is called.
+    pub fn new(name: Option<&str>, declared: Vec<Declared>, law: Initialise) -> Result<Self> {
+        ensure!(!declared.is_empty(), "model::custom: there are no params");
+        let mut numbers = 0usize;
+        for (i, d) in declared.iter().enumerate() {
+            let fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            ensure!(
+                !d.name.is_empty() && d.name.chars().all(fine),
+                "model::custom: a parameter is called '{}', but names are letters, digits and underscores",
+                d.name
+            );
+            ensure!(
+                declared[..i].iter().all(|e| e.name != d.name),
+                "model::custom: two parameters are called '{}'",
+                d.name
+            );
+            let count = d.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+            let all = count.and_then(|c| numbers.checked_add(c));
+            ensure!(
+                count != Some(0),
+                "model::custom: the parameter '{}' has an axis of length 0",
+                d.name
+            );
+            ensure!(
+                all.is_some_and(|n| n < u32::MAX as usize),
+                "model::custom: params asks for more than 2^32 numbers"
+            );
+            numbers = all.unwrap_or(0);
+            if let Start::Numbers(given) = &d.start {
+                ensure!(
+                    Some(given.len()) == count,
+                    "model::custom: the parameter '{}' of shape {:?} has an init of {} numbers",
+                    d.name,
+                    d.shape,
+                    given.len()
+                );
+            }
+        }
+        let tensors = declared.iter().map(|d| (d.name.clone(), d.shape.clone()));
+        Ok(Self {
+            name: name.unwrap_or_default().into(),
+            layout: Layout::new(tensors),
+            roles: declared.iter().map(|d| role(&d.shape)).collect(),
+            starts: declared.into_iter().map(|d| d.start).collect(),
+            law,
+        })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Take from a graph which parameters are weights of what width, and which are biases to which.
+    pub(super) fn with_roles(mut self, graph: &Graph) -> Self {
+        for i in 0..self.roles.len() {
+            if let Some(fan) = graph.fan(i) {
+                self.roles[i] = Role { fan, bias: false };
+            } else if let Some(fan) = graph.weight_of_bias(i).and_then(|w| graph.fan(w)) {
+                self.roles[i] = Role { fan, bias: true };
+            }
+        }
+        self
+    }
+
+    /// "custom", and its name.
+    pub(super) fn describe(&self) -> String {
+        match &*self.name {
+            "" => "custom".into(),
+            name => format!("custom \"{name}\""),
+        }
+    }
+
+    /// Draw the initial numbers.
+    pub(super) fn draw(&self, stream: Stream) -> Vec<f32> {
+        let laws = self.starts.iter().zip(&self.roles).map(|(start, role)| {
+            let law = match start {
+                Start::Law(law) => *law,
+                _ => self.law,
+            };
+            (law, *role)
+        });
+        let mut out = Initialise::draw_each(&self.layout, laws, stream);
+        for (t, start) in self.layout.tensors().iter().zip(&self.starts) {
+            if let Start::Numbers(given) = start {
+                out[t.range.clone()].copy_from_slice(given);
+            }
+        }
+        out
+    }
+
+    /// The tensors of a parameter vector.
+    pub(super) fn cut(&self, params: &Tensor) -> candle_core::Result<Vec<Tensor>> {
+        let each = self.layout.tensors().iter().map(|t| {
+            let own = params.narrow(0, t.range.start, t.range.len())?;
+            own.reshape(t.shape.as_slice())
+        });
+        each.collect()
+    }
+
+    /// The number of a parameter by its name.
+    pub fn find(&self, name: &str) -> Result<usize> {
+        let names = || self.layout.tensors().iter().map(|t| t.name.as_str());
+        names().position(|n| n == name).ok_or_else(|| {
+            let known: Vec<_> = names().collect();
+            anyhow::anyhow!(
+                "there is no parameter '{name}'{}",
+                did_you_mean(name, known)
+            )
+        })
+    }
+}
+
+/// What a tensor is taken for that is no factor of a product: of a matrix `[out, in]`, of a vector a bias.
+fn role(shape: &[usize]) -> Role {
+    Role {
+        fan: (
+            shape.last().copied().unwrap_or(1),
+            shape.first().copied().unwrap_or(1),
+        ),
+        bias: shape.len() <= 1,
+    }
+}

@@ -1,0 +1,266 @@
+//! `model::custom`: a closure over tensors as a model, traced or called at every step.
+
+#![allow(deprecated)] // Rhai marks the stored call context so only to say that it may change with a new version.
+
+use super::convert::{Call, to_value};
+use super::tensors::{from_dynamic, shape_of};
+use super::{Binder, Bound, Context, OrRaise, bind as engine, raise, report};
+use crate::error::{Result, did_you_mean};
+use crate::kernels::tensor::{Symbol, Tensor};
+use crate::model::Model;
+use crate::model::custom::{self, Custom, Declared, Interpreted, Parameters, Start};
+use crate::model::initialise::{Initialise, NAMES};
+use crate::options::{Options, Value};
+use anyhow::{Context as _, anyhow, ensure};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, Map, NativeCallContext};
+use std::sync::Arc;
+
+const OWNER: &str = "model::custom";
+
+/// The parameters, as a closure sees them.
+#[derive(Clone)]
+struct Named {
+    parameters: Arc<Parameters>,
+    tensors: Arc<Vec<Tensor>>,
+}
+
+impl Named {
+    fn get(&self, name: &str) -> Bound<Tensor> {
+        let at = self.parameters.find(name).or_raise()?;
+        Ok(self.tensors[at].clone())
+    }
+}
+
+pub(super) fn bind(b: &mut Binder) {
+    b.object::<Named>("ModelParameters", |p| {
+        let names = p.parameters.layout().tensors().iter();
+        names
+            .map(|t| t.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
+    b.engine
+        .register_indexer_get(|p: &mut Named, name: &str| p.get(name));
+    let context = b.context.clone();
+    b.function(
+        "model::custom(#{ options }) -> Model",
+        "A model that you write: `forward: |p, x| …` gives the outputs [rows, outputs] from the parameters p.name and the inputs x [rows, inputs].\n\n\
+         The closure is called once, with symbols, and compiled with its derivatives; from then on it is not called again. So it may loop and branch on \
+         numbers and shapes, but not on parameters or inputs: there, use choose, maximum, gt and the like. Operations are those of tensor(); all but the \
+         first axis are yours, which is the examples: they cannot be mixed. Products with parameters are a layer where a bias and an activation follow. If that is all there \
+         is, whether written x.matmul(p.w.t()) with w [out, in] or x.matmul(p.w) with w [in, out], the model is computed by the passes of \
+         model::mlp, to the same bits, and accelerators take it; the gradient of any other model is computed on the host, also with `--device`. What no example changes, \
+         as p.a.matmul(p.b), is computed once per step.\n\n\
+         Parameters lie in the vector, and in files of weights, in the order of their names; an array of [name, shape] keeps its own order. Initial \
+         numbers are drawn as model::mlp draws them: a factor of a product is a weight, what is added to it its bias. With `interpret: true` the closure is \
+         called at every step instead, many times slower, for what cannot be traced.",
+        move |native: NativeCallContext, map: Map| -> Bound<Arc<dyn Model>> {
+            let call = Call { context: &context, native: &native };
+            build(&call, &map)
+        },
+    )
+    .with(
+        custom::OPTIONS,
+        "let net = model::custom(#{\n    params: #{ w: [8, 64], gate: [8, 64], out: [10, 8], bias: [10] },\n    \
+         forward: |p, x| {\n        let h = x.matmul(p.w.t()).tanh() * x.matmul(p.gate.t()).sigmoid();\n        h.matmul(p.out.t()) + p.bias\n    },\n});\n\
+         target(net, dataset::digits())",
+    );
+}
+
+fn build(call: &Call, map: &Map) -> Bound<Arc<dyn Model>> {
+    let o = check(call, map).or_raise()?;
+    let declared = map.get("params").map(declared).transpose().or_raise()?;
+    let law = Initialise::from_options(&o).or_raise()?;
+    let parameters = Parameters::new(o.opt_text("name"), declared.unwrap_or_default(), law);
+    let parameters = parameters.or_raise()?;
+    let inputs = o.opt_int("inputs").map(|n| n as usize);
+    let forward = map
+        .get("forward")
+        .and_then(|f| f.clone().try_cast::<FnPtr>())
+        .ok_or_else(|| raise(anyhow!("{OWNER}: forward must be a closure |p, x| …")))?;
+    match o.bool("interpret").or_raise()? {
+        true => interpreted(call, parameters, &forward, inputs).or_raise(),
+        false => traced(call, parameters, &forward, inputs),
+    }
+}
+
+/// The options that are neither maps nor closures, checked; the others are only looked for.
+fn check(call: &Call, map: &Map) -> Result<Options> {
+    let given = map.iter().map(|(k, v)| {
+        let value = match k.as_str() {
+            "params" | "forward" => Value::Other(v.type_name().into()),
+            _ => to_value(v, call),
+        };
+        (k.to_string(), value)
+    });
+    Options::check(OWNER, custom::OPTIONS, given.collect())
+}
+
+/// A map of shapes by name, or an array of `[name, shape]`.
+fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
+    if let Some(map) = params.read_lock::<Map>() {
+        return map.iter().map(|(k, v)| one(k, v)).collect();
+    }
+    let wrong = || {
+        anyhow!(
+            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is a {}",
+            params.type_name()
+        )
+    };
+    let list = params.read_lock::<Array>().ok_or_else(wrong)?;
+    let each = list.iter().map(|entry| {
+        let pair = entry.read_lock::<Array>();
+        match pair.as_deref().map(|p| &p[..]) {
+            Some([name, shape]) => {
+                let name = name.clone().into_string().map_err(|t| {
+                    anyhow!("{OWNER}: the name of a parameter is a {t}, not a string")
+                })?;
+                one(&name, shape)
+            }
+            _ => Err(anyhow!(
+                "{OWNER}: an entry of the array params is no [name, shape]"
+            )),
+        }
+    });
+    each.collect()
+}
+
+fn one(name: &str, given: &Dynamic) -> Result<Declared> {
+    let what = || format!("{OWNER}: the parameter '{name}'");
+    let Some(map) = given.read_lock::<Map>() else {
+        return Ok(Declared {
+            name: name.into(),
+            shape: shape_of(given).with_context(what)?,
+            start: Start::AsModel,
+        });
+    };
+    const KNOWN: [&str; 3] = ["shape", "init", "init_scale"];
+    for key in map.keys() {
+        ensure!(
+            KNOWN.contains(&key.as_str()),
+            "{}: no option '{key}'{}",
+            what(),
+            did_you_mean(key, KNOWN)
+        );
+    }
+    let shape = map
+        .get("shape")
+        .ok_or_else(|| anyhow!("{}: option 'shape' is missing", what()))?;
+    let scale = match map.get("init_scale") {
+        Some(x) => from_dynamic(x)?.item("init_scale").with_context(what)?,
+        None => 1.0,
+    };
+    let start = match map.get("init") {
+        None => Start::AsModel,
+        Some(init) => match init.read_lock::<rhai::ImmutableString>() {
+            Some(law) => Start::Law(Initialise::named(&law, scale).ok_or_else(|| {
+                anyhow!(
+                    "{}: init \"{}\" is unknown{}",
+                    what(),
+                    *law,
+                    did_you_mean(&law, NAMES.iter().copied())
+                )
+            })?),
+            None => {
+                let t = from_dynamic(init).with_context(what)?;
+                let numbers = t.to_f64("init").with_context(what)?;
+                match t.shape()?.dims.is_empty() {
+                    true => Start::Law(Initialise::Constant(numbers[0])),
+                    false => Start::Numbers(numbers.into_iter().map(|x| x as f32).collect()),
+                }
+            }
+        },
+    };
+    Ok(Declared {
+        name: name.into(),
+        shape: shape_of(shape).with_context(what)?,
+        start,
+    })
+}
+
+/// The result of a closure, which must be a tensor.
+fn result(value: Dynamic) -> Result<Tensor> {
+    let name = value.type_name();
+    value.try_cast::<Tensor>().ok_or_else(|| {
+        anyhow!("{OWNER}: forward must give a tensor [rows, outputs], but gave a {name}")
+    })
+}
+
+/// A closure of another number of arguments is not found, by a name that nobody gave it.
+fn arguments(e: Box<EvalAltResult>) -> Box<EvalAltResult> {
+    match &*e {
+        EvalAltResult::ErrorFunctionNotFound(name, _) if name.starts_with("anon$") => raise(
+            anyhow!("{OWNER}: forward must be a closure of two arguments, |p, x| …"),
+        ),
+        _ => e,
+    }
+}
+
+fn traced(
+    call: &Call,
+    parameters: Parameters,
+    forward: &FnPtr,
+    inputs: Option<usize>,
+) -> Bound<Arc<dyn Model>> {
+    let tensors = parameters.layout().tensors().iter().enumerate();
+    let symbols = tensors.map(|(i, t)| Symbol::parameter(i, &t.shape).into());
+    let p = Named {
+        tensors: Arc::new(symbols.collect()),
+        parameters: Arc::new(parameters.clone()),
+    };
+    let x = Tensor::from(Symbol::input(inputs));
+    let value = forward
+        .call_raw(call.native, None, [Dynamic::from(p), Dynamic::from(x)])
+        .map_err(arguments)?;
+    let model = || {
+        let Tensor::Traced(out) = result(value)? else {
+            anyhow::bail!("{OWNER}: forward gives numbers that depend neither on p nor on x");
+        };
+        Custom::new(parameters, &out, inputs)
+    };
+    Ok(Arc::new(model().or_raise()?))
+}
+
+fn interpreted(
+    call: &Call,
+    parameters: Parameters,
+    forward: &FnPtr,
+    inputs: Option<usize>,
+) -> Result<Arc<dyn Model>> {
+    let inputs = inputs.ok_or_else(|| {
+        anyhow!(
+            "{OWNER}: with `interpret: true` the option `inputs` is needed, e.g. `inputs: data.dim`"
+        )
+    })?;
+    let interpreter = closures(call.context);
+    let stored = call.native.store_data();
+    let forward = forward.clone();
+    let names = Arc::new(parameters.clone());
+    let run = move |w: &[candle_core::Tensor], x: &candle_core::Tensor| {
+        let native = stored.create_context(&interpreter);
+        let p = Named {
+            parameters: names.clone(),
+            tensors: Arc::new(w.iter().cloned().map(Tensor::Concrete).collect()),
+        };
+        let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
+        let value = forward.call_raw(&native, None, arguments).map_err(|e| {
+            anyhow!(
+                "{OWNER}: forward failed: {}",
+                report::cause(&self::arguments(e))
+            )
+        })?;
+        let out = result(value)?;
+        Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)
+    };
+    Ok(Arc::new(Interpreted::new(
+        parameters,
+        inputs,
+        Arc::new(run),
+    )?))
+}
+
+/// The interpreter that runs closures on other threads.
+fn closures(context: &Arc<Context>) -> Arc<rhai::Engine> {
+    let make = || Arc::new(engine(context).0);
+    context.closures.get_or_init(make).clone()
+}

@@ -1,0 +1,388 @@
+//! Tensors in scripts: methods, files, derivatives. Operators are in [`operators`], printing in [`show`].
+
+mod constructors;
+mod convert;
+mod operators;
+mod show;
+
+pub(super) use convert::{from_dynamic, shape_of, to_dynamic, to_options};
+
+use super::values::Values;
+use super::{Binder, Bound, OrRaise, raise};
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::kernels::tensor::{Binary, Reduce, Shape, Tensor, Unary, value_and_gradients};
+use crate::model::Model;
+use crate::store::single::{self, Floats, Single};
+use crate::target::prior::Parameters;
+use anyhow::{anyhow, ensure};
+use convert::integers;
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, Map, NativeCallContext};
+use std::sync::Arc;
+
+pub(super) fn bind(b: &mut Binder) {
+    b.object::<Tensor>("Tensor", show::show);
+    constructors::bind(b);
+    operators::bind(b);
+    methods(b);
+    files(b);
+    derivatives(b);
+    conversions(b);
+}
+
+fn number(x: &Dynamic, what: &str) -> Result<f64> {
+    x.as_float()
+        .or_else(|_| x.as_int().map(|i| i as f64))
+        .map_err(|t| anyhow!("{what} must be a number, not a {t}"))
+}
+
+/// The tensors of an array.
+fn tensors(all: &[Dynamic], what: &str) -> Bound<Vec<Tensor>> {
+    let each = all.iter().map(|x| {
+        x.clone()
+            .try_cast::<Tensor>()
+            .ok_or_else(|| anyhow!("{what}: an element is a {}, not a tensor", x.type_name()))
+    });
+    each.collect::<Result<_>>().or_raise()
+}
+
+/// `name(axis)` and `name(axis, keep)` of a method that also takes no axis.
+macro_rules! reductions {
+    ($b:expr, $($signature:literal $name:literal $doc:literal $all:expr, $one:expr;)*) => {$(
+        $b.function($signature, $doc, |t: &mut Tensor, axis: i64| -> Bound<Tensor> { ($one)(t, axis, false).or_raise() });
+        $b.engine
+            .register_fn($name, |t: &mut Tensor| -> Bound<Tensor> { ($all)(t).or_raise() })
+            .register_fn($name, |t: &mut Tensor, axis: i64, keep: bool| -> Bound<Tensor> { ($one)(t, axis, keep).or_raise() });
+    )*};
+}
+
+/// Methods without arguments, or with whole numbers.
+macro_rules! shapes {
+    ($b:expr, $($signature:literal $doc:literal |$t:ident $(, $arg:ident)*| $body:expr;)*) => {$(
+        $b.function($signature, $doc, |$t: &mut Tensor $(, $arg: i64)*| -> Bound<Tensor> { $body.or_raise() });
+    )*};
+}
+
+fn methods(b: &mut Binder) {
+    reductions!(b,
+        "tensor.sum(axis) -> Tensor" "sum" "The sum along an axis, which is dropped; `sum(axis, true)` keeps it with length 1, `sum()` sums everything."
+            |t: &Tensor| t.reduce_all(Reduce::Sum), |t: &Tensor, a, k| t.reduce(Reduce::Sum, a, k);
+        "tensor.mean(axis) -> Tensor" "mean" "The mean along an axis; as sum."
+            |t: &Tensor| t.mean(None, false), |t: &Tensor, a, k| t.mean(Some(a), k);
+        "tensor.max(axis) -> Tensor" "max" "The largest along an axis; as sum. Of two tensors, element by element: maximum(a, b)."
+            |t: &Tensor| t.reduce_all(Reduce::Max), |t: &Tensor, a, k| t.reduce(Reduce::Max, a, k);
+        "tensor.min(axis) -> Tensor" "min" "The smallest along an axis; as sum. Of two tensors, element by element: minimum(a, b)."
+            |t: &Tensor| t.reduce_all(Reduce::Min), |t: &Tensor, a, k| t.reduce(Reduce::Min, a, k);
+    );
+    shapes!(b,
+        "tensor.t() -> Tensor" "The last two axes exchanged." |t| t.t();
+        "tensor.transpose(a, b) -> Tensor" "Two axes exchanged." |t, a, b| t.transpose(a, b);
+        "tensor.flatten() -> Tensor" "All numbers along one axis; of a model's rows, those of each row." |t| t.flatten();
+        "tensor.unsqueeze(axis) -> Tensor" "With an axis of length 1 more." |t, axis| t.unsqueeze(axis);
+        "tensor.squeeze(axis) -> Tensor" "Without an axis of length 1." |t, axis| t.squeeze(axis);
+        "tensor.select(axis, index) -> Tensor" "One entry along an axis, which is dropped; `t[i]` is `t.select(0, i)`. Numbers below 0 count from the end." |t, axis, i| t.select(axis, i);
+        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`." |t, axis, from, to| t.slice(axis, from, to);
+        "tensor.softmax(axis) -> Tensor" "exp(x) / Σ exp(x) along an axis." |t, axis| t.softmax(axis, false);
+        "tensor.log_softmax(axis) -> Tensor" "The logarithm of softmax." |t, axis| t.softmax(axis, true);
+        "tensor.log_sum_exp(axis) -> Tensor" "ln Σ exp(x) along an axis, without overflow." |t, axis| log_sum_exp(t, axis);
+        "tensor.norm2() -> Tensor" "The sum of squares." |t| t.unary(Unary::Power(2)).and_then(|s| s.reduce_all(Reduce::Sum));
+    );
+    b.function(
+        "tensor.reshape(shape) -> Tensor",
+        "The same numbers in another shape; one length may be -1 and is then found out. A model's inputs keep their rows: the first length is -1.",
+        |t: &mut Tensor, shape: Array| -> Bound<Tensor> {
+            t.reshape(&integers(&shape, "reshape")?).or_raise()
+        },
+    )
+    .function(
+        "tensor.matmul(other) -> Tensor",
+        "Matrix product, as NumPy's @: of matrices, of vectors, of stacks of matrices.",
+        |t: &mut Tensor, other: Tensor| -> Bound<Tensor> { t.matmul(&other).or_raise() },
+    )
+    .function(
+        "tensor.shape() -> array",
+        "Lengths of the axes; -1 for the rows of a model's tensors, whose number is open.",
+        |t: &mut Tensor| -> Bound<Array> {
+            let shape = t.shape().or_raise()?;
+            let rows = shape.rows.then_some(-1i64);
+            let all = rows.into_iter().chain(shape.dims.iter().map(|d| *d as i64));
+            Ok(all.map(Dynamic::from).collect())
+        },
+    )
+    .function(
+        "tensor.item() -> number",
+        "The number that a tensor of one element has.",
+        |t: &mut Tensor| -> Bound<f64> { t.item("item()").or_raise() },
+    )
+    .function(
+        "tensor.to_array() -> array",
+        "As nested arrays of numbers.",
+        |t: &mut Tensor| -> Bound<Dynamic> { to_dynamic(t, "to_array()").or_raise() },
+    );
+    b.engine
+        .register_indexer_get(|t: &mut Tensor, i: i64| t.select(0, i).or_raise())
+        .register_indexer_get(|t: &mut Tensor, r: std::ops::Range<i64>| {
+            t.slice(0, r.start, r.end).or_raise()
+        })
+        .register_indexer_get(|t: &mut Tensor, r: std::ops::RangeInclusive<i64>| {
+            t.slice(0, *r.start(), r.end().saturating_add(1)).or_raise()
+        });
+}
+
+fn log_sum_exp(t: &Tensor, axis: i64) -> Result<Tensor> {
+    // x - log_softmax(x) is the same along the whole axis.
+    let all = t.binary(Binary::Subtract, &t.softmax(axis, true)?)?;
+    all.mean(Some(axis), false)
+}
+
+/// A tensor as a file has it.
+fn stored(t: &Tensor) -> Result<Single> {
+    let shape = t.shape()?.dims;
+    let all = t.to_f64("save")?;
+    Ok(match t.is_single() {
+        true => (
+            shape,
+            Floats::F32(all.into_iter().map(|x| x as f32).collect()),
+        ),
+        false => (shape, Floats::F64(all)),
+    })
+}
+
+fn load(path: &str, name: Option<&str>) -> Result<Tensor> {
+    let (shape, numbers) = single::load(path.as_ref(), name)?;
+    match numbers {
+        Floats::F32(v) => Tensor::from_f32(v, &shape),
+        Floats::F64(v) => Tensor::from_f64(v, &shape),
+    }
+}
+
+fn files(b: &mut Binder) {
+    let context = b.context.clone();
+    b.function(
+        "tensor.save(path) -> string",
+        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results. Returns the path, which tensor::load takes.",
+        move |t: &mut Tensor, path: &str| -> Bound<String> {
+            let path = context.session.out.join(path);
+            let write = || single::save(&path, &[("tensor".into(), stored(t)?)]);
+            write().or_raise()?;
+            Ok(path.display().to_string())
+        },
+    );
+    let context = b.context.clone();
+    b.function(
+        "tensor::save(path, tensors) -> string",
+        "Write a map of tensors by name as .safetensors, as tensor.save does one: PyTorch's `safetensors.torch.load_file` reads it.",
+        move |path: &str, map: Map| -> Bound<String> {
+            let path = context.session.out.join(path);
+            let names: Vec<_> = map.keys().map(|k| k.to_string()).collect();
+            let all: Array = map.values().cloned().collect();
+            let all = tensors(&all, "tensor::save")?;
+            let each = names.into_iter().zip(&all).map(|(n, t)| Ok((n, stored(t)?)));
+            let write = || single::save(&path, &each.collect::<Result<Vec<_>>>()?);
+            write().or_raise()?;
+            Ok(path.display().to_string())
+        },
+    )
+    .with(&[], "tensor::load(tensor::save(\"both.safetensors\", #{ a: tensor::eye(2), b: tensor([1, 2]) }), \"b\")");
+    b.function(
+        "tensor::load(path) -> Tensor",
+        "A tensor from an .npy file as NumPy's `save` writes it, or the only one of a .safetensors file; `tensor::load(path, name)` reads one of several.",
+        |path: &str| load(path, None).or_raise(),
+    )
+    .with(&[], "tensor::load(tensor([[1, 2], [3, 4]]).save(\"matrix.npy\"))");
+    b.function(
+        "tensor::load(path, name) -> Tensor",
+        "",
+        |path: &str, name: &str| load(path, Some(name)).or_raise(),
+    );
+}
+
+/// An error of a script or of the program.
+struct Raised(Box<EvalAltResult>);
+
+impl From<anyhow::Error> for Raised {
+    fn from(e: anyhow::Error) -> Self {
+        Self(raise(e))
+    }
+}
+
+/// The value of a closure at tensors, and its gradients in the form in which the tensors were given.
+fn differentiate(native: &NativeCallContext, f: &FnPtr, at: &Dynamic) -> Bound<(f64, Dynamic)> {
+    let list = at.read_lock::<Array>().map(|a| a.clone());
+    let given = match &list {
+        Some(list) => tensors(list, "gradient")?,
+        None => vec![from_dynamic(at).or_raise()?],
+    };
+    let call = |symbols: Vec<Tensor>| -> std::result::Result<Tensor, Raised> {
+        let arguments: Vec<Dynamic> = symbols.into_iter().map(Dynamic::from).collect();
+        let out = f.call_raw(native, None, arguments).map_err(Raised)?;
+        let name = out.type_name();
+        if let Ok(x) = number(&out, "") {
+            return Ok(Tensor::from_f64(vec![x], &[])?);
+        }
+        let out = out.try_cast::<Tensor>().ok_or_else(|| {
+            anyhow!("gradient: the closure must give a tensor of one number, but gave a {name}")
+        })?;
+        Ok(out)
+    };
+    let (value, found) = value_and_gradients(&given, call).map_err(|e| e.0)?;
+    let mut found = found.into_iter().map(Dynamic::from);
+    Ok(match list {
+        Some(_) => (value, found.collect::<Array>().into()),
+        None => (value, found.next().unwrap_or_default()),
+    })
+}
+
+fn derivatives(b: &mut Binder) {
+    b.function(
+        "gradient(closure, at) -> Tensor",
+        "The gradient of a closure that gives one number, at a tensor: `gradient(|x| (x * x).sum(), x)` is `2 * x`.\n\n\
+         By candle's autograd. The closure is called with numbers, so it may branch on them. At an array of tensors the closure takes as many \
+         arguments, and the gradients are an array. There are no second derivatives.",
+        |native: NativeCallContext, f: FnPtr, at: Dynamic| -> Bound<Dynamic> {
+            Ok(differentiate(&native, &f, &at)?.1)
+        },
+    )
+    .with(&[], "gradient(|x| (x * x).sum(), tensor([1.0, 2.0]))");
+    b.function(
+        "value_and_gradient(closure, at) -> map",
+        "As gradient, with the value too: `#{ value, gradient }`.",
+        |native: NativeCallContext, f: FnPtr, at: Dynamic| -> Bound<Map> {
+            let (value, gradient) = differentiate(&native, &f, &at)?;
+            Ok([
+                ("value".into(), value.into()),
+                ("gradient".into(), gradient),
+            ]
+            .into())
+        },
+    )
+    .with(
+        &[],
+        "value_and_gradient(|w, x| w.matmul(x).exp(), [tensor([1.0, 2.0]), tensor([0.5, -0.5])])",
+    );
+}
+
+fn conversions(b: &mut Binder) {
+    b.function(
+        "values.tensor(name) -> Tensor",
+        "A named tensor of a parameter vector in its shape, as \"w1\"; `values.tensor()` is the whole vector.",
+        |v: &mut Values, name: &str| -> Bound<Tensor> {
+            let part = || {
+                let (numbers, shape) = v.part(name)?;
+                Tensor::from_f32(numbers, &shape)
+            };
+            part().or_raise()
+        },
+    );
+    b.engine
+        .register_fn("tensor", |v: &mut Values| -> Bound<Tensor> {
+            Tensor::from_f32(v.all().to_vec(), &[v.all().len()]).or_raise()
+        });
+    b.function(
+        "data.inputs(split) -> Tensor",
+        "The inputs of a split (\"train\", \"test\", …), [rows, dim].",
+        |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
+            let read = || {
+                let s = d.split(split)?;
+                Shape::fixed(&[s.rows, s.dim]).check("data.inputs")?;
+                let mut out = vec![0f32; s.rows * s.dim];
+                s.copy(0..s.rows, &mut out);
+                Tensor::from_f32(out, &[s.rows, s.dim])
+            };
+            read().or_raise()
+        },
+    )
+    .with(&[], "dataset::digits().inputs(\"train\").mean(0)");
+    b.function(
+        "data.targets(split) -> Tensor",
+        "The targets of a split: labels [rows], of sequences [rows, positions], or numbers [rows, width].",
+        |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
+            let read = || {
+                let s = d.split(split)?;
+                let width = s.targets.width();
+                Shape::fixed(&[s.rows, width]).check("data.targets")?;
+                if let Some(labels) = s.labels() {
+                    let all = labels.iter().map(|l| f32::from(*l)).collect();
+                    return match width {
+                        1 => Tensor::from_f32(all, &[s.rows]),
+                        _ => Tensor::from_f32(all, &[s.rows, width]),
+                    };
+                }
+                let mut out = vec![0f32; s.rows * width];
+                s.copy_values(0..s.rows, &mut out);
+                Tensor::from_f32(out, &[s.rows, width])
+            };
+            read().or_raise()
+        },
+    )
+    .with(&[], "dataset::digits().targets(\"train\").max().item()");
+    b.function(
+        "parameters(tensor) -> Parameters",
+        "",
+        |t: Tensor| -> Bound<Arc<Parameters>> {
+            let vectors = || {
+                let shape = t.shape()?.dims;
+                let all: Vec<f32> = t.to_f64("parameters")?.iter().map(|x| *x as f32).collect();
+                let length = match shape[..] {
+                    [n] | [_, n] => n,
+                    _ => anyhow::bail!("parameters: a tensor of shape {} is neither a vector nor one vector per row", t.shape()?),
+                };
+                let vectors = all.chunks(length).map(|v| Arc::new(v.to_vec()));
+                Ok(Arc::new(Parameters { vectors: vectors.collect() }))
+            };
+            vectors().or_raise()
+        },
+    );
+    b.function(
+        "model.tensors(parameters) -> map",
+        "The first of some parameter vectors as tensors by name.",
+        |m: &mut Arc<dyn Model>, at: Dynamic| -> Bound<Map> {
+            let found = || {
+                let w = vector(&**m, &at, "model.tensors")?;
+                let each = m.layout().tensors().iter().map(|t| {
+                    let own = Tensor::from_f32(w[t.range.clone()].to_vec(), &t.shape)?;
+                    Ok((t.name.as_str().into(), Dynamic::from(own)))
+                });
+                each.collect::<Result<Map>>()
+            };
+            found().or_raise()
+        },
+    )
+    .function(
+        "model.outputs(parameters, inputs) -> Tensor",
+        "What the model answers to inputs [rows, inputs] at the first of some parameter vectors: [rows, outputs].",
+        |m: &mut Arc<dyn Model>, at: Dynamic, x: Tensor| -> Bound<Tensor> {
+            let found = || {
+                let w = vector(&**m, &at, "model.outputs")?;
+                let shape = x.shape()?;
+                ensure!(
+                    !shape.rows && shape.dims.len() == 2 && shape.dims[1] == m.inputs(),
+                    "model.outputs: inputs have shape {shape}, but must have [rows, {}]",
+                    m.inputs()
+                );
+                let numbers = |t: &Tensor| -> Result<candle_core::Tensor> {
+                    let t = t.concrete("model.outputs")?;
+                    Ok(t.to_dtype(candle_core::DType::F32)?)
+                };
+                let w = Tensor::from_f32(w.to_vec(), &[w.len()])?;
+                let out = m.forward_tensor(&numbers(&w)?, &numbers(&x)?);
+                Ok(Tensor::Concrete(out.map_err(crate::kernels::tensor::plain)?))
+            };
+            found().or_raise()
+        },
+    );
+}
+
+/// The first vector of some parameters, which must be the model's.
+fn vector(m: &dyn Model, at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
+    let p = super::convert::parameters(at)
+        .ok_or_else(|| anyhow!("{what} takes parameters, not a {}", at.type_name()))?;
+    let w = p.vectors.first().cloned().unwrap_or_default();
+    let n = m.layout().len();
+    ensure!(
+        w.len() == n,
+        "{what}: {} parameters for a model of {n}",
+        w.len()
+    );
+    Ok(w)
+}

@@ -1,0 +1,164 @@
+//! Operators and functions of each element, between tensors and numbers, both ways round.
+
+use super::super::{Binder, Bound, OrRaise};
+use crate::kernels::tensor::{Binary, Tensor, Unary};
+use anyhow::anyhow;
+use rhai::Dynamic;
+
+/// A function of two tensors, or of a tensor and a number.
+macro_rules! pairs {
+    ($engine:expr, $name:expr, $f:expr) => {{
+        let f: fn(&Tensor, &Tensor) -> crate::error::Result<Tensor> = $f;
+        let right = move |a: &Tensor, x: f64| f(a, &Tensor::number(x, a)?);
+        let left = move |x: f64, b: &Tensor| f(&Tensor::number(x, b)?, b);
+        $engine
+            .register_fn($name, move |a: Tensor, b: Tensor| -> Bound<Tensor> {
+                f(&a, &b).or_raise()
+            })
+            .register_fn($name, move |a: Tensor, x: f64| -> Bound<Tensor> {
+                right(&a, x).or_raise()
+            })
+            .register_fn($name, move |a: Tensor, x: i64| -> Bound<Tensor> {
+                right(&a, x as f64).or_raise()
+            })
+            .register_fn($name, move |x: f64, b: Tensor| -> Bound<Tensor> {
+                left(x, &b).or_raise()
+            })
+            .register_fn($name, move |x: i64, b: Tensor| -> Bound<Tensor> {
+                left(x as f64, &b).or_raise()
+            });
+    }};
+}
+
+/// A comparison that gives true or false.
+macro_rules! decisions {
+    ($engine:expr, $($name:literal $op:tt),*) => {$(
+        $engine
+            .register_fn($name, |a: Tensor, b: Tensor| -> Bound<bool> { Ok(one(&a, $name)? $op one(&b, $name)?) })
+            .register_fn($name, |a: Tensor, b: f64| -> Bound<bool> { Ok(one(&a, $name)? $op b) })
+            .register_fn($name, |a: Tensor, b: i64| -> Bound<bool> { Ok(one(&a, $name)? $op b as f64) })
+            .register_fn($name, |a: f64, b: Tensor| -> Bound<bool> { Ok(a $op one(&b, $name)?) })
+            .register_fn($name, |a: i64, b: Tensor| -> Bound<bool> { Ok((a as f64) $op one(&b, $name)?) });
+    )*};
+}
+
+/// The only number of a tensor, which a comparison needs.
+fn one(t: &Tensor, name: &str) -> Bound<f64> {
+    let what = format!("the comparison {name}");
+    t.item(&what)
+        .map_err(|e| match t {
+            Tensor::Concrete(_) => {
+                anyhow!("{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)")
+            }
+            Tensor::Traced(_) => e,
+        })
+        .or_raise()
+}
+
+/// Whether shapes and numbers are equal.
+fn equal(a: &Tensor, b: &Tensor) -> Bound<bool> {
+    let compare = || {
+        let what = "the comparison ==";
+        let (x, y) = (a.to_f64(what)?, b.to_f64(what)?);
+        Ok(a.shape()? == b.shape()? && x == y)
+    };
+    compare().or_raise()
+}
+
+/// A tensor, or a number as one.
+fn tensor(x: &Dynamic, like: &Tensor, what: &str) -> crate::error::Result<Tensor> {
+    match x.clone().try_cast::<Tensor>() {
+        Some(t) => Ok(t),
+        None => Tensor::number(super::number(x, what)?, like),
+    }
+}
+
+pub(super) fn bind(b: &mut Binder) {
+    elements(b);
+    let e = &mut b.engine;
+    for (name, f) in [
+        ("+", Binary::Add),
+        ("-", Binary::Subtract),
+        ("*", Binary::Multiply),
+        ("/", Binary::Divide),
+    ] {
+        match f {
+            Binary::Add => pairs!(e, name, |a, b| a.binary(Binary::Add, b)),
+            Binary::Subtract => pairs!(e, name, |a, b| a.binary(Binary::Subtract, b)),
+            Binary::Multiply => pairs!(e, name, |a, b| a.binary(Binary::Multiply, b)),
+            _ => pairs!(e, name, |a, b| a.binary(Binary::Divide, b)),
+        }
+    }
+    e.register_fn("-", |a: Tensor| -> Bound<Tensor> {
+        a.unary(Unary::Negate).or_raise()
+    });
+    for name in ["**", "pow"] {
+        pairs!(e, name, |a, b| a.binary(Binary::Power, b));
+        // Whole powers are products.
+        e.register_fn(name, |a: Tensor, x: f64| -> Bound<Tensor> {
+            a.power(x).or_raise()
+        });
+        e.register_fn(name, |a: Tensor, x: i64| -> Bound<Tensor> {
+            a.power(x as f64).or_raise()
+        });
+    }
+    decisions!(e, "<" <, ">" >, "<=" <=, ">=" >=, "==" ==, "!=" !=);
+    // Of two tensors, whether they are the same.
+    e.register_fn("==", |a: Tensor, b: Tensor| equal(&a, &b))
+        .register_fn("!=", |a: Tensor, b: Tensor| equal(&a, &b).map(|x| !x));
+}
+
+/// Methods for each element, with their entries in the reference.
+macro_rules! unary {
+    ($b:expr, $($f:ident $signature:literal $doc:literal;)*) => {$(
+        $b.function($signature, $doc, |a: Tensor| -> Bound<Tensor> { a.unary(Unary::$f).or_raise() });
+    )*};
+}
+
+macro_rules! binary {
+    ($b:expr, $($f:ident $name:literal $signature:literal $doc:literal;)*) => {$(
+        pairs!($b.engine, $name, |a, b| a.binary(Binary::$f, b));
+        $b.function($signature, $doc, |a: Tensor, b: Tensor| -> Bound<Tensor> { a.binary(Binary::$f, &b).or_raise() });
+    )*};
+}
+
+fn elements(b: &mut Binder) {
+    unary!(b,
+        Exp "tensor.exp() -> Tensor" "e to the power of each element.";
+        Ln "tensor.ln() -> Tensor" "Natural logarithms; NaN of negative numbers.";
+        Sqrt "tensor.sqrt() -> Tensor" "Square roots; NaN of negative numbers.";
+        Abs "tensor.abs() -> Tensor" "Absolute values.";
+        Sin "tensor.sin() -> Tensor" "Sines, of radians.";
+        Cos "tensor.cos() -> Tensor" "Cosines, of radians.";
+        Tanh "tensor.tanh() -> Tensor" "Hyperbolic tangents.";
+        Sigmoid "tensor.sigmoid() -> Tensor" "1/(1+e^-x), the activation \"logistic\" of model::mlp.";
+        Relu "tensor.relu() -> Tensor" "max(0, x).";
+        Softplus "tensor.softplus() -> Tensor" "ln(1 + e^x), without overflow.";
+        Gelu "tensor.gelu() -> Tensor" "x Φ(x), with the exact normal distribution function.";
+        Erf "tensor.erf() -> Tensor" "Error functions.";
+    );
+    binary!(b,
+        Max "maximum" "tensor.maximum(other) -> Tensor" "The larger of each pair of elements, of a tensor and another or a number.";
+        Min "minimum" "tensor.minimum(other) -> Tensor" "The smaller of each pair of elements.";
+        Less "lt" "tensor.lt(other) -> Tensor" "1 where it is less, otherwise 0, for each pair of elements; without a gradient.";
+        LessEqual "le" "tensor.le(other) -> Tensor" "1 where it is less or equal, otherwise 0.";
+        Greater "gt" "tensor.gt(other) -> Tensor" "1 where it is greater, otherwise 0.";
+        GreaterEqual "ge" "tensor.ge(other) -> Tensor" "1 where it is greater or equal, otherwise 0.";
+        Equal "eq" "tensor.eq(other) -> Tensor" "1 where it is equal, otherwise 0; `a == b` is whether all is.";
+        NotEqual "ne" "tensor.ne(other) -> Tensor" "1 where it is not equal, otherwise 0.";
+    );
+    b.function(
+        "choose(condition, a, b) -> Tensor",
+        "The elements of a where the condition is not 0, otherwise those of b; a and b may be numbers.",
+        |c: Tensor, x: Dynamic, y: Dynamic| -> Bound<Tensor> {
+            let chosen = || {
+                let like = [&x, &y].into_iter().find_map(|v| v.clone().try_cast::<Tensor>());
+                let like = like.as_ref().unwrap_or(&c);
+                let (x, y) = (tensor(&x, like, "choose: a")?, tensor(&y, like, "choose: b")?);
+                c.choose(&x, &y)
+            };
+            chosen().or_raise()
+        },
+    )
+    .with(&[], "let x = tensor([-2.0, 3.0]); choose(x.gt(0), x, 0.1 * x)");
+}
