@@ -12,6 +12,7 @@ use ergodic::script::Interpreter;
 use ergodic::simulation::session::{Open, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Networks of every activation, both losses and both kinds of data; a potential that stays on the host; every sampler.
 const TARGETS: &[(&str, &str)] = &[
@@ -199,7 +200,7 @@ fn compare(source: &str, open: impl Fn() -> Open, what: &str) {
 
 fn emulated(sources: &Sources) -> Open {
     let sources = sources.clone();
-    Box::new(move || {
+    Arc::new(move || {
         let device = Emulated::listing(&sources).expect("a C++ compiler");
         Ok(Box::new(device) as Box<dyn Device>)
     })
@@ -249,7 +250,7 @@ fn every_sampler_does_on_a_gpu_what_it_does_here() {
     }
     for (target_name, target) in TARGETS {
         for (sampler_name, sampler) in SAMPLERS {
-            let open = || -> Open { Box::new(|| Ok(Box::new(Cuda::open(0)?))) };
+            let open = || -> Open { Arc::new(|| Ok(Box::new(Cuda::open(0)?))) };
             let what = format!("{sampler_name} on {target_name}");
             compare(&script(target, sampler, 12), open, &what);
         }

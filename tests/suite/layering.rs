@@ -4,7 +4,7 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "error",
     "memory",
     "rng",
