@@ -377,7 +377,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             format!(
-                "sample(target({}, dataset::spin_vectors(#{{ dim: 9, classes: 4, train: 50, test: 0 }})), sampler::sgld(#{{ step: 1e-3, batch: 5 }}), #{{ steps: 5 }})",
+                "sample(target({}, dataset::spin_vectors(#{{ dim: 9, classes: 4, train: 50, test: 0 }})), sampler::sgld(#{{ step: 1e-3, batch: 5 }}), #{{ steps: 5, every: 1 }})",
                 net(w, "x.matmul(p.w.t()) + (x.matmul(p.w.t()) * 0 - 1).ln()")
             ),
             "every chain",

@@ -319,10 +319,39 @@ impl Lowering<'_> {
             self.push(instruction, true);
         }
         let mut seen = vec![false; self.out.widths.len()];
+        if let Some(last) = seen.last_mut() {
+            *last = true;
+        }
+        // Where reached results of passes that are done once begin.
+        let mut shared = Vec::new();
+        // What only comparisons use gets no gradient, so it has none to pass on.
+        let cut = |instruction: &mut Instruction| {
+            instruction.active = false;
+            instruction
+                .operands
+                .iter_mut()
+                .for_each(|o| o.active = false);
+        };
         for instruction in self.out.rows.iter_mut().rev() {
-            for operand in &mut instruction.operands {
-                if let (Source::Buffer(i), true) = (&operand.source, operand.active) {
-                    operand.first = !std::mem::replace(&mut seen[*i], true);
+            if !seen[instruction.out] {
+                cut(instruction);
+                self.out.active[instruction.out] = false;
+            }
+            for operand in instruction.operands.iter_mut().filter(|o| o.active) {
+                match &operand.source {
+                    Source::Buffer(i) => operand.first = !std::mem::replace(&mut seen[*i], true),
+                    Source::Shared(range) => shared.push(range.start),
+                    _ => {}
+                }
+            }
+        }
+        for instruction in self.out.shared.iter_mut().rev() {
+            if !shared.contains(&instruction.out) {
+                cut(instruction);
+            }
+            for operand in instruction.operands.iter().filter(|o| o.active) {
+                if let Source::Shared(range) = &operand.source {
+                    shared.push(range.start);
                 }
             }
         }

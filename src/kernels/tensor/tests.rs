@@ -427,6 +427,13 @@ fn shapes_sums_and_choices() {
         a.binary(Binary::Greater, &zero)?
             .choose(&a.unary(Unary::Power(2))?, &p[1])
     });
+    // What is only compared has no gradient, and neither has what it was computed from.
+    check("compared only", &[&[12], &[12], &[12]], 12, &|p, x| {
+        let a = x.binary(Binary::Multiply, &p[0])?.unary(Unary::Exp)?;
+        let b = p[1].unary(Unary::Exp)?.unary(Unary::Tanh)?;
+        let c = a.binary(Binary::Greater, &b)?;
+        c.choose(&p[2], x)?.binary(Binary::Multiply, &c)
+    });
     check("a value used many times", &[&[12]], 12, &|p, x| {
         let a = x.binary(Binary::Multiply, &p[0])?;
         let b = a.binary(Binary::Multiply, &a)?.binary(Binary::Add, &a)?;

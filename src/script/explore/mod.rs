@@ -95,7 +95,8 @@ impl Interpreter {
     pub fn completeness(&self, source: &str) -> Completeness {
         let depth = open_brackets(source);
         let unfinished = match self.engine.compile_with_scope(&self.scope, source) {
-            Ok(_) => false,
+            // An open comment is no error, but what follows would belong to it.
+            Ok(_) => ends_within(source),
             Err(e) => match e.err_type() {
                 ParseErrorType::UnexpectedEOF => true,
                 ParseErrorType::BadInput(_) => ends_within(source),

@@ -28,7 +28,7 @@ pub(super) fn bind(b: &mut Binder) {
     .with(&[], "tensor::zeros([2, 3])");
     b.function(
         "tensor::ones(shape) -> Tensor",
-        "Ones.",
+        "Ones everywhere.",
         |shape: Dynamic| filled(&dims(&shape, "tensor::ones")?, |_| 1.0).or_raise(),
     )
     .with(&[], "tensor::ones([2, 3])");
