@@ -16,7 +16,8 @@
 //! | [`sampler`], [`observable`] | one file per kind |
 //! | [`simulation`] | the one loop, training, runs and their summaries |
 //! | [`script`] | the only folder that names Rhai |
-//! | [`front`] | REPL, reference, doctor |
+//! | [`front`] | REPL, notebooks, reference, doctor |
+//! | [`prelude`] | what Rust programs and notebooks use |
 
 pub mod dataset;
 pub mod diagnostic;
@@ -29,6 +30,7 @@ pub mod model;
 pub mod observable;
 pub mod options;
 pub mod plot;
+pub mod prelude;
 pub mod ranks;
 pub mod rng;
 pub mod sampler;

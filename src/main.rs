@@ -1,7 +1,8 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
 use clap::{Args, Parser, Subcommand};
-use ergodic::front::{bench, docs, doctor, repl, run, show};
+use ergodic::error::Interrupted;
+use ergodic::front::{bench, docs, doctor, notebook, repl, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -31,9 +32,18 @@ enum Command {
     Run(RunArgs),
     /// Start an interactive session.
     Repl {
+        /// In Rust instead of Rhai, with the prelude loaded (feature evcxr; after `ergodic notebook setup`).
+        #[arg(long)]
+        rust: bool,
         /// Threads to use (default: all).
         #[arg(long, value_parser = threads)]
         threads: Option<usize>,
+    },
+    /// Run notebooks without a browser, and get ready for notebooks in Rust.
+    #[command(after_help = NOTEBOOK_HELP)]
+    Notebook {
+        #[command(subcommand)]
+        command: Notebook,
     },
     /// Show the summaries of runs on disk, finished or not.
     Show {
@@ -83,6 +93,45 @@ enum Command {
         /// List the workloads.
         #[arg(long)]
         list: bool,
+    },
+}
+
+const NOTEBOOK_HELP: &str = "\
+A notebook runs in the language of its kernel, Rhai or Rust. Rust needs a program built with
+    cargo install --path . --locked --features evcxr
+and once `ergodic notebook setup`. `ergodic docs notebooks` tells more.";
+
+#[derive(Subcommand)]
+enum Notebook {
+    /// Run the cells of a notebook and write their outputs; the first error ends it with exit code 1.
+    Run {
+        /// The notebook.
+        #[arg(value_name = "FILE.ipynb")]
+        notebook: PathBuf,
+        /// Where the notebook goes with its outputs (default: beside it, as NAME.run.ipynb).
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Write the outputs into the notebook itself.
+        #[arg(long, conflicts_with = "out")]
+        in_place: bool,
+        /// Seconds that a cell may take (default: no limit).
+        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+        timeout: Option<f64>,
+        /// Say nothing of cells that run well.
+        #[arg(long)]
+        quiet: bool,
+    },
+    /// Compile the library once for cells in Rust: some minutes, 2 GB in the cache. Does nothing if that is done.
+    Setup {
+        /// Where to (default: ergodic/rust in the user's cache; sessions find another place by ERGODIC_RUST_FOLDER).
+        #[arg(long)]
+        folder: Option<PathBuf>,
+        /// Source of this program (default: where it was compiled).
+        #[arg(long)]
+        source: Option<PathBuf>,
+        /// Compile again in any case.
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -177,6 +226,9 @@ fn report_panic(info: &std::panic::PanicHookInfo) {
 }
 
 fn main() -> ExitCode {
+    // The process that Rust cells run in is this program too, and goes no further.
+    #[cfg(feature = "evcxr")]
+    notebook::rust::hook();
     std::panic::set_hook(Box::new(report_panic));
     // A backtrace in an error message helps nobody who writes scripts; a panic still prints one if asked.
     if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
@@ -188,6 +240,11 @@ fn main() -> ExitCode {
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
     let cli = Cli::parse();
     let handler = ctrlc::set_handler(|| {
+        #[cfg(feature = "evcxr")]
+        if let Some(stop) = RUST.get() {
+            stop();
+            return;
+        }
         if session::interrupt() {
             // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
             std::process::exit(130);
@@ -201,7 +258,9 @@ fn main() -> ExitCode {
     }
     let result = match cli.command {
         Command::Run(args) => return run_script(args),
-        Command::Repl { threads } => repl::run(with_threads(threads)),
+        Command::Repl { rust: true, .. } => rust_repl(),
+        Command::Repl { threads, .. } => repl::run(with_threads(threads)),
+        Command::Notebook { command } => notebook_command(command),
         Command::Show { runs, json } => runs.iter().try_for_each(|r| {
             if json {
                 println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
@@ -252,7 +311,60 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(e) if Interrupted::is(&e) => error(&format!("{e:#}"), 130),
         Err(e) => error(&format!("{e:#}"), 1),
+    }
+}
+
+/// What Ctrl-C calls while a process of Rust cells runs.
+#[cfg(feature = "evcxr")]
+static RUST: std::sync::OnceLock<Arc<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
+
+#[cfg(feature = "evcxr")]
+fn rust_repl() -> ergodic::error::Result<()> {
+    notebook::rust::repl::run(&|stop| drop(RUST.set(stop)))
+}
+
+#[cfg(not(feature = "evcxr"))]
+fn rust_repl() -> ergodic::error::Result<()> {
+    Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
+}
+
+fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
+    match command {
+        Notebook::Run {
+            notebook,
+            out,
+            in_place,
+            timeout,
+            quiet,
+        } => {
+            let request = notebook::execute::Request {
+                notebook,
+                out,
+                in_place,
+                timeout,
+                quiet,
+            };
+            let written = notebook::execute::run(&request)?;
+            if !quiet {
+                println!("{}", written.display());
+            }
+            Ok(())
+        }
+        #[cfg(feature = "evcxr")]
+        Notebook::Setup {
+            folder,
+            source,
+            force,
+        } => notebook::rust::setup::setup(&notebook::rust::setup::Request {
+            folder,
+            source,
+            force,
+        })
+        .map(drop),
+        #[cfg(not(feature = "evcxr"))]
+        Notebook::Setup { .. } => Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR)),
     }
 }
 

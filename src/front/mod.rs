@@ -1,8 +1,10 @@
 //! What people see: the command line's verbs beyond running a script.
 
 pub mod bench;
+pub mod display;
 pub mod docs;
 pub mod doctor;
+pub mod notebook;
 pub mod repl;
 pub mod run;
 pub mod show;

@@ -13,6 +13,7 @@ mod expressions;
 mod grids;
 mod ladders;
 mod learning;
+pub mod notebook;
 mod objects;
 mod parameters;
 mod plots;

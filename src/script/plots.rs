@@ -158,7 +158,7 @@ pub(super) fn bind(b: &mut Binder) {
 }
 
 /// `error.test` is the same trace as `error_test`, and `error.train` is `error`.
-fn canonical(name: &str) -> String {
+pub(super) fn canonical(name: &str) -> String {
     name.replace(".train", "").replace('.', "_")
 }
 
@@ -215,7 +215,7 @@ fn wide(x: &[f64]) -> bool {
     high > 3.0 * low
 }
 
-fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
+pub(super) fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
     let mut panels = Vec::new();
     for name in names {
         let mut figure: Option<Figure> = None;
@@ -289,7 +289,7 @@ fn labels(run: &Run) -> Vec<String> {
         .collect()
 }
 
-fn traces(run: &Arc<Run>, name: &str) -> Bound<Figure> {
+pub(super) fn traces(run: &Arc<Run>, name: &str) -> Bound<Figure> {
     let count = run.info.temperatures.len();
     let (chains, labels): (Vec<usize>, Vec<String>) = if count > 1 {
         (
@@ -312,7 +312,7 @@ fn traces(run: &Arc<Run>, name: &str) -> Bound<Figure> {
     ))
 }
 
-fn histogram(run: &Arc<Run>, name: &str) -> Bound<Figure> {
+pub(super) fn histogram(run: &Arc<Run>, name: &str) -> Bound<Figure> {
     let count = run.info.temperatures.len();
     let values: crate::error::Result<Vec<_>> = (0..count)
         .map(|t| Ok(run.draws(name, 0, t, true)?.concat()))

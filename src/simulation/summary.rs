@@ -257,6 +257,30 @@ impl Summary {
         out
     }
 
+    /// What stands above the table: what ran, and what to beware of.
+    pub fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The table: titles, and a row per temperature.
+    pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let columns = self.columns();
+        let row = |k: usize| columns.iter().map(|c| c[k].trim().to_string()).collect();
+        (row(0), (1..=self.temperatures.len()).map(row).collect())
+    }
+
+    /// The line that warns of chains that have not mixed, if there are some.
+    pub fn warning(&self) -> Option<String> {
+        let unmixed: Vec<_> = (0..self.temperatures.len())
+            .filter(|t| self.unmixed(*t))
+            .map(|t| format!("{:.2e}", self.temperatures[t]))
+            .collect();
+        (!unmixed.is_empty()).then(|| format!(
+            "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
+            unmixed.join(", ")
+        ))
+    }
+
     /// Whether the chains at a temperature disagree or hold too few independent draws for their error bars.
     fn unmixed(&self, t: usize) -> bool {
         let scalars = self
@@ -437,16 +461,8 @@ impl fmt::Display for Summary {
                 }
             }
         }
-        let unmixed: Vec<_> = (0..count)
-            .filter(|t| self.unmixed(*t))
-            .map(|t| format!("{:.2e}", self.temperatures[t]))
-            .collect();
-        if !unmixed.is_empty() {
-            writeln!(
-                f,
-                "NOT MIXED at T = {}: R̂ above 1.05 or ESS below 100; the error bars there are too small, take more steps",
-                unmixed.join(", ")
-            )?;
+        if let Some(warning) = self.warning() {
+            writeln!(f, "{warning}")?;
         }
         Ok(())
     }
