@@ -2,6 +2,8 @@
 
 use clap::{Args, Parser, Subcommand};
 use ergodic::error::Interrupted;
+#[cfg(feature = "evcxr")]
+use ergodic::front::kernel::kernelspec;
 use ergodic::front::{bench, docs, doctor, notebook, repl, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
@@ -132,6 +134,15 @@ enum Notebook {
         /// Compile again in any case.
         #[arg(long)]
         force: bool,
+        /// Do not make the kernel "Rust (ergodic)" known to Jupyter.
+        #[arg(long)]
+        no_kernel: bool,
+    },
+    /// Serve Jupyter; Jupyter calls this.
+    #[command(hide = true)]
+    Kernel {
+        /// The file that says where to listen.
+        connection: PathBuf,
     },
 }
 
@@ -239,22 +250,9 @@ fn main() -> ExitCode {
     // SAFETY: the option may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
     let cli = Cli::parse();
-    let handler = ctrlc::set_handler(|| {
-        #[cfg(feature = "evcxr")]
-        if let Some(stop) = RUST.get() {
-            stop();
-            return;
-        }
-        if session::interrupt() {
-            // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
-            std::process::exit(130);
-        }
-        if !store::writes_nothing() {
-            eprintln!("\ninterrupted: saving (once more to leave at once)");
-        }
-    });
-    if let Err(e) = handler {
-        eprintln!("warning: Ctrl-C will not save: {e}");
+    // A kernel has handlers of its own.
+    if !matches!(cli.command, Command::Notebook { command: Notebook::Kernel { .. } }) {
+        handle_interrupts();
     }
     let result = match cli.command {
         Command::Run(args) => return run_script(args),
@@ -316,6 +314,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// Let Ctrl-C save and stop.
+fn handle_interrupts() {
+    let handler = ctrlc::set_handler(|| {
+        #[cfg(feature = "evcxr")]
+        if let Some(stop) = RUST.get() {
+            stop();
+            return;
+        }
+        if session::interrupt() {
+            // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
+            std::process::exit(130);
+        }
+        if !store::writes_nothing() {
+            eprintln!("\ninterrupted: saving (once more to leave at once)");
+        }
+    });
+    if let Err(e) = handler {
+        eprintln!("warning: Ctrl-C will not save: {e}");
+    }
+}
+
 /// What Ctrl-C calls while a process of Rust cells runs.
 #[cfg(feature = "evcxr")]
 static RUST: std::sync::OnceLock<Arc<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
@@ -357,14 +376,24 @@ fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
             folder,
             source,
             force,
-        } => notebook::rust::setup::setup(&notebook::rust::setup::Request {
-            folder,
-            source,
-            force,
-        })
-        .map(drop),
+            no_kernel,
+        } => {
+            let request = notebook::rust::setup::Request {
+                folder,
+                source,
+                force,
+            };
+            notebook::rust::setup::setup(&request)?;
+            if !no_kernel {
+                let folder = notebook::rust::kernel::install(&kernelspec::Target::User)?;
+                println!("Jupyter knows the kernel \"Rust (ergodic)\" by {}", folder.display());
+            }
+            Ok(())
+        }
+        #[cfg(feature = "evcxr")]
+        Notebook::Kernel { connection } => notebook::rust::kernel::start(&connection),
         #[cfg(not(feature = "evcxr"))]
-        Notebook::Setup { .. } => Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR)),
+        Notebook::Setup { .. } | Notebook::Kernel { .. } => Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR)),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod display;
 pub mod docs;
 pub mod doctor;
+pub mod kernel;
 pub mod notebook;
 pub mod repl;
 pub mod run;

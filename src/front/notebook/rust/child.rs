@@ -5,6 +5,7 @@ use super::super::marks::{self, Mark};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// To be called before anything else: does not return if this is the process of the cells.
@@ -47,12 +48,19 @@ fn mark() -> std::io::Result<()> {
         }
     };
     let marks_to = out.clone();
+    let heard = Arc::new(AtomicBool::new(false));
+    let is_heard = heard.clone();
     std::thread::spawn(move || {
         for line in BufReader::new(input).split(b'\n') {
             let Ok(mut line) = line else { break };
             line.push(b'\n');
             if line.starts_with(b"LOAD_AND_RUN ") {
-                send(&marks_to, Mark::Running.line().as_bytes());
+                // Nobody hears of the cell that evcxr itself runs first, and it would wait for that.
+                let first = String::from_utf8_lossy(&line).contains("libcode_1.");
+                heard.store(!first, Ordering::SeqCst);
+                if !first {
+                    send(&marks_to, Mark::Running.line().as_bytes());
+                }
             }
             if commands.write_all(&line).is_err() {
                 break;
@@ -65,6 +73,7 @@ fn mark() -> std::io::Result<()> {
         for line in BufReader::new(printed).split(b'\n') {
             let Ok(mut line) = line else { break };
             match &line[..] {
+                _ if !is_heard.load(Ordering::SeqCst) => {}
                 b"EVCXR_ERROR_OCCURRED" => {
                     send(&out, Mark::Failed("error".into()).line().as_bytes())
                 }

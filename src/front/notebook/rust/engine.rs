@@ -39,13 +39,13 @@ pub type Sink = Box<dyn FnMut(Event) + Send>;
 /// A possible completion: text, kind, and how it is shown.
 pub type Candidate = (String, &'static str, String);
 
+/// From, to, candidates.
+pub type Found = (usize, usize, Vec<Candidate>);
+
 enum Job {
     Execute(String, Sender<std::result::Result<EvalOutputs, Error>>),
-    Complete(
-        String,
-        usize,
-        Sender<Option<(usize, usize, Vec<Candidate>)>>,
-    ),
+    Complete(String, usize, Sender<Option<Found>>),
+    Inspect(String, usize, Sender<Option<(String, String)>>),
 }
 
 /// Nothing runs, a cell is being compiled, a cell runs.
@@ -227,49 +227,69 @@ impl Engine {
     }
 
     /// Ask the running cell to stop: a simulation does, and what the cell has defined before it is kept. Whoever asks again ends the
-    /// process of the cells, and with it the variables. A cell that is still being compiled is not reached.
+    /// process of the cells, and with it the variables. A cell that is still being compiled is asked as soon as it runs.
     pub fn interrupter(&self) -> Arc<dyn Fn() + Send + Sync> {
         let shared = self.shared.clone();
         Arc::new(move || shared.interrupt())
     }
 
-    /// Whether a cell is being compiled, so that interrupts do not reach it.
-    pub fn is_compiling(&self) -> bool {
-        self.shared.phase.load(Ordering::SeqCst) == COMPILING
+    /// What could stand at a position in bytes: from, to, candidates. None while the start is not over.
+    pub fn complete(&self, code: &str, at: usize) -> Option<Found> {
+        self.ask(|reply| Job::Complete(code.into(), at, reply))
     }
 
-    /// What could stand at a position in bytes: from, to, candidates. None while the start is not over.
-    pub fn complete(&self, code: &str, at: usize) -> Option<(usize, usize, Vec<Candidate>)> {
-        if let Some(ready) = &*lock(&self.ready)
-            && ready.try_recv().ok()?.is_err()
-        {
-            return None;
+    /// What is known of the name at a position in bytes, as text and as HTML.
+    pub fn inspect(&self, code: &str, at: usize) -> Option<(String, String)> {
+        self.ask(|reply| Job::Inspect(code.into(), at, reply))
+    }
+
+    fn ask<T>(&self, job: impl FnOnce(Sender<Option<T>>) -> Job) -> Option<T> {
+        let mut ready = lock(&self.ready);
+        if let Some(starting) = &*ready {
+            let over = starting.try_recv().ok()?;
+            // An error is for the next cell to tell.
+            if let Err(e) = over {
+                let (tell, again) = mpsc::channel();
+                let _ = tell.send(Err(e));
+                *ready = Some(again);
+                return None;
+            }
+            *ready = None;
         }
-        *lock(&self.ready) = None;
+        drop(ready);
         let (reply, answer) = mpsc::channel();
-        self.jobs.send(Job::Complete(code.into(), at, reply)).ok()?;
+        self.jobs.send(job(reply)).ok()?;
         answer.recv().ok()?
     }
 }
 
 impl Shared {
     fn interrupt(&self) {
-        if self.phase.load(Ordering::SeqCst) != RUNNING {
-            return;
+        match self.phase.load(Ordering::SeqCst) {
+            // It reaches the cell as soon as that runs.
+            COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
+            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
+            RUNNING => {
+                self.killed.store(true, Ordering::SeqCst);
+                self.signal(true);
+            }
+            _ => {}
         }
+    }
+
+    /// Ask the process of the cells to stop what it does, or end it.
+    fn signal(&self, end: bool) {
         let Some(child) = lock(&self.child).clone() else {
             return;
         };
         let mut child = lock(&child);
-        if self.interrupts.fetch_add(1, Ordering::SeqCst) > 0 {
-            self.killed.store(true, Ordering::SeqCst);
-            let _ = child.kill();
-            return;
-        }
-        if let Ok(id) = i32::try_from(child.id()) {
+        #[cfg(unix)]
+        if let (false, Ok(id)) = (end, i32::try_from(child.id())) {
             // SAFETY: the process is a child that has not been waited for, so the number is its own.
             unsafe { libc::kill(id, libc::SIGINT) };
+            return;
         }
+        let _ = (end, child.kill());
     }
 
     fn tell(&self, event: Event) {
@@ -310,6 +330,9 @@ impl Shared {
             Some(Mark::Running) => {
                 *lock(&self.ended) = [false; 2];
                 self.phase.store(RUNNING, Ordering::SeqCst);
+                if self.interrupts.load(Ordering::SeqCst) > 0 {
+                    self.signal(false);
+                }
             }
             Some(Mark::Done) => self.end(0),
             Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
@@ -435,6 +458,12 @@ fn serve(mut context: CommandContext, queue: &Receiver<Job>) {
                     (c.start_offset, c.end_offset, all.collect())
                 });
                 drop(reply.send(found));
+            }
+            Job::Inspect(code, at, reply) => {
+                let rest = code.get(at..).unwrap_or_default();
+                let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let end = at + word.unwrap_or(rest.len());
+                drop(reply.send(context.hover_at(&code, end.min(code.len())).ok()));
             }
         }
     }

@@ -7,6 +7,7 @@
 mod child;
 pub mod engine;
 pub mod folder;
+pub mod kernel;
 pub mod repl;
 pub mod setup;
 
