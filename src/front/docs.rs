@@ -9,6 +9,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("samplers", include_str!("pages/samplers.md")),
     ("learning", include_str!("pages/learning.md")),
     ("ladders", include_str!("pages/ladders.md")),
+    ("notebooks", include_str!("pages/notebooks.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

@@ -87,8 +87,8 @@ pub struct Engine {
 /// How cells are compiled in the beginning; `?` shows the whole chain of causes.
 const SETTINGS: &str = ":efmt {:?}\n:opt 0\n";
 
-/// What a user would write first.
-const PRELUDE: &str = "use ergodic::prelude::*;\nergodic::front::notebook::prepare();";
+/// What a user would write first. Once a cell has had a `?`, evcxr compiles those that follow for it at once, not after a failure.
+const PRELUDE: &str = "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
 
 /// What forgets an interrupt that came when the run it was meant for had just ended.
 const REARM: &str = "ergodic::simulation::session::clear_interrupt();";
@@ -143,7 +143,11 @@ impl Engine {
                 eprintln!("{line}");
             }
         });
-        begin(prepared, &mut context)
+        begin(prepared, &mut context)?;
+        // A closure as a variable is an error, for whose message evcxr lets the compiler check what the cell depends on: that takes minutes too
+        // the first time, as it would after a slip in somebody's cell.
+        let _ = context.execute("let closure = |x: i32| x;");
+        Ok(())
     }
 
     /// Wait until cells can be run.
