@@ -251,7 +251,12 @@ fn main() -> ExitCode {
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
     let cli = Cli::parse();
     // A kernel has handlers of its own.
-    if !matches!(cli.command, Command::Notebook { command: Notebook::Kernel { .. } }) {
+    if !matches!(
+        cli.command,
+        Command::Notebook {
+            command: Notebook::Kernel { .. }
+        }
+    ) {
         handle_interrupts();
     }
     let result = match cli.command {
@@ -386,14 +391,19 @@ fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
             notebook::rust::setup::setup(&request)?;
             if !no_kernel {
                 let folder = notebook::rust::kernel::install(&kernelspec::Target::User)?;
-                println!("Jupyter knows the kernel \"Rust (ergodic)\" by {}", folder.display());
+                println!(
+                    "Jupyter knows the kernel \"Rust (ergodic)\" by {}",
+                    folder.display()
+                );
             }
             Ok(())
         }
         #[cfg(feature = "evcxr")]
         Notebook::Kernel { connection } => notebook::rust::kernel::start(&connection),
         #[cfg(not(feature = "evcxr"))]
-        Notebook::Setup { .. } | Notebook::Kernel { .. } => Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR)),
+        Notebook::Setup { .. } | Notebook::Kernel { .. } => {
+            Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
+        }
     }
 }
 

@@ -88,7 +88,8 @@ pub struct Engine {
 const SETTINGS: &str = ":efmt {:?}\n:opt 0\n";
 
 /// What a user would write first. Once a cell has had a `?`, evcxr compiles those that follow for it at once, not after a failure.
-const PRELUDE: &str = "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
+const PRELUDE: &str =
+    "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
 
 /// What forgets an interrupt that came when the run it was meant for had just ended.
 const REARM: &str = "ergodic::simulation::session::clear_interrupt();";

@@ -136,5 +136,7 @@ impl Evaluator for RustEvaluator {
 
 /// The place of a code point, in bytes.
 fn bytes(code: &str, cursor: usize) -> usize {
-    code.char_indices().nth(cursor).map_or(code.len(), |(at, _)| at)
+    code.char_indices()
+        .nth(cursor)
+        .map_or(code.len(), |(at, _)| at)
 }
