@@ -17,7 +17,8 @@
 //! | [`simulation`] | the one loop, training, runs and their summaries |
 //! | [`report`] | finished runs, read back and told: figures, verdicts, tables, one HTML page |
 //! | [`script`] | the only folder that names Rhai |
-//! | [`front`] | REPL, reference, doctor |
+//! | [`front`] | REPL, notebooks, reference, doctor |
+//! | [`prelude`] | what Rust programs and notebooks use |
 
 pub mod dataset;
 pub mod diagnostic;
@@ -30,6 +31,7 @@ pub mod model;
 pub mod observable;
 pub mod options;
 pub mod plot;
+pub mod prelude;
 pub mod ranks;
 pub mod report;
 pub mod rng;

@@ -1,8 +1,9 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
 use clap::{Args, Parser, Subcommand};
+use ergodic::error::Interrupted;
 use ergodic::front::kernel::kernelspec::Target;
-use ergodic::front::{bench, docs, doctor, jupyter, repl, report, run, show};
+use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -32,6 +33,9 @@ enum Command {
     Run(RunArgs),
     /// Start an interactive session.
     Repl {
+        /// In Rust instead of Rhai, with the prelude loaded (feature evcxr; after `ergodic notebook setup`).
+        #[arg(long)]
+        rust: bool,
         /// Threads to use (default: all).
         #[arg(long, value_parser = threads)]
         threads: Option<usize>,
@@ -39,6 +43,12 @@ enum Command {
     /// Use scripts in Jupyter: JupyterLab, notebooks, VS Code.
     #[command(subcommand)]
     Kernel(KernelCommand),
+    /// Run notebooks without a browser, and get ready for notebooks in Rust.
+    #[command(after_help = NOTEBOOK_HELP)]
+    Notebook {
+        #[command(subcommand)]
+        command: Notebook,
+    },
     /// Show the summaries of what is on disk, finished or not.
     Show {
         /// Folders of runs, or of a script's results.
@@ -173,6 +183,54 @@ impl Place {
     }
 }
 
+const NOTEBOOK_HELP: &str = "\
+A notebook runs in the language of its kernel, Rhai or Rust. Rust needs a program built with
+    cargo install --path . --locked --features evcxr
+and once `ergodic notebook setup`. `ergodic docs notebooks` tells more.";
+
+#[derive(Subcommand)]
+enum Notebook {
+    /// Run the cells of a notebook and write their outputs; the first error ends it with exit code 1.
+    Run {
+        /// The notebook.
+        #[arg(value_name = "FILE.ipynb")]
+        notebook: PathBuf,
+        /// Where the notebook goes with its outputs (default: beside it, as NAME.run.ipynb).
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Write the outputs into the notebook itself.
+        #[arg(long, conflicts_with = "out")]
+        in_place: bool,
+        /// Seconds that a cell may take (default: no limit).
+        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+        timeout: Option<f64>,
+        /// Say nothing of cells that run well.
+        #[arg(long)]
+        quiet: bool,
+    },
+    /// Compile the library once for cells in Rust: some minutes, 2 GB in the cache. Does nothing if that is done.
+    Setup {
+        /// Where to (default: ergodic/rust in the user's cache; sessions find another place by ERGODIC_RUST_FOLDER).
+        #[arg(long)]
+        folder: Option<PathBuf>,
+        /// Source of this program (default: where it was compiled).
+        #[arg(long)]
+        source: Option<PathBuf>,
+        /// Compile again in any case.
+        #[arg(long)]
+        force: bool,
+        /// Do not make the kernel "Rust (ergodic)" known to Jupyter.
+        #[arg(long)]
+        no_kernel: bool,
+    },
+    /// Serve Jupyter; Jupyter calls this.
+    #[command(hide = true)]
+    Kernel {
+        /// The file that says where to listen.
+        connection: PathBuf,
+    },
+}
+
 #[derive(Args)]
 struct RunArgs {
     /// The script.
@@ -264,6 +322,9 @@ fn report_panic(info: &std::panic::PanicHookInfo) {
 }
 
 fn main() -> ExitCode {
+    // The process that Rust cells run in is this program too, and goes no further.
+    #[cfg(feature = "evcxr")]
+    notebook::rust::hook();
     std::panic::set_hook(Box::new(report_panic));
     // A backtrace in an error message helps nobody who writes scripts; a panic still prints one if asked.
     if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
@@ -275,27 +336,22 @@ fn main() -> ExitCode {
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
     let cli = Cli::parse();
     // A kernel is interrupted by messages, and told to end by signals, which it handles itself.
-    let serves = matches!(&cli.command, Command::Kernel(KernelCommand::Start { .. }));
-    let handler = if serves {
-        Ok(())
-    } else {
-        ctrlc::set_handler(|| {
-            if session::interrupt() {
-                // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
-                std::process::exit(130);
+    let serves = matches!(
+        &cli.command,
+        Command::Kernel(KernelCommand::Start { .. })
+            | Command::Notebook {
+                command: Notebook::Kernel { .. }
             }
-            if !store::writes_nothing() {
-                eprintln!("\ninterrupted: saving (once more to leave at once)");
-            }
-        })
-    };
-    if let Err(e) = handler {
-        eprintln!("warning: Ctrl-C will not save: {e}");
+    );
+    if !serves {
+        handle_interrupts();
     }
     let result = match cli.command {
         Command::Run(args) => return run_script(args),
-        Command::Repl { threads } => repl::run(with_threads(threads)),
+        Command::Repl { rust: true, .. } => rust_repl(),
+        Command::Repl { threads, .. } => repl::run(with_threads(threads)),
         Command::Kernel(command) => kernel(command),
+        Command::Notebook { command } => notebook_command(command),
         Command::Show { runs, json } => runs.iter().try_for_each(|r| {
             if json {
                 println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
@@ -361,6 +417,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(e) if Interrupted::is(&e) => error(&format!("{e:#}"), 130),
         Err(e) => error(&format!("{e:#}"), 1),
     }
 }
@@ -401,6 +458,94 @@ fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Let Ctrl-C save and stop.
+fn handle_interrupts() {
+    let handler = ctrlc::set_handler(|| {
+        #[cfg(feature = "evcxr")]
+        if let Some(stop) = RUST.get() {
+            stop();
+            return;
+        }
+        if session::interrupt() {
+            // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
+            std::process::exit(130);
+        }
+        if !store::writes_nothing() {
+            eprintln!("\ninterrupted: saving (once more to leave at once)");
+        }
+    });
+    if let Err(e) = handler {
+        eprintln!("warning: Ctrl-C will not save: {e}");
+    }
+}
+
+/// What Ctrl-C calls while a process of Rust cells runs.
+#[cfg(feature = "evcxr")]
+static RUST: std::sync::OnceLock<Arc<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
+
+#[cfg(feature = "evcxr")]
+fn rust_repl() -> ergodic::error::Result<()> {
+    notebook::rust::repl::run(&|stop| drop(RUST.set(stop)))
+}
+
+#[cfg(not(feature = "evcxr"))]
+fn rust_repl() -> ergodic::error::Result<()> {
+    Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
+}
+
+fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
+    match command {
+        Notebook::Run {
+            notebook,
+            out,
+            in_place,
+            timeout,
+            quiet,
+        } => {
+            let request = notebook::execute::Request {
+                notebook,
+                out,
+                in_place,
+                timeout,
+                quiet,
+            };
+            let written = notebook::execute::run(&request)?;
+            if !quiet {
+                println!("{}", written.display());
+            }
+            Ok(())
+        }
+        #[cfg(feature = "evcxr")]
+        Notebook::Setup {
+            folder,
+            source,
+            force,
+            no_kernel,
+        } => {
+            let request = notebook::rust::setup::Request {
+                folder,
+                source,
+                force,
+            };
+            notebook::rust::setup::setup(&request)?;
+            if !no_kernel {
+                let folder = notebook::rust::kernel::install(&Target::User)?;
+                println!(
+                    "Jupyter knows the kernel \"Rust (ergodic)\" by {}",
+                    folder.display()
+                );
+            }
+            Ok(())
+        }
+        #[cfg(feature = "evcxr")]
+        Notebook::Kernel { connection } => notebook::rust::kernel::start(&connection),
+        #[cfg(not(feature = "evcxr"))]
+        Notebook::Setup { .. } | Notebook::Kernel { .. } => {
+            Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
+        }
+    }
 }
 
 fn error(message: &str, code: u8) -> ExitCode {

@@ -17,9 +17,9 @@ pub struct Table {
 
 impl Table {
     /// An empty table with these columns.
-    pub fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
+    pub fn new<T: ToString>(header: impl IntoIterator<Item = T>) -> Self {
         Self {
-            header: header.into_iter().map(Into::into).collect(),
+            header: header.into_iter().map(|h| h.to_string()).collect(),
             ..Self::default()
         }
     }
@@ -31,8 +31,15 @@ impl Table {
     }
 
     /// Add a row.
-    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+    pub fn push<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows
+            .push(cells.into_iter().map(|c| c.to_string()).collect());
+    }
+
+    /// The same with one more row.
+    pub fn row<T: ToString>(mut self, cells: impl IntoIterator<Item = T>) -> Self {
+        self.push(cells);
+        self
     }
 
     /// Whether a column has words in it, which are aligned to the left, unlike numbers.
@@ -154,8 +161,8 @@ mod tests {
 
     fn table() -> Table {
         let mut t = Table::new(["model", "ln Z"]).line_above("two <models>");
-        t.row(["a & b", "-1.25(3)"]);
-        t.row(["c", "NaN"]);
+        t.push(["a & b", "-1.25(3)"]);
+        t.push(["c", "NaN"]);
         t
     }
 

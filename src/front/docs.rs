@@ -13,6 +13,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("ladders", include_str!("pages/ladders.md")),
     ("reports", include_str!("pages/reports.md")),
     ("recipes", include_str!("pages/recipes.md")),
+    ("notebooks", include_str!("pages/notebooks.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

@@ -1,11 +1,14 @@
 //! What people see: the command line's verbs beyond running a script.
 
+pub mod bar;
 pub mod bench;
+pub mod display;
 pub mod docs;
 pub mod doctor;
 pub mod interactive;
 pub mod jupyter;
 pub mod kernel;
+pub mod notebook;
 pub mod repl;
 pub mod report;
 pub mod run;

@@ -80,6 +80,7 @@ pub fn block_mut(x: &mut [f32], start: usize) -> &mut [f32; BLOCK] {
 }
 
 /// Define a [`Kernel`]: `NAME = name(written; read; noise; scalars) { body }`.
+#[macro_export]
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis $static:ident = $name:ident(
         $($out:ident),*; $($in:ident),*; $($noise:ident)?; $($k:ident),*
@@ -134,9 +135,10 @@ macro_rules! kernel {
         };
     };
 }
-pub(crate) use kernel;
+pub use kernel;
 
 /// Define a [`Reduction`]: `NAME = sum name(read) { expression }` or `NAME = largest name(read) { expression }`.
+#[macro_export]
 macro_rules! reduction {
     ($(#[$meta:meta])* $vis:vis $static:ident = $how:ident $name:ident($($in:ident),*) { $body:expr }) => {
         $(#[$meta])*
@@ -167,7 +169,7 @@ macro_rules! reduction {
         };
     };
 }
-pub(crate) use reduction;
+pub use reduction;
 
 /// Fold `f(i)` over `i` in sixteen lanes: vectorises and has a fixed order.
 #[inline(always)]

@@ -59,6 +59,7 @@ pub fn level() -> Level {
 /// Compile a function for every [`Level`] and call the best one.
 ///
 /// The body must be one that the compiler can vectorise: plain loops over slices, helpers `#[inline(always)]`.
+#[macro_export]
 macro_rules! simd {
     ($(#[$meta:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
@@ -83,4 +84,4 @@ macro_rules! simd {
         }
     };
 }
-pub(crate) use simd;
+pub use simd;

@@ -363,6 +363,12 @@ pub trait Model: Send + Sync {
     }
 }
 
+impl std::fmt::Debug for dyn Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
 /// Every kind of model a script can build.
 pub const REGISTRY: &[Entry<Arc<dyn Model>>] =
     &[mlp::ENTRY, deep_linear::ENTRY, transformer::ENTRY];

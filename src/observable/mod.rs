@@ -114,6 +114,12 @@ pub trait Observable: Send + Sync {
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()>;
 }
 
+impl std::fmt::Debug for dyn Observable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
 /// A handle to an observable.
 pub type Handle = Arc<Box<dyn Observable>>;
 

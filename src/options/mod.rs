@@ -4,12 +4,14 @@
 //! and the generated reference all read that table; a component reads its checked [`Options`] and never sees a script value.
 
 mod coerce;
+mod given;
 mod kind;
 
 use crate::error::{Result, did_you_mean};
 use crate::schedule::Schedule;
 use anyhow::{anyhow, bail};
 use coerce::{coerce, literal};
+pub use given::Given;
 pub use kind::{Kind, Range};
 use std::any::Any;
 use std::sync::Arc;
@@ -34,7 +36,8 @@ pub enum Value {
 }
 
 impl Value {
-    fn describe(&self) -> String {
+    /// The value as messages and summaries show it.
+    pub fn describe(&self) -> String {
         match self {
             Value::Bool(x) => format!("{x}"),
             Value::Int(x) => format!("{x}"),

@@ -20,14 +20,15 @@ pub mod sgld;
 pub mod sgnht;
 
 use crate::engine::{Chains, Vector};
-use crate::error::Result;
+use crate::error::{Result, did_you_mean};
 use crate::kernels::map::kernel;
-use crate::options::{Entry, Options, Value};
+use crate::options::{Entry, Given, Options, Value};
 use crate::rng::Purpose;
 use crate::target::Target;
 use gradient::Estimator;
+use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 /// A Markov chain on the parameters. State is what the next step needs, Info is everything else.
 pub trait Sampler: Send + Sync {
@@ -194,6 +195,8 @@ pub struct Configured {
     asked: Options,
     /// Where losses are reported, if they are.
     losses: Option<usize>,
+    /// Whether [`named`] can build it again from its options.
+    listed: bool,
 }
 
 /// What is reported of the gradient that a step follows: its loss, its virial around a reference point, and the loss at that point on the
@@ -205,6 +208,14 @@ const PROBE: u64 = 200;
 
 /// What the noise of the gradient is called, averaged over the components: state and report.
 pub const NOISE: &str = "gradient_variance_mean";
+
+impl fmt::Debug for Configured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options.iter().map(|(k, v)| format!("{k}: {v}"));
+        let options: Vec<_> = options.collect();
+        write!(f, "{} #{{ {} }}", self.name(), options.join(", "))
+    }
+}
 
 impl Configured {
     /// A sampler and its options.
@@ -225,12 +236,28 @@ impl Configured {
             sampler: Box::new(sampler),
             asked: o.clone(),
             losses: None,
+            listed: true,
         })
+    }
+
+    /// A sampler that is in no registry. `options` is what summaries say of it; what builds the same sampler with another option, as the
+    /// search for a step size does, cannot be done with it: for that, [`register`] an entry.
+    pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Self>> {
+        let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
+        let mut out = Self::new(sampler, &none);
+        if let Some(own) = Arc::get_mut(&mut out) {
+            let described = |(name, value): (String, Value)| (name, value.describe());
+            own.options = options.into_pairs().into_iter().map(described).collect();
+            own.listed = false;
+        }
+        Ok(out)
     }
 
     /// The same sampler with one option set to another value; none if it has no such option.
     pub fn with(&self, name: &str, value: f64) -> Result<Option<Arc<Self>>> {
-        let entry = self.entry();
+        let Some(entry) = self.entry() else {
+            return Ok(None);
+        };
         let Some(spec) = entry.options.iter().find(|s| s.name == name) else {
             return Ok(None);
         };
@@ -273,7 +300,10 @@ impl Configured {
             return Ok(self.clone());
         }
         let changed = self.asked.with("adapt_mass", Some(Value::Bool(false)));
-        (self.entry().build)(&changed)
+        match self.entry() {
+            Some(entry) => (entry.build)(&changed),
+            None => Ok(self.clone()),
+        }
     }
 
     /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
@@ -303,7 +333,8 @@ impl Configured {
             return None;
         }
         let wanted = self.asked.float("acceptance").ok()?;
-        let known = |(name, _): &(&str, f64)| self.entry().options.iter().any(|s| s.name == *name);
+        let entry = self.entry()?;
+        let known = |(name, _): &(&str, f64)| entry.options.iter().any(|s| s.name == *name);
         let all = [("dt", 0.0), ("step", 0.0), ("sigma", 0.5)];
         let (name, power) = all.into_iter().find(known)?;
         Some((name, power, wanted))
@@ -312,9 +343,9 @@ impl Configured {
     /// The same sampler, which also reports [`LOSSES`] around `w0`, the last of them if `paired`. None if its steps do not follow one gradient
     /// each.
     pub fn reporting_losses(&self, w0: &Arc<Vec<f32>>, paired: bool) -> Result<Option<Arc<Self>>> {
-        if !self.sampler.follows_one_gradient() {
+        let Some(entry) = self.entry().filter(|_| self.sampler.follows_one_gradient()) else {
             return Ok(None);
-        }
+        };
         let gradient = self.gradient.reporting(w0, paired)?;
         let reports = gradient.reports();
         let object = Value::Object(Arc::new(gradient), "Gradient");
@@ -322,7 +353,7 @@ impl Configured {
             .asked
             .with("batch", None)
             .with("gradient", Some(object));
-        let mut out = (self.entry().build)(&changed)?;
+        let mut out = (entry.build)(&changed)?;
         if let Some(own) = Arc::get_mut(&mut out) {
             own.losses = Some(own.info.len());
             own.info.extend(&LOSSES[..reports]);
@@ -331,9 +362,9 @@ impl Configured {
         Ok(Some(out))
     }
 
-    fn entry(&self) -> &'static Entry<Arc<Configured>> {
-        let own = |e: &&Entry<Arc<Configured>>| e.name == self.name();
-        REGISTRY.iter().find(own).unwrap_or(&REGISTRY[0])
+    /// What builds it from its options.
+    fn entry(&self) -> Option<&'static Entry<Arc<Configured>>> {
+        named(self.name()).ok().filter(|_| self.listed)
     }
 
     /// Name, as in scripts.
@@ -407,6 +438,43 @@ impl Configured {
         }
         chains.report_scalar(slot, scalar)
     }
+}
+
+/// Samplers of this process beside those of [`REGISTRY`].
+static REGISTERED: RwLock<Vec<&'static Entry<Arc<Configured>>>> = RwLock::new(Vec::new());
+
+/// Add a sampler to those that can be built by name, and by the scripts of interpreters made from now on; in place of an earlier one of
+/// its name.
+pub fn register(entry: Entry<Arc<Configured>>) -> Result<()> {
+    anyhow::ensure!(
+        REGISTRY.iter().all(|e| e.name != entry.name),
+        "there is a sampler '{}' already; give yours another name",
+        entry.name
+    );
+    let mut all = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
+    all.retain(|e| e.name != entry.name);
+    // It is kept until the end of the process, as handles to it may be.
+    all.push(Box::leak(Box::new(entry)));
+    Ok(())
+}
+
+/// The samplers that were registered.
+pub fn registered() -> Vec<&'static Entry<Arc<Configured>>> {
+    REGISTERED.read().unwrap_or_else(|e| e.into_inner()).clone()
+}
+
+/// The entry of that name; the error proposes the nearest one.
+pub fn named(name: &str) -> Result<&'static Entry<Arc<Configured>>> {
+    let own = registered();
+    let mut all = REGISTRY.iter().chain(own.iter().copied());
+    let found = all.find(|e| e.name == name);
+    found.ok_or_else(|| {
+        let all = REGISTRY.iter().chain(own);
+        anyhow::anyhow!(
+            "there is no sampler '{name}'{}",
+            did_you_mean(name, all.map(|e| e.name))
+        )
+    })
 }
 
 /// Every sampler a script can build.

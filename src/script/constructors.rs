@@ -21,6 +21,9 @@ pub(super) fn bind(b: &mut Binder) {
     registry(b, "optimizer", "Optimizer", optimizer::REGISTRY);
     registry(b, "gradient", "Gradient", sampler::gradient::REGISTRY);
     registry(b, "sampler", "Sampler", sampler::REGISTRY);
+    for entry in sampler::registered() {
+        registry(b, "sampler", "Sampler", std::slice::from_ref(entry));
+    }
     registry(b, "observable", "Observable", observable::REGISTRY);
 }
 

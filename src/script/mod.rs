@@ -16,6 +16,7 @@ mod helpers;
 mod ladders;
 mod learning;
 pub mod library;
+pub mod notebook;
 mod objects;
 mod parameters;
 mod plots;
@@ -134,7 +135,7 @@ impl Interpreter {
     }
 
     /// Give a parameter a value, as `--set name=value` does, for scripts to come.
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub fn set_parameter(&mut self, name: &str, value: &str) {
         let mut settings = self
             .context
             .settings
@@ -209,7 +210,7 @@ impl Interpreter {
             .lock()
             .unwrap_or_else(|e| e.into_inner()) = (file.into(), source.into());
         self.functions = ast.clone_functions_only();
-        self.evaluate(&ast).map_err(|e| {
+        self.evaluate_tree(&ast).map_err(|e| {
             let text = |other: &str| match other == file {
                 true => Some(source.to_string()),
                 false => self.context.library.text(other),
@@ -226,7 +227,7 @@ impl Interpreter {
 
     /// As Rhai evaluates a script, but that imports are there before and are kept afterwards.
     #[allow(deprecated)] // Marked so to say that it may change with a new version.
-    fn evaluate(&mut self, ast: &rhai::AST) -> Bound<Dynamic> {
+    fn evaluate_tree(&mut self, ast: &rhai::AST) -> Bound<Dynamic> {
         let global = &mut self.engine.new_global_runtime_state();
         for (alias, module) in &self.imports {
             global.push_import(alias.clone(), module.clone());

@@ -24,10 +24,7 @@ pub(super) fn bind(b: &mut Binder) {
     b.object::<Arc<Target>>("Target", |t| t.describe());
     b.object::<Arc<dyn Potential>>("Potential", |p| p.describe());
     b.object::<Arc<Prior>>("Prior", |p| format!("{p:?}"));
-    b.object::<Arc<Configured>>("Sampler", |s| {
-        let options: Vec<_> = s.options.iter().map(|(k, v)| format!("{k}: {v}")).collect();
-        format!("{} #{{ {} }}", s.name(), options.join(", "))
-    });
+    b.object::<Arc<Configured>>("Sampler", |s| format!("{s:?}"));
     b.object::<Arc<Estimator>>("Gradient", |e| e.to_string());
     b.object::<Arc<Optimizer>>("Optimizer", |o| o.text.clone());
     b.object::<Handle>("Observable", |o: &Handle| o.name());

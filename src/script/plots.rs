@@ -177,7 +177,7 @@ fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
 }
 
 /// `error.test` is the same trace as `error_test`, and `error.train` is `error`.
-fn canonical(name: &str) -> String {
+pub(super) fn canonical(name: &str) -> String {
     name.replace(".train", "").replace('.', "_")
 }
 

@@ -46,14 +46,14 @@ fn shown(value: &Dynamic, text: String) -> Shown {
     if let Some(figure) = value.read_lock::<Figure>() {
         return Shown {
             text: figure.to_text(COLUMNS, false),
-            html: None,
             svg: figure.to_svg().ok(),
+            ..Shown::default()
         };
     }
     Shown {
         text,
         html: table(value).map(|t| t.to_html()),
-        svg: None,
+        ..Shown::default()
     }
 }
 
@@ -87,7 +87,7 @@ fn table(value: &Dynamic) -> Option<Table> {
     }
     let mut out = Table::new(["name", "value"]);
     map.iter()
-        .for_each(|(k, v)| out.row([k.to_string(), cell(v)]));
+        .for_each(|(k, v)| out.push([k.to_string(), cell(v)]));
     Some(out)
 }
 
@@ -103,7 +103,7 @@ fn of_maps(list: &Array) -> Option<Table> {
     }
     let mut out = Table::new(names.clone());
     for map in &maps {
-        out.row(
+        out.push(
             names
                 .iter()
                 .map(|n| map.get(n.as_str()).map_or(String::new(), cell)),

@@ -5,8 +5,6 @@ use super::{Binder, Bound, Context, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::model::Model;
-use crate::model::loss::Loss;
-use crate::options::Options;
 use crate::sampler::Configured;
 use crate::simulation::compare::{Comparison, compare};
 use crate::simulation::optimizer::Optimizer;
@@ -14,9 +12,7 @@ use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::train::{self, Trained, train};
 use crate::simulation::{self, benchmark, validate};
-use crate::target::network::Network;
-use crate::target::prior::Prior;
-use crate::target::{self, EnergyScale, Potential, Target, analytic};
+use crate::target::{self, Potential, Target, analytic};
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -30,31 +26,6 @@ pub(super) fn bind(b: &mut Binder) {
     numbers(b);
 }
 
-fn finish_target(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Target>> {
-    let prior = o
-        .object::<Prior>("prior")
-        .unwrap_or_else(|| Arc::new(Prior::None));
-    Ok(Arc::new(Target::new(
-        potential,
-        EnergyScale::from_options(o)?,
-        &prior,
-    )?))
-}
-
-fn network(model: &Arc<dyn Model>, data: &Arc<Dataset>, o: &Options) -> Result<Arc<Target>> {
-    let loss = o.opt_text("loss").map(|l| {
-        if l == "squared_error" {
-            Loss::SquaredError
-        } else {
-            Loss::CrossEntropy
-        }
-    });
-    finish_target(
-        Arc::new(Network::new(model.clone(), data.clone(), loss)?),
-        o,
-    )
-}
-
 fn targets(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
@@ -64,7 +35,7 @@ fn targets(b: &mut Binder) {
          run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.",
         move |native: NativeCallContext, m: Arc<dyn Model>, d: Arc<Dataset>, map: Map| -> Bound<Arc<Target>> {
             let call = Call { context: &context, native: &native };
-            options(&call, "target", target::OPTIONS, &map).and_then(|o| network(&m, &d, &o)).or_raise()
+            options(&call, "target", target::OPTIONS, &map).and_then(|o| Target::of_network(&m, &d, &o)).or_raise()
         },
     )
     .with(target::OPTIONS, "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ prior: prior::l2(10.0) })");
@@ -85,7 +56,7 @@ fn targets(b: &mut Binder) {
         "",
         move |n: NativeCallContext, m: Arc<dyn Model>, d: Arc<Dataset>| -> Bound<Arc<Target>> {
             default(n, &context)
-                .and_then(|o| network(&m, &d, &o))
+                .and_then(|o| Target::of_network(&m, &d, &o))
                 .or_raise()
         },
     );
@@ -119,7 +90,7 @@ fn targets(b: &mut Binder) {
         "",
         move |n: NativeCallContext, p: Arc<dyn Potential>| -> Bound<Arc<Target>> {
             default(n, &context)
-                .and_then(|o| finish_target(p, &o))
+                .and_then(|o| Target::of_potential(p, &o))
                 .or_raise()
         },
     );
@@ -133,7 +104,7 @@ fn targets(b: &mut Binder) {
                 native: &native,
             };
             options(&call, "target", target::OPTIONS, &map)
-                .and_then(|o| finish_target(p, &o))
+                .and_then(|o| Target::of_potential(p, &o))
                 .or_raise()
         },
     );
@@ -153,7 +124,7 @@ fn analytic(call: &Call, name: &str, map: &Map) -> Result<Arc<Target>> {
     let own = part(&|k| of_potential(k) || !of_target(k));
     let rest = part(&|k| of_target(k) && !of_potential(k));
     let potential = (entry.build)(&options(call, &owner, entry.options, &own)?)?;
-    finish_target(potential, &options(call, &owner, target::OPTIONS, &rest)?)
+    Target::of_potential(potential, &options(call, &owner, target::OPTIONS, &rest)?)
 }
 
 fn training(b: &mut Binder) {

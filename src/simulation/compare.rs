@@ -100,7 +100,7 @@ impl Comparison {
         let [a, b] = &self.names;
         let mut out = Table::new(["T", "observable", a, b, "difference", "σ"]);
         for l in &self.lines {
-            out.row([
+            out.push([
                 format!("{:.3e}", l.temperature),
                 l.name.clone(),
                 with_error(l.means[0].0, l.means[0].1),

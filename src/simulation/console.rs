@@ -78,6 +78,39 @@ pub struct Shown {
     pub html: Option<String>,
     /// For a notebook: a figure.
     pub svg: Option<String>,
+    /// For a notebook: an explanation.
+    pub markdown: Option<String>,
+}
+
+impl Shown {
+    /// Plain text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Its formats by MIME type.
+    pub fn formats(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("text/plain", Some(&self.text)),
+            ("text/html", self.html.as_ref()),
+            ("image/svg+xml", self.svg.as_ref()),
+            ("text/markdown", self.markdown.as_ref()),
+        ];
+        let there = all.into_iter().filter_map(|(m, t)| Some((m, t?.as_str())));
+        there.collect()
+    }
+
+    /// As evcxr's protocol has it: what a cell prints between these marks is shown in the notebook.
+    pub fn evcxr(&self) -> String {
+        let block = |(mime, text): (&str, &str)| {
+            let text = text.trim_end_matches('\n');
+            format!("EVCXR_BEGIN_CONTENT {mime}\n{text}\nEVCXR_END_CONTENT\n")
+        };
+        self.formats().into_iter().map(block).collect()
+    }
 }
 
 /// Where a session talks to whoever started it.

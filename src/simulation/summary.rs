@@ -432,7 +432,7 @@ impl Summary {
         let cell = |row: usize| columns.iter().map(move |c| c[row].trim().to_string());
         let mut out = Table::new(cell(0));
         out.above.clone_from(&self.header);
-        (1..=self.temperatures.len()).for_each(|t| out.row(cell(t)));
+        (1..=self.temperatures.len()).for_each(|t| out.push(cell(t)));
         out.below.extend(self.not_mixed());
         out
     }

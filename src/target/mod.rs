@@ -4,6 +4,7 @@
 //! [`EnergyScale`], `R` the [`Prior`]; m is the size of a minibatch and T belongs to the chain.
 
 pub mod analytic;
+mod build;
 pub mod grid;
 pub mod network;
 pub mod prior;
@@ -137,6 +138,12 @@ pub trait Potential: Send + Sync {
 
     /// Enter its data into a checksum, to tell whether a run may be resumed on it.
     fn fingerprint(&self, hash: &mut crc32fast::Hasher);
+}
+
+impl fmt::Debug for dyn Potential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
 }
 
 /// The likelihood scale `s` in `U = s·L + R`.

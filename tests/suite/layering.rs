@@ -84,6 +84,7 @@ fn rank(layer: &str) -> Option<usize> {
         .iter()
         .position(|l| *l == layer)
         .or((layer == "front").then_some(LAYERS.len()))
+        .or((layer == "prelude").then_some(LAYERS.len() + 1))
 }
 
 #[test]

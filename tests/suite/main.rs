@@ -16,6 +16,7 @@ mod explore;
 mod layering;
 mod learning;
 mod models;
+mod notebook;
 #[cfg(feature = "mpi")]
 mod ranks;
 mod recipes;

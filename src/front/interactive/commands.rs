@@ -229,7 +229,7 @@ impl Interactive {
             }
         }
         for (name, value) in parameters {
-            self.interpreter.borrow_mut().set(name, value);
+            self.interpreter.borrow_mut().set_parameter(name, value);
         }
         self.interpreter.borrow_mut().set_session(session);
         let interpreter = self.interpreter();

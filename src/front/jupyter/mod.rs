@@ -10,8 +10,11 @@ use super::repl::history_file;
 use crate::error::Result;
 use crate::script::Failure;
 use crate::script::explore::{Completeness, Variable};
+use crate::simulation::console::Shown;
 use crate::simulation::session::{self, Session};
 use crate::table::Table;
+pub use console::rich;
+
 use console::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,46 +40,43 @@ impl Rhai {
             cell,
         }
     }
+}
 
-    fn answer(&self, answer: Answer, out: &Output) -> Option<Rich> {
-        match answer {
-            Answer::Nothing => None,
-            // A notebook has a menu for that.
-            Answer::Leave => {
-                out.stream(
-                    kernel::Stream::Stderr,
-                    "to end the session, shut the kernel down\n",
-                );
-                None
-            }
-            Answer::Value(value) if value.is_unit() => None,
-            Answer::Value(value) => Some(console::rich(&self.session.interpreter().shown(&value))),
-            Answer::Text(text) => Some(Rich::text(text)),
-            Answer::Help { text, markdown } => {
-                let rich = Rich::text(text);
-                Some(match markdown {
-                    Some(m) => rich.with("text/markdown", m),
-                    None => rich,
-                })
-            }
-            Answer::Variables(variables) => Some(listed(&variables)),
-        }
+/// What is shown of an answer, if there is anything.
+pub fn shown(session: &Interactive, answer: Answer) -> Option<Shown> {
+    match answer {
+        Answer::Nothing => None,
+        // A notebook has a menu for that.
+        Answer::Leave => Some(Shown::text("to end the session, shut the kernel down")),
+        Answer::Value(value) if value.is_unit() => None,
+        Answer::Value(value) => Some(session.interpreter().shown(&value)),
+        Answer::Text(text) => Some(Shown::text(text)),
+        Answer::Help { text, markdown } => Some(Shown {
+            text,
+            markdown,
+            ..Shown::default()
+        }),
+        Answer::Variables(variables) => Some(listed(&variables)),
     }
 }
 
-fn listed(variables: &[Variable]) -> Rich {
+fn listed(variables: &[Variable]) -> Shown {
     let mut table = Table::new(["name", "type", "value"]);
     for v in variables {
-        table.row([&v.name, &v.kind, &v.value].map(String::as_str));
+        table.push([&v.name, &v.kind, &v.value].map(String::as_str));
     }
     match variables.is_empty() {
-        true => Rich::text("no variables yet"),
-        false => Rich::text(table.to_string()).with("text/html", table.to_html()),
+        true => Shown::text("no variables yet"),
+        false => Shown {
+            text: table.to_string(),
+            html: Some(table.to_html()),
+            ..Shown::default()
+        },
     }
 }
 
 /// What a front end shows of an error: its first line in red.
-fn failed(failure: &Failure) -> Outcome {
+pub fn failed(failure: &Failure) -> kernel::Failure {
     let message = &failure.message;
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let first = first.strip_prefix("interrupted: ").unwrap_or(first);
@@ -87,11 +87,11 @@ fn failed(failure: &Failure) -> Outcome {
     };
     let mut traceback = vec![format!("\x1b[31m{name}\x1b[0m: {first}")];
     traceback.extend(rest.lines().map(str::to_string));
-    Outcome::Err(kernel::Failure {
+    kernel::Failure {
         name: name.into(),
         value: first.into(),
         traceback,
-    })
+    }
 }
 
 impl Evaluator for Rhai {
@@ -118,8 +118,8 @@ impl Evaluator for Rhai {
     fn execute(&mut self, code: &str, count: u32, out: &Output) -> Outcome {
         self.cell.attach(out);
         match self.session.take(&format!("In [{count}]"), code) {
-            Ok(answer) => Outcome::Ok(self.answer(answer, out)),
-            Err(failure) => failed(&failure),
+            Ok(answer) => Outcome::Ok(shown(&self.session, answer).map(|s| rich(&s))),
+            Err(failure) => Outcome::Err(failed(&failure)),
         }
     }
 
@@ -136,8 +136,11 @@ impl Evaluator for Rhai {
     fn express(&mut self, code: &str, out: &Output) -> Outcome {
         self.cell.attach(out);
         match self.session.evaluate_apart(code) {
-            Ok(value) => Outcome::Ok(self.answer(Answer::Value(value), out)),
-            Err(failure) => failed(&failure),
+            Ok(value) => {
+                let shown = shown(&self.session, Answer::Value(value));
+                Outcome::Ok(shown.map(|s| rich(&s)))
+            }
+            Err(failure) => Outcome::Err(failed(&failure)),
         }
     }
 
@@ -193,21 +196,24 @@ fn kind(ours: &'static str) -> &'static str {
     }
 }
 
+/// What the runs of a notebook's session are called after: its own name.
+pub fn session_name(notebook: &Path) -> String {
+    let stem = notebook.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = stem
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "-_".contains(*c))
+        .collect();
+    match name.is_empty() {
+        true => "notebook".into(),
+        false => name,
+    }
+}
+
 /// Serve the clients of a connection file until one of them ends the session.
 pub fn start(connection: &Path, session: Session) -> Result<()> {
     // Jupyter's server says which notebook it is.
     let notebook = std::env::var_os("JPY_SESSION_NAME").map(PathBuf::from);
-    let name = notebook
-        .as_deref()
-        .and_then(Path::file_stem)
-        .map(|stem| {
-            stem.to_string_lossy()
-                .chars()
-                .filter(|c| c.is_alphanumeric() || "-_".contains(*c))
-                .collect::<String>()
-        })
-        .filter(|name| !name.is_empty())
-        .unwrap_or("notebook".into());
+    let name = notebook.as_deref().map_or("notebook".into(), session_name);
     let kernel = Kernel {
         history: history_file("notebook-history"),
         ..Kernel::default()
@@ -250,7 +256,7 @@ pub fn uninstall(name: &str, target: &Target) -> Result<String> {
 pub fn list() -> String {
     let mut table = Table::new(["name", "display name", "language", "folder"]);
     for k in kernelspec::list() {
-        table.row([
+        table.push([
             k.name,
             k.display_name,
             k.language,

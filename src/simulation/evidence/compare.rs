@@ -106,7 +106,7 @@ impl ModelComparison {
         let number = |e: &Estimate| with_error(e.value, e.standard_error);
         let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight"]);
         for k in self.order() {
-            out.row([
+            out.push([
                 self.names[k].clone(),
                 number(&self.ln_z[k]),
                 number(&factors[k]),

@@ -307,7 +307,7 @@ impl LadderReport {
                 false => format!("{o:.3}"),
             };
             let e = &self.energies[k];
-            out.row([
+            out.push([
                 shown(*t),
                 pair.map_or(String::new(), |p| with_error(p.acceptance, p.error)),
                 self.overlaps.get(k).map_or(String::new(), overlap),

@@ -302,7 +302,7 @@ impl Calibration {
             let of = |text: &dyn Fn(&Estimate) -> String| {
                 t.estimate.as_ref().map_or(String::new(), text)
             };
-            out.row([
+            out.push([
                 format!("{:.4e}", t.nbeta),
                 format!("{:.3e}", t.step),
                 of(&|e| format!("{:.4} ± {:.4}", e.lambda, e.mcse)),

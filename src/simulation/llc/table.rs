@@ -209,7 +209,7 @@ impl Benchmark {
             self.steps
         ));
         for l in self.lines() {
-            out.row([
+            out.push([
                 l.sampler.clone(),
                 format!("{:.1e}", l.step),
                 format!("{:.0}%", 100.0 * l.failed),

@@ -117,7 +117,7 @@ impl Smc {
         for (k, s) in self.stages.iter().enumerate() {
             // The first, the last, and some between.
             if (self.stages.len() - 1 - k).is_multiple_of(apart) || k == 0 {
-                out.row([
+                out.push([
                     format!("{:.4e}", s.temperature),
                     format!("{:.0} %", 100.0 * s.effective_share),
                     format!("{:.3}", s.acceptance),

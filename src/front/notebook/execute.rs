@@ -1,0 +1,155 @@
+//! `ergodic notebook run`: the cells of a notebook one after the other, without a browser.
+
+use super::cells::{Cells, Scripts};
+use super::format::{Notebook, Output};
+use crate::error::{Interrupted, Result};
+use crate::front::jupyter;
+use crate::simulation::session;
+use anyhow::{Context, bail};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The notebook.
+    pub notebook: PathBuf,
+    /// Where the notebook goes with its outputs; by default beside it, as NAME.run.ipynb.
+    pub out: Option<PathBuf>,
+    /// Write into the notebook itself.
+    pub in_place: bool,
+    /// Seconds that a cell may take.
+    pub timeout: Option<f64>,
+    /// Say nothing of cells that run well.
+    pub quiet: bool,
+}
+
+impl Request {
+    fn out(&self) -> PathBuf {
+        match &self.out {
+            Some(out) => out.clone(),
+            None if self.in_place => self.notebook.clone(),
+            None => self.notebook.with_extension("run.ipynb"),
+        }
+    }
+}
+
+/// Run a notebook and write it with its outputs, those so far if a cell fails. Returns where it is.
+pub fn run(request: &Request) -> Result<PathBuf> {
+    let notebook = Notebook::read(&request.notebook)?;
+    let out = std::path::absolute(request.out())?;
+    let file = request.notebook.display().to_string();
+    let name = jupyter::session_name(&request.notebook);
+    let folder = request
+        .notebook
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty());
+    // As in Jupyter, relative paths begin where the notebook is.
+    if let Some(folder) = folder {
+        std::env::set_current_dir(folder)
+            .with_context(|| format!("cannot enter {}", folder.display()))?;
+    }
+    let mut cells: Box<dyn Cells> = match notebook.language().as_str() {
+        "rust" => rust()?,
+        "rhai" | "ergodic" => Box::new(Scripts::new(&name)),
+        "" => bail!("{file} does not say its language; save it once with a kernel"),
+        other => bail!("{file} is in {other}; ergodic runs notebooks in Rhai and in Rust"),
+    };
+    let result = execute(notebook, &mut *cells, request, |n| n.write(&out));
+    result.with_context(|| format!("{file} (its outputs are in {})", out.display()))?;
+    Ok(out)
+}
+
+#[cfg(feature = "evcxr")]
+fn rust() -> Result<Box<dyn Cells>> {
+    Ok(Box::new(super::rust::RustCells::start()?))
+}
+
+#[cfg(not(feature = "evcxr"))]
+fn rust() -> Result<Box<dyn Cells>> {
+    bail!(super::WITHOUT_EVCXR)
+}
+
+/// Run all cells of a notebook up to the first that fails, and write it after every one.
+pub fn execute(
+    mut notebook: Notebook,
+    cells: &mut dyn Cells,
+    request: &Request,
+    write: impl Fn(&Notebook) -> Result<()>,
+) -> Result<()> {
+    let code = notebook.code();
+    notebook.clear();
+    for (k, (at, source)) in code.iter().enumerate() {
+        session::clear_interrupt();
+        let begin = Instant::now();
+        let (outputs, late) = within(request.timeout, cells, source);
+        let count = u32::try_from(k + 1).unwrap_or(u32::MAX);
+        notebook.set_outputs(*at, count, &outputs);
+        write(&notebook)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let first = source
+            .lines()
+            .find(|l| !l.trim().is_empty())
+            .unwrap_or_default();
+        let place = format!("cell {} of {} (\"{}\")", k + 1, code.len(), first.trim());
+        let failed = outputs.iter().find_map(|o| match o {
+            Output::Error {
+                name,
+                value,
+                traceback,
+            } => Some((name, value, traceback)),
+            _ => None,
+        });
+        match failed {
+            Some((name, ..)) if name == "Interrupted" && !late => {
+                return Err(Interrupted { what: place }.into());
+            }
+            Some(_) if late => bail!(
+                "{place} took longer than {} s",
+                request.timeout.unwrap_or_default()
+            ),
+            Some((_, value, traceback)) if !notebook.may_fail(*at) => {
+                let lines = match traceback.is_empty() {
+                    true => value.clone(),
+                    false => traceback.join("\n"),
+                };
+                bail!("{place} failed:\n{lines}")
+            }
+            _ if late => bail!(
+                "{place} took longer than {} s",
+                request.timeout.unwrap_or_default()
+            ),
+            _ if !request.quiet => eprintln!("{place}: {seconds:.1} s"),
+            _ => {}
+        }
+    }
+    if code.is_empty() {
+        write(&notebook)?;
+    }
+    Ok(())
+}
+
+/// Run a cell, and ask it to stop once its time is over. Returns whether that was so.
+fn within(timeout: Option<f64>, cells: &mut dyn Cells, source: &str) -> (Vec<Output>, bool) {
+    let Some(seconds) = timeout else {
+        return (cells.execute(source), false);
+    };
+    let stop = cells.stop();
+    let (done, over) = mpsc::channel::<()>();
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let watch = std::thread::spawn(move || {
+        let late = over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            stop();
+            // Once more for those that do not listen at first.
+            if over.recv_timeout(Duration::from_secs(10)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                stop();
+            }
+        }
+        late
+    });
+    let outputs = cells.execute(source);
+    drop(done);
+    (outputs, watch.join().unwrap_or(false))
+}

@@ -1,0 +1,18 @@
+//! Notebooks: Rust code that starts runs and shares them with scripts, and notebooks of either language without a browser.
+
+pub mod cells;
+pub mod execute;
+pub mod format;
+pub mod make;
+pub mod marks;
+#[cfg(feature = "evcxr")]
+pub mod rust;
+pub mod session;
+mod verbs;
+
+pub use session::{Session, prepare};
+pub use verbs::{Plots, exchange, linspace, logspace, sample, sweep, train};
+
+/// What is said where Rust cells cannot be run.
+#[cfg(not(feature = "evcxr"))]
+pub const WITHOUT_EVCXR: &str = "this program is built without Rust notebooks; build it with: cargo install --path . --locked --features evcxr";

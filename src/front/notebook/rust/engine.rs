@@ -1,0 +1,515 @@
+//! Cells of Rust: evcxr on a thread of its own, and what comes from the process that the cells run in.
+
+use super::super::marks::{Mark, WANTED};
+use super::folder::{Prepared, Workshop};
+use crate::error::Result;
+use crate::front::display::Shown;
+use anyhow::{Context, anyhow};
+use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What a cell puts out while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A line on "stdout" or "stderr", with its end.
+    Printed(&'static str, String),
+    /// Something shown.
+    Shown(Shown),
+    /// How far a run is: its name, a line about it, whether it is over.
+    Progress(String, Shown, bool),
+}
+
+/// How a cell failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trouble {
+    /// "CompilationError", "Error", "Panic", "Interrupted" or "ProcessDied".
+    pub name: &'static str,
+    /// What is to be shown.
+    pub lines: Vec<String>,
+}
+
+/// Where events go.
+pub type Sink = Box<dyn FnMut(Event) + Send>;
+
+/// A possible completion: text, kind, and how it is shown.
+pub type Candidate = (String, &'static str, String);
+
+/// From, to, candidates.
+pub type Found = (usize, usize, Vec<Candidate>);
+
+enum Job {
+    Execute(String, Sender<std::result::Result<EvalOutputs, Error>>),
+    Complete(String, usize, Sender<Option<Found>>),
+    Inspect(String, usize, Sender<Option<(String, String)>>),
+}
+
+/// Nothing runs, a cell is being compiled, a cell runs.
+const IDLE: u8 = 0;
+const COMPILING: u8 = 1;
+const RUNNING: u8 = 2;
+
+/// What the threads of an engine share.
+struct Shared {
+    sink: Mutex<Option<Sink>>,
+    phase: AtomicU8,
+    /// Interrupts sent to the running cell.
+    interrupts: AtomicU8,
+    killed: AtomicBool,
+    /// How the running cell has ended early, if it has.
+    failed: Mutex<Option<String>>,
+    /// Lines of standard error that may be the message of an error.
+    held: Mutex<Vec<String>>,
+    /// Which of the two streams have come to their end.
+    ended: Mutex<[bool; 2]>,
+    all_ended: Condvar,
+    child: Mutex<Option<Arc<Mutex<Child>>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Rust, cell by cell. Variables live on.
+pub struct Engine {
+    jobs: Sender<Job>,
+    shared: Arc<Shared>,
+    /// What became of the start, until somebody has asked.
+    ready: Mutex<Option<Receiver<std::result::Result<(), String>>>>,
+    /// An interrupt was sent, and may not have been noticed.
+    stale: AtomicBool,
+}
+
+/// How cells are compiled in the beginning; `?` shows the whole chain of causes.
+const SETTINGS: &str = ":efmt {:?}\n:opt 0\n";
+
+/// What a user would write first. Once a cell has had a `?`, evcxr compiles those that follow for it at once, not after a failure.
+const PRELUDE: &str =
+    "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
+
+/// What forgets an interrupt that came when the run it was meant for had just ended.
+const REARM: &str = "ergodic::simulation::session::clear_interrupt();";
+
+impl Engine {
+    /// Start in the background; the first cell waits for it.
+    pub fn start(prepared: Prepared) -> Result<Self> {
+        let workshop = Workshop::open(&prepared)?;
+        surroundings(&prepared, &workshop.folder);
+        let shared = Arc::new(Shared {
+            sink: Mutex::default(),
+            phase: AtomicU8::new(IDLE),
+            interrupts: AtomicU8::new(0),
+            killed: AtomicBool::new(false),
+            failed: Mutex::default(),
+            held: Mutex::default(),
+            ended: Mutex::new([true; 2]),
+            all_ended: Condvar::new(),
+            child: Mutex::default(),
+        });
+        let (jobs, queue) = mpsc::channel();
+        let (tell, ready) = mpsc::channel();
+        let own = shared.clone();
+        std::thread::Builder::new()
+            .name("rust-cells".into())
+            // rust-analyzer recurses deeply.
+            .stack_size(64 << 20)
+            .spawn(move || match context(&prepared, &own) {
+                Ok(context) => {
+                    let _ = tell.send(Ok(()));
+                    serve(context, &queue);
+                    drop(workshop);
+                }
+                Err(e) => drop(tell.send(Err(format!("{e:#}")))),
+            })?;
+        Ok(Self {
+            jobs,
+            shared,
+            ready: Mutex::new(Some(ready)),
+            stale: AtomicBool::new(false),
+        })
+    }
+
+    /// Compile everything once, in the prepared folder itself.
+    pub(super) fn warm(prepared: &Prepared) -> Result<()> {
+        surroundings(prepared, &prepared.template());
+        let (mut context, outputs) = evaluator()?;
+        let quiet = outputs.stdout;
+        std::thread::spawn(move || while quiet.recv().is_ok() {});
+        std::thread::spawn(move || {
+            while let Ok(line) = outputs.stderr.recv() {
+                eprintln!("{line}");
+            }
+        });
+        begin(prepared, &mut context)?;
+        // A closure as a variable is an error, for whose message evcxr lets the compiler check what the cell depends on: that takes minutes too
+        // the first time, as it would after a slip in somebody's cell.
+        let _ = context.execute("let closure = |x: i32| x;");
+        Ok(())
+    }
+
+    /// Wait until cells can be run.
+    pub fn wait(&self) -> Result<()> {
+        let Some(ready) = lock(&self.ready).take() else {
+            return Ok(());
+        };
+        match ready.recv() {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(e)) => Err(anyhow!("{e}")),
+            Err(_) => Err(anyhow!("Rust cells could not be started")),
+        }
+    }
+
+    /// Run a cell. Events come while it runs; returned is the value of its last expression, if that has one.
+    pub fn execute(&self, code: &str, sink: Sink) -> std::result::Result<Option<Shown>, Trouble> {
+        if let Err(e) = self.wait() {
+            let lines = format!("{e:#}").lines().map(Into::into).collect();
+            return Err(Trouble {
+                name: "Error",
+                lines,
+            });
+        }
+        if self.stale.swap(false, Ordering::SeqCst) {
+            let _ = self.run(REARM, Box::new(|_| {}));
+        }
+        let result = self.run(code, sink);
+        let interrupted = self.shared.interrupts.load(Ordering::SeqCst) > 0;
+        self.stale.store(interrupted, Ordering::SeqCst);
+        result
+    }
+
+    fn run(&self, code: &str, sink: Sink) -> std::result::Result<Option<Shown>, Trouble> {
+        let s = &*self.shared;
+        *lock(&s.sink) = Some(sink);
+        *lock(&s.failed) = None;
+        lock(&s.held).clear();
+        s.interrupts.store(0, Ordering::SeqCst);
+        s.killed.store(false, Ordering::SeqCst);
+        s.phase.store(COMPILING, Ordering::SeqCst);
+        let (reply, answer) = mpsc::channel();
+        let sent = self.jobs.send(Job::Execute(code.into(), reply));
+        let result = sent.ok().and_then(|()| answer.recv().ok());
+        if s.phase.swap(IDLE, Ordering::SeqCst) == RUNNING {
+            s.wait_for_ends();
+        }
+        let failed = lock(&s.failed).take();
+        let held = std::mem::take(&mut *lock(&s.held));
+        let trouble = |name, lines| Err(Trouble { name, lines });
+        let out = match (result, failed) {
+            (None, _) => trouble(
+                "ProcessDied",
+                vec!["the evaluator has stopped; start anew".into()],
+            ),
+            (Some(Ok(_)), Some(how)) => {
+                let stopped = s.interrupts.load(Ordering::SeqCst) > 0;
+                let name = match (
+                    &*how,
+                    stopped && held.iter().any(|l| l.starts_with("interrupted")),
+                ) {
+                    (_, true) => "Interrupted",
+                    ("panic", _) => "Panic",
+                    _ => "Error",
+                };
+                trouble(name, held)
+            }
+            (Some(Ok(outputs)), None) => {
+                s.give(held);
+                Ok(shown(&outputs))
+            }
+            (Some(Err(e)), _) => {
+                s.give(held);
+                match s.killed.load(Ordering::SeqCst) {
+                    true => trouble("Interrupted", vec!["the cell did not listen and was ended; all variables are lost, definitions are kept".into()]),
+                    false => Err(described(&e)),
+                }
+            }
+        };
+        *lock(&s.sink) = None;
+        out
+    }
+
+    /// Ask the running cell to stop: a simulation does, and what the cell has defined before it is kept. Whoever asks again ends the
+    /// process of the cells, and with it the variables. A cell that is still being compiled is asked as soon as it runs.
+    pub fn interrupter(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let shared = self.shared.clone();
+        Arc::new(move || shared.interrupt())
+    }
+
+    /// What could stand at a position in bytes: from, to, candidates. None while the start is not over.
+    pub fn complete(&self, code: &str, at: usize) -> Option<Found> {
+        self.ask(|reply| Job::Complete(code.into(), at, reply))
+    }
+
+    /// What is known of the name at a position in bytes, as text and as HTML.
+    pub fn inspect(&self, code: &str, at: usize) -> Option<(String, String)> {
+        self.ask(|reply| Job::Inspect(code.into(), at, reply))
+    }
+
+    fn ask<T>(&self, job: impl FnOnce(Sender<Option<T>>) -> Job) -> Option<T> {
+        let mut ready = lock(&self.ready);
+        if let Some(starting) = &*ready {
+            let over = starting.try_recv().ok()?;
+            // An error is for the next cell to tell.
+            if let Err(e) = over {
+                let (tell, again) = mpsc::channel();
+                let _ = tell.send(Err(e));
+                *ready = Some(again);
+                return None;
+            }
+            *ready = None;
+        }
+        drop(ready);
+        let (reply, answer) = mpsc::channel();
+        self.jobs.send(job(reply)).ok()?;
+        answer.recv().ok()?
+    }
+}
+
+impl Shared {
+    fn interrupt(&self) {
+        match self.phase.load(Ordering::SeqCst) {
+            // It reaches the cell as soon as that runs.
+            COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
+            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
+            RUNNING => {
+                self.killed.store(true, Ordering::SeqCst);
+                self.signal(true);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ask the process of the cells to stop what it does, or end it.
+    fn signal(&self, end: bool) {
+        let Some(child) = lock(&self.child).clone() else {
+            return;
+        };
+        let mut child = lock(&child);
+        #[cfg(unix)]
+        if let (false, Ok(id)) = (end, i32::try_from(child.id())) {
+            // SAFETY: the process is a child that has not been waited for, so the number is its own.
+            unsafe { libc::kill(id, libc::SIGINT) };
+            return;
+        }
+        let _ = (end, child.kill());
+    }
+
+    fn tell(&self, event: Event) {
+        if let Some(sink) = &mut *lock(&self.sink) {
+            sink(event);
+        }
+    }
+
+    fn give(&self, lines: Vec<String>) {
+        for line in lines {
+            self.tell(Event::Printed("stderr", line + "\n"));
+        }
+    }
+
+    fn end(&self, stream: usize) {
+        let mut ended = lock(&self.ended);
+        ended[stream] = true;
+        self.all_ended.notify_all();
+    }
+
+    /// Wait until all that the cell has printed has come; not for ever, since its process may have died.
+    fn wait_for_ends(&self) {
+        let limit = Instant::now() + Duration::from_secs(2);
+        let mut ended = lock(&self.ended);
+        while *ended != [true; 2] && Instant::now() < limit {
+            let (next, _) = self
+                .all_ended
+                .wait_timeout(ended, Duration::from_millis(50))
+                .unwrap_or_else(|e| e.into_inner());
+            ended = next;
+        }
+    }
+
+    /// A line of standard output.
+    fn printed(&self, line: String) {
+        match Mark::parse(&line) {
+            None => self.tell(Event::Printed("stdout", line + "\n")),
+            Some(Mark::Running) => {
+                *lock(&self.ended) = [false; 2];
+                self.phase.store(RUNNING, Ordering::SeqCst);
+                if self.interrupts.load(Ordering::SeqCst) > 0 {
+                    self.signal(false);
+                }
+            }
+            Some(Mark::Done) => self.end(0),
+            Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
+            Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
+            Some(Mark::Progress(name, line, over)) => self.tell(Event::Progress(name, line, over)),
+        }
+    }
+
+    /// Lines of standard error: they are held back for a moment, for the last ones before an error are its message.
+    fn complained(&self, lines: &Receiver<String>) {
+        loop {
+            let line = match lines.recv_timeout(Duration::from_millis(40)) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => {
+                    let held = std::mem::take(&mut *lock(&self.held));
+                    self.give(held);
+                    let Ok(line) = lines.recv() else { return };
+                    line
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            match Mark::parse(&line) {
+                Some(Mark::Done) => self.end(1),
+                Some(Mark::Progress(name, line, over)) => {
+                    self.tell(Event::Progress(name, line, over));
+                }
+                _ => lock(&self.held).push(line),
+            }
+        }
+    }
+}
+
+/// Tell evcxr, by the variables that it reads, where to compile.
+fn surroundings(prepared: &Prepared, folder: &Path) {
+    let mut set = vec![
+        ("EVCXR_TMPDIR", folder.as_os_str().to_owned()),
+        // Settings of other evcxr sessions would not fit what is compiled.
+        (
+            "EVCXR_CONFIG_DIR",
+            prepared.folder.join("config").into_os_string(),
+        ),
+    ];
+    set.extend(
+        prepared
+            .toolchain
+            .iter()
+            .map(|t| ("RUSTUP_TOOLCHAIN", t.into())),
+    );
+    for (name, value) in set {
+        // SAFETY: called when the program starts its evaluator, before there are other threads that look at these.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
+/// An evaluator whose cells run in this program, started anew.
+fn evaluator() -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(WANTED, "1").env("RUST_LIB_BACKTRACE", "0");
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        // Ctrl-C on a terminal reaches all of a group; the cells get theirs from us.
+        command.process_group(0);
+    }
+    let (context, outputs) = EvalContext::with_subprocess_command(command)
+        .map_err(|e| anyhow!("evcxr does not start: {e}"))?;
+    Ok((CommandContext::with_eval_context(context), outputs))
+}
+
+/// Load the library and the prelude.
+fn begin(prepared: &Prepared, context: &mut CommandContext) -> Result<()> {
+    let folder = std::env::var_os("EVCXR_TMPDIR").context("there is no folder to compile in")?;
+    let (here, kept) = (
+        Path::new(&folder).join("Cargo.lock"),
+        prepared.folder.join("Cargo.lock"),
+    );
+    // What evcxr has tried first has no dependencies, and so cargo has forgotten all versions.
+    if kept.is_file() {
+        std::fs::copy(&kept, &here)?;
+    }
+    let first = format!("{}\n{SETTINGS}{PRELUDE}", prepared.dependency());
+    context
+        .execute(&first)
+        .map_err(|e| anyhow!("{}", described(&e).lines.join("\n")))?;
+    Ok(())
+}
+
+/// Everything up to the first cell.
+fn context(prepared: &Prepared, shared: &Arc<Shared>) -> Result<CommandContext> {
+    let (mut context, outputs) = evaluator()?;
+    *lock(&shared.child) = Some(context.process_handle());
+    let (own, stdout) = (shared.clone(), outputs.stdout);
+    std::thread::spawn(move || {
+        while let Ok(line) = stdout.recv() {
+            own.printed(line);
+        }
+    });
+    let (own, stderr) = (shared.clone(), outputs.stderr);
+    let (tell, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        while let Ok(line) = stderr.recv() {
+            if tell.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    std::thread::spawn(move || own.complained(&lines));
+    begin(prepared, &mut context)?;
+    Ok(context)
+}
+
+/// Do what is asked for, one after the other.
+fn serve(mut context: CommandContext, queue: &Receiver<Job>) {
+    for job in queue {
+        match job {
+            Job::Execute(code, reply) => {
+                let mut callbacks = EvalCallbacks::default();
+                drop(reply.send(context.execute_with_callbacks(&code, &mut callbacks)));
+            }
+            Job::Complete(code, at, reply) => {
+                let found = context.completions(&code, at).ok().map(|c| {
+                    let all = c.completions.into_iter().map(|c| (c.code, c.kind, c.label));
+                    (c.start_offset, c.end_offset, all.collect())
+                });
+                drop(reply.send(found));
+            }
+            Job::Inspect(code, at, reply) => {
+                let rest = code.get(at..).unwrap_or_default();
+                let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let end = at + word.unwrap_or(rest.len());
+                drop(reply.send(context.hover_at(&code, end.min(code.len())).ok()));
+            }
+        }
+    }
+}
+
+/// What evcxr itself has taken from the output of a cell: values without a display of ours, answers of its commands.
+fn shown(outputs: &EvalOutputs) -> Option<Shown> {
+    let get = |mime| outputs.get(mime).map(str::to_string);
+    let out = Shown {
+        text: get("text/plain").unwrap_or_default().trim_end().to_string(),
+        html: get("text/html"),
+        svg: get("image/svg+xml"),
+    };
+    (out != Shown::default() && !(out.text == "()" && out.html.is_none())).then_some(out)
+}
+
+/// An error of evcxr, with what the compiler says of the user's own lines.
+fn described(e: &Error) -> Trouble {
+    let (name, text) = match e {
+        Error::CompilationErrors(all) => {
+            let one = |e: &evcxr::CompilationError| {
+                let mut text = e.rendered();
+                if text.is_empty() {
+                    text = e.message();
+                }
+                // Its lines are those of the program that evcxr has made of the cell.
+                let place = e.primary_spanned_message().and_then(|m| m.span.as_ref());
+                let place = place.map(|p| format!("line {} of the cell: ", p.start_line));
+                format!("{}{text}", place.unwrap_or_default())
+            };
+            let all: Vec<_> = all.iter().map(one).collect();
+            ("CompilationError", all.join("\n"))
+        }
+        Error::SubprocessTerminated(text) => (
+            "ProcessDied",
+            format!(
+                "{text}\nthe process of the cells has ended; all variables are lost, definitions are kept"
+            ),
+        ),
+        other => ("Error", other.to_string()),
+    };
+    let lines = text.lines().map(str::to_string).collect();
+    Trouble { name, lines }
+}

@@ -1,0 +1,216 @@
+//! The prepared folder: the library, compiled with the very settings that cells are compiled with, so that a cell compiles only itself.
+
+use crate::error::Result;
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What [`setup`](super::setup::setup) has left behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Version of the library.
+    pub version: String,
+    /// Checksum of its source.
+    pub source: String,
+    /// What compiled it, as `rustc -vV` says.
+    pub rustc: String,
+    /// Name of the toolchain, where rustup has several.
+    pub toolchain: Option<String>,
+    /// Features of the library.
+    pub features: Vec<String>,
+    /// The folder.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// Where it is by default: `ergodic/rust` in the user's cache.
+pub fn default_folder() -> Result<PathBuf> {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    if let Some(folder) = set("ERGODIC_RUST_FOLDER") {
+        return Ok(folder);
+    }
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    let cache = cache.context(
+        "cannot tell where caches go; set XDG_CACHE_HOME, or ERGODIC_RUST_FOLDER to a folder",
+    )?;
+    Ok(cache.join("ergodic").join("rust"))
+}
+
+impl Prepared {
+    const FILE: &str = "setup.json";
+
+    /// What is in a folder, if it was prepared.
+    pub fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join(Self::FILE)).ok()?;
+        let mut found: Self = serde_json::from_str(&text).ok()?;
+        found.folder = folder.to_path_buf();
+        Some(found)
+    }
+
+    /// Note that a folder is ready.
+    pub fn write(&self) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        crate::store::write_atomic(&self.folder.join(Self::FILE), text.as_bytes())
+    }
+
+    /// Forget that a folder was ready.
+    pub fn forget(folder: &Path) {
+        let _ = fs::remove_file(folder.join(Self::FILE));
+    }
+
+    /// The folder that [`default_folder`] names, if it is ready for this program.
+    pub fn find() -> Result<Self> {
+        let folder = default_folder()?;
+        let Some(found) = Self::read(&folder) else {
+            bail!(
+                "Rust cells are not set up yet; run `ergodic notebook setup` once, it takes some minutes"
+            );
+        };
+        anyhow::ensure!(
+            found.version == env!("CARGO_PKG_VERSION"),
+            "Rust cells are set up for ergodic {}, and this is {}; run `ergodic notebook setup`",
+            found.version,
+            env!("CARGO_PKG_VERSION")
+        );
+        Ok(found)
+    }
+
+    /// What cells depend on, as a cell would say it.
+    pub fn dependency(&self) -> String {
+        let features: Vec<_> = self.features.iter().map(|f| format!("\"{f}\"")).collect();
+        format!(
+            ":dep ergodic = {{ path = {:?}, default-features = false, features = [{}] }}",
+            self.folder.join("source").display().to_string(),
+            features.join(", ")
+        )
+    }
+
+    /// Where the compiled library is.
+    pub fn template(&self) -> PathBuf {
+        self.folder.join("template")
+    }
+}
+
+/// The folder of one session: a copy of the prepared one that shares its files. It is removed at the end.
+pub struct Workshop {
+    /// Where it is.
+    pub folder: PathBuf,
+}
+
+impl Workshop {
+    /// For a new session.
+    pub fn open(prepared: &Prepared) -> Result<Self> {
+        let sessions = prepared.folder.join("sessions");
+        clean(&sessions);
+        let mut number = 0;
+        let folder = loop {
+            let folder = sessions.join(format!("{}-{number}", std::process::id()));
+            if !folder.exists() {
+                break folder;
+            }
+            number += 1;
+        };
+        let out = Self { folder };
+        link(&prepared.template(), &out.folder)
+            .with_context(|| format!("cannot make a session in {}", sessions.display()))?;
+        Ok(out)
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Remove the folders of sessions whose process is gone.
+fn clean(sessions: &Path) {
+    // Where processes cannot be seen, folders stay.
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.split('-').next().unwrap_or_default();
+        if process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A copy of a folder whose files are the same ones. What is written in place, as cargo's own notes are, is really copied.
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        let extension = entry.path();
+        let extension = extension.extension().unwrap_or_default();
+        let compiled = ["rlib", "rmeta", "so", "dylib", "dll", "o", "a"]
+            .iter()
+            .any(|e| extension == *e);
+        if kind.is_dir() {
+            link(&entry.path(), &target)?;
+        } else if !compiled || fs::hard_link(entry.path(), &target).is_err() {
+            let times = entry.metadata()?.modified()?;
+            fs::copy(entry.path(), &target)?;
+            // Cargo takes what is newer than its notes for changed.
+            fs::File::options()
+                .write(true)
+                .open(&target)?
+                .set_modified(times)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_shares_what_is_compiled_and_copies_the_rest() {
+        let root = std::env::temp_dir().join(format!("ergodic-workshop-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let prepared = Prepared {
+            version: "1".into(),
+            source: "s".into(),
+            rustc: "r".into(),
+            toolchain: None,
+            features: vec!["cuda".into()],
+            folder: root.clone(),
+        };
+        let deps = prepared.template().join("target/deps");
+        fs::create_dir_all(&deps).unwrap();
+        fs::write(deps.join("liba.rlib"), "compiled").unwrap();
+        fs::write(deps.join("note"), "old").unwrap();
+        // Of a process that cannot be.
+        fs::create_dir_all(root.join("sessions/4294967295-0")).unwrap();
+        let workshop = Workshop::open(&prepared).unwrap();
+        let own = workshop.folder.join("target/deps");
+        assert_eq!(
+            fs::read_to_string(own.join("liba.rlib")).unwrap(),
+            "compiled"
+        );
+        fs::write(own.join("note"), "new").unwrap();
+        assert_eq!(fs::read_to_string(deps.join("note")).unwrap(), "old");
+        let time = |p: PathBuf| fs::metadata(p).unwrap().modified().unwrap();
+        assert_eq!(time(own.join("liba.rlib")), time(deps.join("liba.rlib")));
+        if Path::new("/proc/self").exists() {
+            assert!(!root.join("sessions/4294967295-0").exists());
+        }
+        let folder = workshop.folder.clone();
+        drop(workshop);
+        assert!(!folder.exists());
+        prepared.write().unwrap();
+        assert_eq!(Prepared::read(&root), Some(prepared));
+        Prepared::forget(&root);
+        assert_eq!(Prepared::read(&root), None);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! Rust cells, by evcxr: in notebooks without a browser, in Jupyter, and on the terminal.
+//!
+//! `ergodic notebook setup` compiles the library once as a dynamic library ([`setup`]). A session copies that folder, by hard links
+//! ([`folder`]), and evcxr compiles a cell against it ([`engine`]). The cells run in this program, started once more ([`hook`]).
+
+#[cfg(unix)]
+mod child;
+pub mod engine;
+pub mod folder;
+pub mod kernel;
+pub mod repl;
+pub mod setup;
+
+use super::cells::{Cells, Stop, data};
+use super::format::Output;
+use crate::error::Result;
+use engine::{Engine, Event};
+use folder::Prepared;
+use std::sync::{Arc, Mutex};
+
+#[cfg(unix)]
+pub use child::hook;
+
+/// To be called before anything else: does not return if this is the process of the cells.
+#[cfg(not(unix))]
+pub fn hook() {
+    evcxr::runtime_hook();
+}
+
+/// Cells in Rust.
+pub struct RustCells {
+    engine: Engine,
+}
+
+impl RustCells {
+    /// Start evcxr on the prepared library.
+    pub fn start() -> Result<Self> {
+        let engine = Engine::start(Prepared::find()?)?;
+        Ok(Self { engine })
+    }
+}
+
+impl Cells for RustCells {
+    fn execute(&mut self, code: &str) -> Vec<Output> {
+        let outputs = Arc::new(Mutex::new(Vec::new()));
+        let own = outputs.clone();
+        let sink = move |event: Event| {
+            let output = match event {
+                Event::Printed(stream, text) => Output::Stream(stream, text),
+                Event::Shown(shown) => Output::Display(data(&shown)),
+                Event::Progress(_, line, over) => {
+                    // Where nobody watches, the end of a run is enough.
+                    if over {
+                        eprintln!("{}", line.text);
+                    }
+                    return;
+                }
+            };
+            own.lock().unwrap_or_else(|e| e.into_inner()).push(output);
+        };
+        let result = self.engine.execute(code, Box::new(sink));
+        let mut out = std::mem::take(&mut *outputs.lock().unwrap_or_else(|e| e.into_inner()));
+        match result {
+            Ok(None) => {}
+            Ok(Some(shown)) => out.push(Output::Result(data(&shown))),
+            Err(trouble) => out.push(Output::Error {
+                name: trouble.name.into(),
+                value: trouble.lines.first().cloned().unwrap_or_default(),
+                traceback: trouble.lines,
+            }),
+        }
+        out
+    }
+
+    fn stop(&self) -> Stop {
+        self.engine.interrupter()
+    }
+}

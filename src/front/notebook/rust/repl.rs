@@ -1,0 +1,229 @@
+//! `ergodic repl --rust`: Rust on the terminal, with the prelude loaded.
+
+use super::engine::{Engine, Event};
+use super::folder::Prepared;
+use crate::error::Result;
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Context, Editor};
+use std::io::{IsTerminal, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Who is to be asked to stop by Ctrl-C.
+pub type OnInterrupt<'a> = &'a dyn Fn(Arc<dyn Fn() + Send + Sync>);
+
+/// Read Rust line by line and run it. `on_interrupt` is told what Ctrl-C is to call.
+pub fn run(on_interrupt: OnInterrupt) -> Result<()> {
+    let engine = Rc::new(Engine::start(Prepared::find()?)?);
+    on_interrupt(engine.interrupter());
+    println!(
+        "ergodic {}, Rust — the prelude is loaded, variables live on, :help lists evcxr's commands, Ctrl-D leaves.\n\
+         Ctrl-C stops a running simulation and keeps the variables; pressed again it ends the process, and they are lost.",
+        env!("CARGO_PKG_VERSION")
+    );
+    let config = Config::builder()
+        .completion_type(CompletionType::List)
+        .auto_add_history(true)
+        .build();
+    let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
+    editor.set_helper(Some(Helper {
+        engine: engine.clone(),
+    }));
+    let mut pending = String::new();
+    loop {
+        match editor.readline(if pending.is_empty() { ">> " } else { ".. " }) {
+            Ok(line) => {
+                pending.push_str(&line);
+                pending.push('\n');
+            }
+            Err(ReadlineError::Interrupted) => {
+                pending.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        if is_unfinished(&pending) {
+            continue;
+        }
+        let code = std::mem::take(&mut pending);
+        if [":quit", ":q"].contains(&code.trim()) {
+            return Ok(());
+        }
+        if !code.trim().is_empty() {
+            evaluate(&engine, &code);
+        }
+    }
+}
+
+fn evaluate(engine: &Engine, code: &str) {
+    let terminal = std::io::stderr().is_terminal();
+    let sink = move |event: Event| match event {
+        Event::Printed("stdout", text) => {
+            print!("{text}");
+            let _ = std::io::stdout().flush();
+        }
+        Event::Printed(_, text) => eprint!("{text}"),
+        Event::Shown(shown) => println!("{}", shown.text.trim_end()),
+        // One line that changes.
+        Event::Progress(_, line, over) if terminal => {
+            eprint!("\r\x1b[2K{}{}", line.text, if over { "\n" } else { "" });
+        }
+        Event::Progress(_, line, true) => eprintln!("{}", line.text),
+        Event::Progress(..) => {}
+    };
+    match engine.execute(code, Box::new(sink)) {
+        Ok(None) => {}
+        Ok(Some(shown)) => println!("{}", shown.text),
+        Err(trouble) => eprintln!("{}", trouble.lines.join("\n")),
+    }
+}
+
+struct Helper {
+    engine: Rc<Engine>,
+}
+
+impl rustyline::Helper for Helper {}
+impl rustyline::hint::Hinter for Helper {
+    type Hint = String;
+}
+impl rustyline::highlight::Highlighter for Helper {}
+
+impl Completer for Helper {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        cursor: usize,
+        _: &Context<'_>,
+    ) -> std::result::Result<(usize, Vec<Pair>), ReadlineError> {
+        let Some((start, _, found)) = self.engine.complete(line, cursor) else {
+            return Ok((cursor, Vec::new()));
+        };
+        let typed = line.get(start..cursor).unwrap_or_default();
+        let pairs = found
+            .into_iter()
+            .filter(|(text, ..)| text.starts_with(typed));
+        let pairs = pairs.map(|(text, _, label)| Pair {
+            display: label,
+            replacement: text,
+        });
+        Ok((start, pairs.collect()))
+    }
+}
+
+impl Validator for Helper {
+    fn validate(
+        &self,
+        context: &mut ValidationContext,
+    ) -> std::result::Result<ValidationResult, ReadlineError> {
+        Ok(match is_unfinished(context.input()) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+/// Whether a bracket, a string or a comment is open, so that more has to be typed.
+pub fn is_unfinished(code: &str) -> bool {
+    if code.trim_start().starts_with(':') {
+        return false;
+    }
+    let mut depth = 0i64;
+    let mut rest = code.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '/' if rest.peek() == Some(&'/') => {
+                for c in rest.by_ref() {
+                    if c == '\n' {
+                        break;
+                    }
+                }
+            }
+            '/' if rest.peek() == Some(&'*') => {
+                let (mut before, mut nested) = (' ', 1);
+                rest.next();
+                for c in rest.by_ref() {
+                    match (before, c) {
+                        ('*', '/') => nested -= 1,
+                        ('/', '*') => nested += 1,
+                        _ => {}
+                    }
+                    before = c;
+                    if nested == 0 {
+                        break;
+                    }
+                }
+                if nested > 0 {
+                    return true;
+                }
+            }
+            '"' => {
+                let mut closed = false;
+                while let Some(c) = rest.next() {
+                    match c {
+                        '\\' => drop(rest.next()),
+                        '"' => {
+                            closed = true;
+                            break;
+                        }
+                        _ => {}
+                    }
+                }
+                if !closed {
+                    return true;
+                }
+            }
+            // A character, or else a lifetime.
+            '\'' => {
+                let ahead: Vec<char> = rest.clone().take(3).collect();
+                match ahead[..] {
+                    ['\\', _, '\''] => drop(rest.nth(2)),
+                    [_, '\'', ..] => drop(rest.nth(1)),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    depth > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unfinished;
+
+    #[test]
+    fn open_brackets_strings_and_comments_need_more() {
+        for open in [
+            "fn f() {",
+            "let a = [1,",
+            "f(",
+            "\"text",
+            "/* a",
+            "{ '}'",
+            "// )\n(",
+        ] {
+            assert!(is_unfinished(open), "{open}");
+        }
+        for whole in [
+            "1 + 1",
+            "f('(')",
+            "\"(\\\"\"",
+            "// (",
+            "/* ( */ 1",
+            "fn f<'a>(x: &'a str) {}",
+            ":dep (",
+            "'\\n'",
+            ")",
+        ] {
+            assert!(!is_unfinished(whole), "{whole}");
+        }
+    }
+}

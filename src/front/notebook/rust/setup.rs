@@ -1,0 +1,270 @@
+//! `ergodic notebook setup`: compile the library once, as cells will find it.
+
+use super::engine::Engine;
+use super::folder::{Prepared, default_folder};
+use crate::error::Result;
+use anyhow::{Context, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Where to, if not to the cache.
+    pub folder: Option<PathBuf>,
+    /// The source of this program, if it is not where it was compiled.
+    pub source: Option<PathBuf>,
+    /// Compile again in any case.
+    pub force: bool,
+}
+
+/// Bytes that the folder takes, with room for sessions.
+const NEEDED: u64 = 2 << 30;
+
+/// How cells and their library are compiled. Cells themselves are compiled fast, the library runs fast: evcxr's own settings would compile
+/// both alike, with checks for overflow.
+const PROFILE: &str = r#"[profile.dev]
+opt-level = 0
+debug-assertions = false
+overflow-checks = false
+
+[profile.dev.package."*"]
+opt-level = 3
+debug-assertions = false
+overflow-checks = false
+"#;
+
+/// The library as one dynamic library that all cells share, with everything that it is made of: cells link against it in no time, and
+/// there is one set of threads and one flag for interrupts, not one per cell.
+const DYNAMIC: &str = "\n[lib]\ncrate-type = [\"dylib\"]\n";
+
+/// Prepare the folder, or find that it is ready. Says what it does.
+pub fn setup(request: &Request) -> Result<Prepared> {
+    let begin = Instant::now();
+    let folder = match &request.folder {
+        Some(folder) => std::path::absolute(folder)?,
+        None => default_folder()?,
+    };
+    let source = source(request)?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    if let Ok(toolchain) = fs::read(source.join("rust-toolchain.toml")) {
+        fs::write(folder.join("rust-toolchain.toml"), toolchain)?;
+    }
+    let toolchain = toolchain(&folder)?;
+    let rustc = says(Command::new("rustc").arg("-vV").current_dir(&folder))
+        .context("Rust cells need a Rust compiler; install one from https://rustup.rs")?;
+    says(Command::new("cargo").arg("-V").current_dir(&folder))
+        .context("Rust cells need cargo; install it from https://rustup.rs")?;
+    let prepared = Prepared {
+        version: env!("CARGO_PKG_VERSION").into(),
+        source: checksum(&source)?,
+        rustc,
+        toolchain,
+        features: if cfg!(feature = "cuda") {
+            vec!["cuda".into()]
+        } else {
+            Vec::new()
+        },
+        folder: folder.clone(),
+    };
+    if !request.force && Prepared::read(&folder).as_ref() == Some(&prepared) {
+        println!(
+            "ready: {} holds the library of this source",
+            folder.display()
+        );
+        return Ok(prepared);
+    }
+    if let Some(free) = free_space(&folder) {
+        ensure!(
+            free > NEEDED,
+            "{} has {:.1} GiB left, and {:.0} are needed; make room, or choose another place with --folder",
+            folder.display(),
+            free as f64 / (1u64 << 30) as f64,
+            NEEDED as f64 / (1u64 << 30) as f64
+        );
+    }
+    source_of_std(&folder, prepared.toolchain.as_deref())?;
+    println!(
+        "compiling the library for cells in {}: some minutes, once",
+        folder.display()
+    );
+    Prepared::forget(&folder);
+    lay_out(&prepared, &source)?;
+    Engine::warm(&prepared).context("the library could not be compiled for cells")?;
+    fs::copy(
+        prepared.template().join("Cargo.lock"),
+        folder.join("Cargo.lock"),
+    )?;
+    tidy(&prepared.template());
+    prepared.write()?;
+    println!("ready after {:.0} s", begin.elapsed().as_secs_f64());
+    Ok(prepared)
+}
+
+/// Where the source is.
+fn source(request: &Request) -> Result<PathBuf> {
+    let source = match &request.source {
+        Some(source) => std::path::absolute(source)?,
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")),
+    };
+    let manifest = fs::read_to_string(source.join("Cargo.toml")).unwrap_or_default();
+    ensure!(
+        manifest.contains("name = \"ergodic\"") && source.join("src/lib.rs").is_file(),
+        "{} does not hold the source of ergodic, from which cells get their library; name its folder with --source",
+        source.display()
+    );
+    let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
+    ensure!(
+        manifest.contains(&version),
+        "the source in {} is not of this program, {}; name another with --source",
+        source.display(),
+        env!("CARGO_PKG_VERSION")
+    );
+    Ok(source)
+}
+
+/// Copy the source, so that no change of it disturbs a session, and write what evcxr will find.
+fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
+    let own = prepared.folder.join("source");
+    let _ = fs::remove_dir_all(&own);
+    copy(&source.join("src"), &own.join("src"))?;
+    let manifest = fs::read_to_string(source.join("Cargo.toml"))?;
+    // Tests are not copied.
+    let manifest = match manifest.split_once("[[test]]") {
+        Some((before, _)) => before.to_string(),
+        None => manifest,
+    };
+    fs::write(own.join("Cargo.toml"), manifest + DYNAMIC)?;
+    fs::create_dir_all(prepared.folder.join(".cargo"))?;
+    fs::write(prepared.folder.join(".cargo/config.toml"), PROFILE)?;
+    fs::create_dir_all(prepared.folder.join("config"))?;
+    let template = prepared.template();
+    fs::create_dir_all(&template)?;
+    // The versions that the program itself was compiled with.
+    fs::copy(
+        source.join("Cargo.lock"),
+        prepared.folder.join("Cargo.lock"),
+    )
+    .context("the source has no Cargo.lock")?;
+    Ok(())
+}
+
+/// Remove what belongs to the cell that was compiled on the way, and keep the library.
+fn tidy(template: &Path) {
+    let mut folders = vec![template.join("target")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, name) = (
+                entry.path(),
+                entry.file_name().to_string_lossy().into_owned(),
+            );
+            let own = ["ctx-", "libctx", "ctx.", "libcode_"]
+                .iter()
+                .any(|start| name.starts_with(start));
+            match (own || name == "incremental", path.is_dir()) {
+                (true, true) => drop(fs::remove_dir_all(&path)),
+                (true, false) => drop(fs::remove_file(&path)),
+                (false, true) => folders.push(path),
+                (false, false) => {}
+            }
+        }
+    }
+}
+
+/// The name of the toolchain that rustup chooses in a folder, if there is rustup.
+fn toolchain(folder: &Path) -> Result<Option<String>> {
+    let Ok(text) = says(
+        Command::new("rustup")
+            .args(["show", "active-toolchain"])
+            .current_dir(folder),
+    ) else {
+        return Ok(None);
+    };
+    Ok(text.split_whitespace().next().map(str::to_string))
+}
+
+/// Types of variables are found by rust-analyzer, which reads the source of the standard library.
+fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
+    let root = says(
+        Command::new("rustc")
+            .args(["--print", "sysroot"])
+            .current_dir(folder),
+    )?;
+    let library = Path::new(root.trim()).join("lib/rustlib/src/rust/library");
+    if library.is_dir() {
+        return Ok(());
+    }
+    let Some(toolchain) = toolchain else {
+        bail!(
+            "the source of Rust's standard library is not in {}; install the package rust-src",
+            library.display()
+        );
+    };
+    println!("installing the source of Rust's standard library (rustup component add rust-src)");
+    says(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", toolchain]))
+        .context("the component rust-src could not be installed")?;
+    Ok(())
+}
+
+/// What a command prints.
+fn says(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {name}"))?;
+    ensure!(
+        output.status.success(),
+        "{name} failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Bytes that are free where a folder is, if the system says so.
+fn free_space(folder: &Path) -> Option<u64> {
+    let text = says(Command::new("df").arg("-Pk").arg(folder)).ok()?;
+    let fourth = text.lines().nth(1)?.split_whitespace().nth(3)?;
+    fourth.parse::<u64>().ok().map(|k| k * 1024)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => drop(fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
+
+/// A checksum of all that the library is made from.
+fn checksum(source: &Path) -> Result<String> {
+    let mut hash = crc32fast::Hasher::new();
+    let mut files = vec![
+        source.join("Cargo.toml"),
+        source.join("Cargo.lock"),
+        source.join("src"),
+    ];
+    let mut count = 0u64;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path)?.collect::<std::io::Result<Vec<_>>>()?;
+            let mut inside: Vec<_> = entries.iter().map(|e| e.path()).collect();
+            inside.sort();
+            files.extend(inside);
+        } else {
+            let bytes =
+                fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            count += bytes.len() as u64;
+            hash.update(path.strip_prefix(source)?.to_string_lossy().as_bytes());
+            hash.update(&bytes);
+        }
+    }
+    hash.update(PROFILE.as_bytes());
+    Ok(format!("{:08x}-{count}", hash.finalize()))
+}

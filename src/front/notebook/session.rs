@@ -1,0 +1,240 @@
+//! A session of Rust code: it starts runs, and evaluates scripts that share its variables.
+
+use super::marks::{self, Mark};
+use crate::error::Result;
+use crate::front::bar::{Live, Moment};
+use crate::front::display::Shown;
+use crate::options::{Given, Options, Spec};
+use crate::plot::Figure;
+use crate::sampler::Configured;
+use crate::script::notebook::{Scripted, Variable};
+use crate::script::{Context, Interpreter};
+use crate::simulation;
+use crate::simulation::console::{Bar, Console, Task};
+use crate::simulation::optimizer::Optimizer;
+use crate::simulation::plan::{self, Plan};
+use crate::simulation::run::Run;
+use crate::simulation::session::{self, Session as Settings};
+use crate::simulation::train::{self, Trained};
+use crate::target::Target;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// Where Rust code and scripts meet: both start runs in one folder, with one seed, and share variables as handles.
+///
+/// A clone is the same session.
+#[derive(Clone)]
+pub struct Session {
+    interpreter: Arc<Mutex<Interpreter>>,
+    context: Arc<Context>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session, results go to {}", self.folder().display())
+    }
+}
+
+impl Session {
+    /// A session whose results go to `out`.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self::with(Settings::new(out.into()))
+    }
+
+    /// A session with these settings: seed, threads, device.
+    pub fn with(settings: Settings) -> Self {
+        let interpreter = Interpreter::new(settings, BTreeMap::new());
+        let context = interpreter.context();
+        Self {
+            interpreter: Arc::new(Mutex::new(interpreter)),
+            context,
+        }
+    }
+
+    /// The session of this process, which the functions `sample`, `sweep` and so on use. It is made when it is first needed: its
+    /// results go to runs/notebook-1, runs/notebook-2, …, and it reports progress.
+    pub fn here() -> Self {
+        static HERE: OnceLock<Session> = OnceLock::new();
+        let make = || {
+            let free = |k: &usize| !Path::new(&format!("runs/notebook-{k}")).exists();
+            let number = (1..).find(free).unwrap_or(1);
+            let mut settings = Settings::new(format!("runs/notebook-{number}").into());
+            settings.quiet = false;
+            if marks::wanted() {
+                settings.console = Arc::new(Marked);
+            }
+            Session::with(settings)
+        };
+        HERE.get_or_init(make).clone()
+    }
+
+    /// Where results go.
+    pub fn folder(&self) -> &Path {
+        &self.context.session.out
+    }
+
+    /// Evaluate a script; its variables live on. The value can be taken out as a Rust type, and is displayed as such objects are.
+    pub fn eval(&self, script: &str) -> Result<Value> {
+        let mut interpreter = self.interpreter();
+        let value = interpreter.evaluate("<cell>", script)?;
+        let shown = match value.is_nothing() {
+            true => Shown::default(),
+            false => interpreter.shown_of(&value),
+        };
+        Ok(Value { value, shown })
+    }
+
+    /// A variable of the scripts as a Rust type: `session.get::<Arc<Run>>("run")`. Handles are shared, arrays of numbers copied.
+    pub fn get<T: Variable>(&self, name: &str) -> Result<T> {
+        self.interpreter().get(name)
+    }
+
+    /// Make a Rust value a variable of the scripts. Handles are shared, vectors of numbers copied.
+    pub fn set<T: Variable>(&self, name: &str, value: T) -> Result<()> {
+        self.interpreter().set(name, value)
+    }
+
+    /// Optimise parameters: a script's `train`.
+    pub fn train(
+        &self,
+        target: &Target,
+        optimizer: &Optimizer,
+        options: Given,
+    ) -> Result<Arc<Trained>> {
+        let o = checked("train", train::OPTIONS, options)?;
+        train::train(target, optimizer, &o, &self.context.session)
+    }
+
+    /// Sample at one temperature: a script's `sample`.
+    pub fn sample(
+        &self,
+        target: &Target,
+        sampler: &Configured,
+        options: Given,
+    ) -> Result<Arc<Run>> {
+        let o = checked("sample", plan::SAMPLE_OPTIONS, options)?;
+        self.run(
+            &Plan::from_options("sample", &o, &self.context.session)?,
+            target,
+            sampler,
+        )
+    }
+
+    /// Sample at several temperatures: a script's `sweep`.
+    pub fn sweep(&self, target: &Target, sampler: &Configured, options: Given) -> Result<Arc<Run>> {
+        let o = checked("sweep", plan::SWEEP_OPTIONS, options)?;
+        self.run(
+            &Plan::from_options("sweep", &o, &self.context.session)?,
+            target,
+            sampler,
+        )
+    }
+
+    /// Replica exchange: a script's `exchange`.
+    pub fn exchange(
+        &self,
+        target: &Target,
+        sampler: &Arc<Configured>,
+        options: Given,
+    ) -> Result<Arc<Run>> {
+        let o = checked("exchange", plan::EXCHANGE_OPTIONS, options)?;
+        let plan = Plan::exchanging(&o, sampler, &self.context.session)?;
+        let hottest = plan.hottest();
+        self.run(&plan, target, &*sampler.exchanging(target, hottest)?)
+    }
+
+    /// Run a plan.
+    pub fn run(&self, plan: &Plan, target: &Target, sampler: &Configured) -> Result<Arc<Run>> {
+        simulation::run(plan, target, sampler, &self.context.session)
+    }
+
+    /// Save a figure among the results, under a name that ends in `.svg`; returns where it is.
+    pub fn save(&self, figure: &Figure, name: &str) -> Result<PathBuf> {
+        let path = self.context.session.figure_path(name);
+        figure.save(&path)?;
+        Ok(path)
+    }
+
+    fn interpreter(&self) -> MutexGuard<'_, Interpreter> {
+        self.interpreter.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Tells the process that runs the cells of what is shown and of progress, by marks.
+struct Marked;
+
+impl Console for Marked {
+    fn print(&self, text: &str) {
+        println!("{text}");
+    }
+
+    fn remark(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn show(&self, shown: &Shown) {
+        print!("{}", Mark::Shown(shown.clone()).line());
+    }
+
+    fn begin(&self, task: &Task) -> Arc<dyn Bar> {
+        let name = task.name.clone();
+        Arc::new(Live::new(task, move |shown, moment| {
+            let over = moment == Moment::Last;
+            eprint!("{}", Mark::Progress(name.clone(), shown, over).line());
+        }))
+    }
+}
+
+/// What a script evaluated to.
+#[derive(Clone)]
+pub struct Value {
+    value: Scripted,
+    shown: Shown,
+}
+
+impl Value {
+    /// It as a Rust type, if it is one.
+    pub fn get<T: Variable>(&self) -> Option<T> {
+        self.value.get()
+    }
+
+    /// Whether there is none, as for a script that ends in a statement.
+    pub fn is_nothing(&self) -> bool {
+        self.value.is_nothing()
+    }
+
+    /// How it is shown: a figure as such, a run as its table, anything else as `print` shows it.
+    pub fn shown(&self) -> Shown {
+        self.shown.clone()
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown.text)
+    }
+}
+
+pub(super) fn checked(owner: &str, specs: &'static [Spec], given: Given) -> Result<Options> {
+    Options::check(owner, specs, given.into_pairs())
+}
+
+/// Get ready for cells: an interrupt (SIGINT) makes the running simulation stop and keeps the variables.
+///
+/// What loads the library calls this once; a program that handles Ctrl-C itself does not need it.
+pub fn prepare() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        // A program that has its own handler keeps it.
+        let _ = ctrlc::try_set_handler(|| {
+            session::interrupt();
+        });
+        if !marks::wanted() {
+            return;
+        }
+        // One line, and no backtrace of evcxr's own frames.
+        std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
+    });
+}

@@ -1,0 +1,46 @@
+//! What a Rust program or a Rust notebook needs: `use ergodic::prelude::*;`.
+//!
+//! ```no_run
+//! use ergodic::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let data = make::dataset("digits", options! {})?;
+//! let net = make::model("mlp", options! { layers: [64, 16, 10] })?;
+//! let prior = make::prior("l2", options! { lambda: 10.0 })?;
+//! let target = make::target(&net, &data, options! { prior: prior })?;
+//! let sgld = make::sampler("sgld", options! { step: 1e-5, batch: 100 })?;
+//! let run = sweep(&target, &sgld, options! { temperatures: logspace(1e-5, 1e-3, 4), steps: 2000 })?;
+//! println!("{}", run.summary()?);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use crate::dataset::{Dataset, Inputs, Split, Targets};
+pub use crate::engine::{Chains, Member, Vector};
+pub use crate::error::Result;
+pub use crate::front::display::{Display, Table, display};
+pub use crate::front::notebook::{
+    Plots, Session, exchange, linspace, logspace, make, sample, sweep, train,
+};
+pub use crate::kernels::map::Kernel;
+pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};
+pub use crate::model::Model;
+pub use crate::observable::{Observable, View};
+pub use crate::options::{Entry, Given, Options};
+pub use crate::plot::{Axis, Figure, Panel, Series};
+pub use crate::rng::Purpose;
+pub use crate::sampler::gradient::Estimator;
+pub use crate::sampler::{Before, Configured, Sampler};
+pub use crate::schedule::Schedule;
+pub use crate::simulation::optimizer::Optimizer;
+pub use crate::simulation::plan::Plan;
+pub use crate::simulation::run::Run;
+pub use crate::simulation::session::Session as Settings;
+pub use crate::simulation::summary::{Summary, with_error};
+pub use crate::simulation::train::Trained;
+pub use crate::target::prior::{Parameters, Prior};
+pub use crate::target::{Energies, Potential, Target};
+pub use crate::trigger::Trigger;
+pub use crate::{kernel, options, reduction};
+pub use candle_core::Tensor;
+pub use std::sync::Arc;

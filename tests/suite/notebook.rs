@@ -1,0 +1,506 @@
+//! The Rust face: the prelude, samplers of one's own, sessions that share variables with scripts, notebooks without a browser.
+
+use super::support::{Scratch, ergodic, root, text};
+use ergodic::front::display;
+use ergodic::options::{Kind, Range, Spec, option};
+use ergodic::prelude::*;
+use ergodic::sampler;
+use serde_json::{Value, json};
+
+#[test]
+fn a_sweep_takes_a_few_lines() {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let data = make::dataset("digits", options! { per_class: 20 }).unwrap();
+    let net = make::model("mlp", options! { layers: [64, 8, 10] }).unwrap();
+    let prior = make::prior("l2", options! { lambda: 10.0 }).unwrap();
+    let target = make::target(&net, &data, options! { prior: prior }).unwrap();
+    let sgld = make::sampler("sgld", options! { step: 1e-3, batch: 50 }).unwrap();
+    let observe = vec![
+        make::observable("cost", options! {}).unwrap(),
+        make::measure("largest", |s| {
+            Ok(s.chain.w.iter().fold(0.0f32, |a, x| a.max(x.abs())).into())
+        })
+        .unwrap(),
+    ];
+    let run = session
+        .sweep(
+            &target,
+            &sgld,
+            options! { temperatures: logspace(1e-4, 1e-2, 3), steps: 200, chains: 2, every: 10, observe: observe },
+        )
+        .unwrap();
+    let summary = run.summary().unwrap();
+    assert_eq!(
+        summary.temperatures,
+        [1e-4, logspace(1e-4, 1e-2, 3)[1], 1e-2]
+    );
+    let names: Vec<_> = summary.rows.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["cost", "largest"]);
+    assert!(summary.rows[1].numbers[2].mean > 0.0);
+    let figure = run.plot_sweep(&["cost", "largest"]).unwrap();
+    assert_eq!(figure.panels.len(), 2);
+    let error = run.plot_sweep(&["cots"]).unwrap_err().to_string();
+    assert!(error.contains("did you mean 'cost'?"), "{error}");
+    // The same in a script: the same numbers, since seeds follow from names.
+    let script = Session::new(scratch.join("script"));
+    let value = script
+        .eval(
+            r#"
+            let t = target(model::mlp(#{ layers: [64, 8, 10] }), dataset::digits(#{ per_class: 20 }), #{ prior: prior::l2(10.0) });
+            let run = sweep(t, sampler::sgld(#{ step: 1e-3, batch: 50 }), #{
+                temperatures: logspace(1e-4, 1e-2, 3), steps: 200, chains: 2, every: 10, observe: [observable::cost()]
+            });
+            run
+        "#,
+        )
+        .unwrap();
+    let same = value.get::<Arc<Run>>().unwrap();
+    assert_eq!(
+        run.draws("cost", 0, 1, true).unwrap(),
+        same.draws("cost", 0, 1, true).unwrap()
+    );
+    let error = make::sampler("sgdl", options! {}).unwrap_err().to_string();
+    assert!(error.contains("did you mean 'sgld'?"), "{error}");
+    let error = make::sampler("sgld", options! { stp: 1.0 })
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("sampler::sgld has no option 'stp'; did you mean 'step'?"),
+        "{error}"
+    );
+}
+
+/// Overdamped Langevin dynamics whose noise is the mean of this step's and the last one's (Leimkuhler & Matthews 2013): for a quadratic
+/// energy its configurations are exact at every step size.
+struct Postprocessed {
+    step: f64,
+}
+
+kernel! {
+    /// `w ← w - step·g + sigma·(η + last)`, `last ← η`.
+    STEP = test_postprocessed(w, last; g; eta; step, sigma) {
+        w = w - step * g + sigma * (eta + last);
+        last = eta;
+    }
+}
+
+impl Sampler for Postprocessed {
+    fn name(&self) -> &'static str {
+        "test_postprocessed"
+    }
+
+    fn vectors(&self) -> &'static [&'static str] {
+        &["last"]
+    }
+
+    fn info(&self) -> &'static [&'static str] {
+        &["virial"]
+    }
+
+    fn init(&self, chains: &mut Chains) -> Result<()> {
+        let noise = (Purpose::Momentum, 0);
+        chains.map_with_noise(&SCALED_NOISE, &[Vector::State(0)], noise, |_, _| [1.0])
+    }
+
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        Estimator::FULL.estimate(chains, Purpose::Minibatch, 0)?;
+        chains.report_virial(0, Vector::Gradient)?;
+        let vectors = [Vector::Params, Vector::State(0), Vector::Gradient];
+        chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
+            [
+                self.step as f32,
+                (self.step * m.temperature / 2.0).sqrt() as f32,
+            ]
+        })
+    }
+}
+
+const OPTIONS: &[Spec] = &[option("step", Kind::Float(Range::Positive), "0.5", "Step.")];
+
+#[test]
+fn a_sampler_of_ones_own_runs_beside_sgld_and_has_the_right_law() {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let target = make::analytic("gaussian", options! { dim: 20 }).unwrap();
+    let own = make::own(Postprocessed { step: 0.1 }, options! { step: 0.1 }).unwrap();
+    let how =
+        || options! { temperatures: [0.5, 2.0], steps: 8000, chains: 4, every: 5, burn_in: 0.1 };
+    let run = session.sweep(&target, &own, how()).unwrap();
+    let full = make::gradient("full", options! {}).unwrap();
+    let sgld = make::sampler("sgld", options! { step: 0.2, gradient: full }).unwrap();
+    let biased = session.sweep(&target, &sgld, how()).unwrap();
+    for (k, t) in [0.5, 2.0].into_iter().enumerate() {
+        let reading = run.thermometer(k).unwrap();
+        let off = (reading.temperature - t) / reading.mcse;
+        assert!(off.abs() < 4.5, "T = {t}: {reading:?}");
+        // The same drift, ε/2 = 0.1: an Euler step heats a Gaussian of curvature k, here 1 to 10, by 1/(1 - εk/4).
+        let other = biased.thermometer(k).unwrap();
+        assert!((other.temperature - t) / other.mcse > 10.0, "{other:?}");
+    }
+    let text = run.summary().unwrap().to_string();
+    assert!(text.contains("test_postprocessed (step 0.1)"), "{text}");
+    // It can take part in replica exchange; what needs its options says no instead of taking another sampler.
+    let ladder = session.exchange(
+        &target,
+        &own,
+        options! { temperatures: [1.0, 2.0], steps: 500, chains: 1 },
+    );
+    let error = ladder.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(
+        error.is_empty() || error.contains("test_postprocessed"),
+        "{error}"
+    );
+    assert!(own.with("step", 0.1).unwrap().is_none());
+}
+
+#[test]
+fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
+    let scratch = Scratch::new();
+    sampler::register(Entry {
+        name: "test_postprocessed",
+        doc: "Samples exp(-U/T) exactly where U is quadratic.",
+        arguments: &[],
+        options: OPTIONS,
+        example: "sampler::test_postprocessed(#{ step: 0.3 })",
+        build: |o| {
+            let step = o.float("step")?;
+            Ok(Configured::new(Postprocessed { step }, o))
+        },
+    })
+    .unwrap();
+    let by_name = make::sampler("test_postprocessed", options! { step: 0.3 }).unwrap();
+    assert_eq!(by_name.step_size(), Some(("step", 0.3)));
+    let other = by_name.with("step", 0.1).unwrap().unwrap();
+    assert_eq!(
+        (other.name(), other.step_size()),
+        ("test_postprocessed", Some(("step", 0.1)))
+    );
+    let session = Session::new(scratch.join("out"));
+    let value = session
+        .eval("sampler::test_postprocessed(#{ step: 0.2 })")
+        .unwrap();
+    let scripted = value.get::<Arc<Configured>>().unwrap();
+    assert_eq!(scripted.step_size(), Some(("step", 0.2)));
+    let taken = Entry {
+        name: "sgld",
+        ..sampler::REGISTRY[0]
+    };
+    let error = sampler::register(taken).unwrap_err().to_string();
+    assert!(
+        error.contains("there is a sampler 'sgld' already"),
+        "{error}"
+    );
+}
+
+#[test]
+fn sessions_share_handles_both_ways_without_copying() {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let data = make::dataset("digits", options! { per_class: 5 }).unwrap();
+    session.set("data", data.clone()).unwrap();
+    assert!(Arc::ptr_eq(
+        &data,
+        &session.get::<Arc<Dataset>>("data").unwrap()
+    ));
+    let rows = session
+        .eval("let t = target(model::mlp(#{ layers: [64, 10] }), data); data.train_rows")
+        .unwrap();
+    assert_eq!(rows.get::<i64>(), Some(data.train.rows as i64));
+    let target = session.get::<Arc<Target>>("t").unwrap();
+    assert!(Arc::ptr_eq(
+        &target,
+        &session.get::<Arc<Target>>("t").unwrap()
+    ));
+    let sgld = make::sampler("sgld", options! { batch: 20 }).unwrap();
+    let run = session
+        .sample(&target, &sgld, options! { steps: 20, every: 5, chains: 1 })
+        .unwrap();
+    session.set("run", run.clone()).unwrap();
+    session.eval("let again = run; let same = sample(t, sampler::sgld(#{ batch: 20 }), #{ steps: 20, every: 5, chains: 1 });").unwrap();
+    assert!(Arc::ptr_eq(
+        &run,
+        &session.get::<Arc<Run>>("again").unwrap()
+    ));
+    // Rust and scripts number runs together.
+    let names = [
+        run.info.name.clone(),
+        session.get::<Arc<Run>>("same").unwrap().info.name.clone(),
+    ];
+    assert_eq!(names, ["sample-1", "sample-2"]);
+    // Plain values come in the form that each side knows.
+    session.set("count", 3usize).unwrap();
+    session.set("grid", vec![1.0, 2.5]).unwrap();
+    session.set("name", "x").unwrap();
+    session.eval("let total = count + 1; let first = grid[1]; let list = [1, 2]; let text = name + \"y\"; const FIXED = 1;").unwrap();
+    assert_eq!(session.get::<i64>("total").unwrap(), 4);
+    assert_eq!(session.get::<f64>("total").unwrap(), 4.0);
+    assert_eq!(session.get::<usize>("total").unwrap(), 4);
+    assert_eq!(session.get::<f64>("first").unwrap(), 2.5);
+    assert_eq!(session.get::<Vec<f64>>("list").unwrap(), [1.0, 2.0]);
+    assert_eq!(session.get::<String>("text").unwrap(), "xy");
+    for (error, parts) in [
+        (
+            session.get::<Arc<Run>>("rnu").unwrap_err(),
+            ["no variable 'rnu'", "did you mean 'run'?"],
+        ),
+        (
+            session.get::<Arc<Run>>("data").unwrap_err(),
+            ["'data' is a Dataset", "not a Run"],
+        ),
+        (
+            session.set("not a name", 1).unwrap_err(),
+            ["\"not a name\"", "letters"],
+        ),
+        (
+            session.set("FIXED", 2).unwrap_err(),
+            ["'FIXED'", "constant"],
+        ),
+        (
+            session.eval("1 +").map(|_| ()).unwrap_err(),
+            ["<cell>:1", "1 +"],
+        ),
+    ] {
+        let error = format!("{error:#}");
+        assert!(parts.iter().all(|p| error.contains(p)), "{error}");
+    }
+}
+
+#[test]
+fn runs_and_figures_are_shown_as_tables_and_drawings() {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let target = make::analytic("gaussian", options! { dim: 3 }).unwrap();
+    let hmc = make::sampler("hmc", options! {}).unwrap();
+    let run = session
+        .sweep(
+            &target,
+            &hmc,
+            options! { temperatures: [0.5, 1.0], steps: 400, chains: 2, every: 1 },
+        )
+        .unwrap();
+    let shown = display::of(&run).unwrap();
+    let html = shown.html.unwrap();
+    assert_eq!(html.matches("<tr").count(), 3, "{html}");
+    assert!(
+        html.contains(">T virial</th>") && html.contains("sweep &#") || html.contains("sweep '"),
+        "{html}"
+    );
+    assert_eq!(shown.text, run.summary().unwrap().to_string());
+    let figure = run.plot_traces("cost").unwrap();
+    assert!(
+        display::of(&figure)
+            .unwrap()
+            .svg
+            .unwrap()
+            .starts_with("<svg")
+    );
+    let value = session.eval("plot::curve([1, 2], [1, 4])").unwrap();
+    assert!(value.shown().svg.is_some());
+}
+
+fn notebook(language: &str, cells: &[&str]) -> String {
+    let cell = |(i, source): (usize, &&str)| json!({"cell_type": "code", "id": format!("c{i}"), "metadata": {}, "execution_count": null, "outputs": [], "source": source});
+    json!({
+        "cells": cells.iter().enumerate().map(cell).collect::<Vec<_>>(),
+        "metadata": {"kernelspec": {"display_name": "x", "language": language, "name": "x"}, "mine": [1]},
+        "nbformat": 4, "nbformat_minor": 5,
+    })
+    .to_string()
+}
+
+fn read(path: &std::path::Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn notebooks_in_rhai_run_and_stop_at_the_first_error() {
+    let scratch = Scratch::new();
+    let cells = [
+        "let a = 20;\nprint(\"hello\");\na + 1",
+        "plot::curve([1, 2], [1, 4])",
+        "let b = a + c;",
+        "print(\"never\")",
+    ];
+    let file = scratch.file("n.ipynb", notebook("rhai", &cells));
+    let output = ergodic()
+        .args(["notebook", "run"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    for part in [
+        "cell 3 of 4 (\"let b = a + c;\") failed",
+        "there is no variable 'c'",
+        "n.run.ipynb",
+    ] {
+        assert!(text(&output).contains(part), "{}", text(&output));
+    }
+    let done = read(&scratch.join("n.run.ipynb"));
+    let outputs = |k: usize| &done["cells"][k]["outputs"];
+    assert_eq!(
+        outputs(0)[0],
+        json!({"name": "stdout", "output_type": "stream", "text": ["hello\n"]})
+    );
+    assert_eq!(outputs(0)[1]["data"]["text/plain"], json!(["21"]));
+    assert_eq!(outputs(0)[1]["execution_count"], 1);
+    assert!(outputs(1)[0]["data"]["image/svg+xml"].is_array());
+    assert_eq!(outputs(2)[0]["output_type"], "error");
+    assert_eq!(*outputs(3), json!([]));
+    assert_eq!(done["metadata"]["mine"], json!([1]));
+    // The notebook itself is as it was.
+    assert_eq!(read(&file)["cells"][0]["outputs"], json!([]));
+    let whole = scratch.file("w.ipynb", notebook("rhai", &cells[..2]));
+    let output = ergodic()
+        .args(["notebook", "run", "--in-place"])
+        .arg(&whole)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(read(&whole)["cells"][1]["execution_count"], 2);
+}
+
+#[test]
+fn a_cell_that_takes_too_long_is_stopped() {
+    let scratch = Scratch::new();
+    let file = scratch.file(
+        "n.ipynb",
+        notebook("rhai", &["let x = 0;\nloop { x += 1; }"]),
+    );
+    let out = scratch.join("o.ipynb");
+    let output = ergodic()
+        .args(["notebook", "run", "--timeout", "0.5", "--out"])
+        .args([&out, &file])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(
+        text(&output).contains("took longer than 0.5 s"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(read(&out)["cells"][0]["outputs"][0]["ename"], "Interrupted");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_words() {
+    let scratch = Scratch::new();
+    for (name, content, part) in [
+        (
+            "p.ipynb",
+            notebook("python", &["1"]),
+            "is in python; ergodic runs notebooks in Rhai and in Rust",
+        ),
+        (
+            "x.ipynb",
+            "{}".to_string(),
+            "is no notebook: its nbformat is missing",
+        ),
+    ] {
+        let file = scratch.file(name, content);
+        let output = ergodic()
+            .args(["notebook", "run"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output).contains(part), "{}", text(&output));
+    }
+    if !cfg!(feature = "evcxr") {
+        let file = scratch.file("r.ipynb", notebook("rust", &["1"]));
+        for command in [
+            ergodic().args(["notebook", "run"]).arg(&file),
+            ergodic().args(["notebook", "setup"]),
+            ergodic().args(["repl", "--rust"]),
+        ] {
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(1));
+            assert!(
+                text(&output).contains("--features evcxr"),
+                "{}",
+                text(&output)
+            );
+        }
+    }
+}
+
+#[test]
+fn the_notebooks_of_the_repository_are_stripped() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("notebooks"))
+        .unwrap()
+        .flatten()
+    {
+        let path = entry.path();
+        if path.extension().is_none_or(|e| e != "ipynb")
+            || path.to_string_lossy().ends_with(".run.ipynb")
+        {
+            continue;
+        }
+        count += 1;
+        for cell in read(&path)["cells"].as_array().unwrap() {
+            if cell["cell_type"] == "code" {
+                assert_eq!(cell["outputs"], json!([]), "{}", path.display());
+                assert_eq!(cell["execution_count"], Value::Null, "{}", path.display());
+            }
+        }
+    }
+    assert!(count >= 2);
+}
+
+/// Minutes, the first time: the library is compiled for cells. With ERGODIC_TEST_ALL or a folder that is ready.
+#[cfg(feature = "evcxr")]
+#[test]
+fn rust_notebooks_run() {
+    use ergodic::front::notebook::rust::folder::Prepared;
+    if std::env::var_os("ERGODIC_TEST_ALL").is_none() && Prepared::find().is_err() {
+        eprintln!("skipped: Rust cells are not set up (ergodic notebook setup)");
+        return;
+    }
+    let setup = ergodic().args(["notebook", "setup"]).output().unwrap();
+    assert!(setup.status.success(), "{}", text(&setup));
+    let scratch = Scratch::new();
+    for name in ["04_rust_exploration", "06_own_sampler_in_rust"] {
+        // Beside it, so that results do not go into the repository.
+        let file = scratch.join(format!("{name}.ipynb"));
+        std::fs::copy(root().join(format!("notebooks/{name}.ipynb")), &file).unwrap();
+        let output = ergodic()
+            .args(["notebook", "run", "--timeout", "300"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        let done = read(&scratch.join(format!("{name}.run.ipynb")));
+        let cells = done["cells"].as_array().unwrap();
+        let shown = |mime: &str| {
+            let outputs = cells
+                .iter()
+                .flat_map(|c| c["outputs"].as_array().into_iter().flatten());
+            outputs.filter(|o| !o["data"][mime].is_null()).count()
+        };
+        assert!(
+            shown("text/html") >= 2 && shown("image/svg+xml") >= 1,
+            "{name}"
+        );
+    }
+    let file = scratch.file(
+        "broken.ipynb",
+        notebook(
+            "rust",
+            &[
+                "let kept = 41;",
+                "make::dataset(\"digts\", options! {})?;",
+                "kept + 1",
+            ],
+        ),
+    );
+    let output = ergodic()
+        .args(["notebook", "run"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    for part in ["cell 2 of 3", "did you mean 'digits'?"] {
+        assert!(text(&output).contains(part), "{}", text(&output));
+    }
+}
