@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 fn interpreter(first: &str) -> Interpreter {
     let mut out = Interpreter::new(Session::new("nowhere".into()), BTreeMap::new());
-    out.run("test", first).unwrap();
+    let _ = out.run("test", first).unwrap();
     out
 }
 
