@@ -23,7 +23,9 @@ class Suite(jkt.KernelTests):
     ]
     complete_code_samples = ["1 + 1", "let x = 2;", "fn f(x) { x }", "%who", ""]
     incomplete_code_samples = ["1 +", "print(", "let f = |x| {", "`a"]
-    code_page_something = None
+    # Explanations are values, not pages, and a script cannot take back what it has shown.
+    test_pager = None
+    test_clear_output = None
     code_generate_error = "no_such_function()"
     code_execute_result = [
         {"code": "1 + 2", "result": "3"},

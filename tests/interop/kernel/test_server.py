@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 import uuid
 
@@ -26,8 +27,20 @@ class Server:
         self.process = subprocess.Popen(command, env=env, stdout=self.log, stderr=self.log)
 
     def __enter__(self):
-        wait_until(lambda: list(self.folder.glob("runtime/jpserver-*.json")), 60)
-        self.at = f"127.0.0.1:{json.loads(next(self.folder.glob('runtime/jpserver-*.json')).read_text())['port']}"
+        def written():
+            # It is there before anything is in it.
+            return [text for path in self.folder.glob("runtime/jpserver-*.json") if (text := path.read_text())]
+
+        wait_until(written, 60)
+        self.at = f"127.0.0.1:{json.loads(written()[0])['port']}"
+
+        def answers():
+            try:
+                return self.rest("GET", "status")
+            except urllib.error.URLError:
+                return None
+
+        wait_until(answers, 60)
         return self
 
     def __exit__(self, *_):
