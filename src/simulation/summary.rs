@@ -295,14 +295,13 @@ impl Summary {
         each.filter(|(x, _)| !x.is_nan())
     }
 
-    /// The table's columns: title and one cell per temperature, all of one width.
+    /// The table's columns: title and one cell per temperature.
     fn columns(&self) -> Vec<Vec<String>> {
         let mut out = Vec::new();
         let mut column = |title: &str, cell: &dyn Fn(usize) -> String| {
             let mut cells = vec![title.to_string()];
             cells.extend((0..self.temperatures.len()).map(cell));
-            let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or(0);
-            out.push(cells.iter().map(|c| format!("{c:>width$}")).collect());
+            out.push(cells);
         };
         column("T", &|t| format!("{:.3e}", self.temperatures[t]));
         let narrow = |r: &&Row| r.component_of.is_none_or(|n| n <= WIDEST);
@@ -429,7 +428,7 @@ impl Summary {
     /// A row per temperature.
     pub fn table(&self) -> Table {
         let columns = self.columns();
-        let cell = |row: usize| columns.iter().map(move |c| c[row].trim().to_string());
+        let cell = |row: usize| columns.iter().map(move |c| c[row].clone());
         let mut out = Table::new(cell(0));
         out.above.clone_from(&self.header);
         (1..=self.temperatures.len()).for_each(|t| out.push(cell(t)));
@@ -459,7 +458,10 @@ impl fmt::Display for Summary {
         }
         // Columns in blocks that fit on a screen, each block with its temperatures.
         let count = self.temperatures.len();
-        let mut columns = self.columns().into_iter();
+        let mut columns = self.columns().into_iter().map(|cells| -> Vec<String> {
+            let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or(0);
+            cells.iter().map(|c| format!("{c:>width$}")).collect()
+        });
         let Some(first) = columns.next() else {
             return Ok(());
         };

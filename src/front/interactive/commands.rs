@@ -193,9 +193,10 @@ impl Interactive {
     /// Change what was named, or tell how things are.
     fn set(&mut self, changes: &[String]) -> Result<String> {
         let mut session = self.interpreter().session().clone();
-        let mut parameters = Vec::new();
+        let (mut parameters, mut settings) = (Vec::new(), false);
         let mut rest = changes.iter();
         while let Some(change) = rest.next() {
+            settings |= change.starts_with("--");
             let mut number = |what: &str| -> Result<u64> {
                 let text = rest.next().map_or("nothing", String::as_str);
                 text.parse().map_err(|_| {
@@ -231,7 +232,10 @@ impl Interactive {
         for (name, value) in parameters {
             self.interpreter.borrow_mut().set_parameter(name, value);
         }
-        self.interpreter.borrow_mut().set_session(session);
+        // Another session binds everything anew.
+        if settings {
+            self.interpreter.borrow_mut().set_session(session);
+        }
         let interpreter = self.interpreter();
         let s = interpreter.session();
         let quick = if s.quick { ", --quick" } else { "" };

@@ -108,15 +108,17 @@ fn closing_lets_clients_and_the_port_go() {
 #[test]
 fn everything_is_written_after_draining() {
     // More than the system buffers, so that it is still being written when nothing waits any more.
-    let socket = Socket::bind(&anywhere(), Kind::Router, |event| {
+    let (sent, waiting) = mpsc::channel();
+    let socket = Socket::bind(&anywhere(), Kind::Router, move |event| {
         if let Event::Message(peer, _) = event {
             assert!(peer.send(Arc::new(vec![vec![7; 50 << 20]])));
+            sent.send(()).unwrap();
         }
     })
     .unwrap();
     let mut client = Client::connect(socket.endpoint(), "DEALER", b"");
     client.send(&message(&[b"go"]));
-    std::thread::sleep(Duration::from_millis(300));
+    waiting.recv_timeout(Duration::from_secs(10)).unwrap();
     let reading = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
         client.receive()
