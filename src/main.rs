@@ -1,7 +1,9 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser};
 use ergodic::error::Interrupted;
+use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
+#[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show};
 use ergodic::ranks::{self, Ranks};
@@ -14,303 +16,6 @@ use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// A scripting laboratory for sampling the weights of neural networks.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Exit codes: 0 done · 1 script or input error · 2 usage · 3 every chain failed · 130 interrupted (checkpoint written)"
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run a script. `ergodic run SCRIPT --help` lists the script's own parameters.
-    #[command(disable_help_flag = true)]
-    Run(RunArgs),
-    /// Start an interactive session.
-    Repl {
-        /// In Rust instead of Rhai, with the prelude loaded (feature evcxr; after `ergodic notebook setup`).
-        #[arg(long)]
-        rust: bool,
-        /// Threads to use (default: all).
-        #[arg(long, value_parser = threads)]
-        threads: Option<usize>,
-    },
-    /// Use scripts in Jupyter: JupyterLab, notebooks, VS Code.
-    #[command(subcommand)]
-    Kernel(KernelCommand),
-    /// Run notebooks without a browser, and get ready for notebooks in Rust.
-    #[command(after_help = NOTEBOOK_HELP)]
-    Notebook {
-        #[command(subcommand)]
-        command: Notebook,
-    },
-    /// Show the summaries of what is on disk, finished or not.
-    Show {
-        /// Folders of runs, or of a script's results.
-        #[arg(required = true)]
-        runs: Vec<PathBuf>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write one HTML page that tells everything of runs on disk: verdicts, tables, figures.
-    #[command(
-        after_help = "The page needs nothing else and no network: send it, print it, read it on a phone.\nExample: ergodic report runs/quickstart"
-    )]
-    Report {
-        /// Folders of runs, or of a script's results.
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// The file (default: RUN/report.html).
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
-    /// Draw the standard figures of runs on disk as SVG.
-    Plot {
-        /// Folders of runs, or of a script's results.
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// Folder for the figures (default: the folder `figures` of each run).
-        #[arg(long, value_name = "FOLDER")]
-        out: Option<PathBuf>,
-    },
-    /// Put runs beside each other: ESS per second, R̂, and means with their difference in standard errors.
-    Compare {
-        /// Folders of runs, or of a script's results; all are compared with the first run.
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show the reference: of everything, or of one name.
-    Docs {
-        /// A function, namespace or object, as `sampler::sgld`, `prior`, `run`.
-        name: Option<String>,
-        /// The whole reference as Markdown.
-        #[arg(long)]
-        all: bool,
-        /// The overview as a Markdown table, as it stands in the README.
-        #[arg(long, conflicts_with = "all")]
-        table: bool,
-        /// The source of a recipe, to be read as an example.
-        #[arg(long, conflicts_with_all = ["all", "table"])]
-        source: bool,
-    },
-    /// Say what this machine offers and what is missing.
-    Doctor,
-    /// Measure the speed of a fixed list of workloads. Let nothing else run.
-    Bench {
-        /// Only these workloads.
-        #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-        only: Vec<String>,
-        /// Seconds per workload.
-        #[arg(long, default_value = "3", allow_negative_numbers = true, value_parser = seconds)]
-        seconds: f64,
-        /// Threads to use (default: all).
-        #[arg(long, value_parser = threads)]
-        threads: Option<usize>,
-        /// Where chains step: cpu, or cuda:0, cuda:1, … for a GPU.
-        #[arg(long, default_value = "cpu", value_parser = device)]
-        device: String,
-        /// Write the result to this file.
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Compare with a file that --out wrote.
-        #[arg(long, value_name = "FILE")]
-        compare: Option<PathBuf>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        /// List the workloads.
-        #[arg(long)]
-        list: bool,
-    },
-}
-
-#[derive(Subcommand)]
-enum KernelCommand {
-    /// Tell Jupyter of this program.
-    Install {
-        /// Name in menus.
-        #[arg(long, default_value = "Rhai (ergodic)")]
-        display_name: String,
-        #[command(flatten)]
-        place: Place,
-    },
-    /// Remove the kernel again.
-    Uninstall {
-        #[command(flatten)]
-        place: Place,
-    },
-    /// List the kernels that Jupyter finds here.
-    List,
-    /// Serve one notebook; Jupyter calls this.
-    Start {
-        /// The file that says where to listen.
-        connection_file: PathBuf,
-        /// Threads to use (default: all).
-        #[arg(long, value_parser = threads)]
-        threads: Option<usize>,
-    },
-}
-
-#[derive(Args)]
-struct Place {
-    /// Name of the kernel, for `jupyter console --kernel NAME`.
-    #[arg(long, default_value = jupyter::NAME)]
-    name: String,
-    /// In an environment, as a virtual environment or conda's (default: for this user).
-    #[arg(long, value_name = "FOLDER", conflicts_with = "folder")]
-    prefix: Option<PathBuf>,
-    /// In this folder of kernels.
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<PathBuf>,
-}
-
-impl Place {
-    fn target(&self) -> Target {
-        match (&self.prefix, &self.folder) {
-            (Some(prefix), _) => Target::Prefix(prefix.clone()),
-            (_, Some(folder)) => Target::Folder(folder.clone()),
-            _ => Target::User,
-        }
-    }
-}
-
-const NOTEBOOK_HELP: &str = "\
-A notebook runs in the language of its kernel, Rhai or Rust. Rust needs a program built with
-    cargo install --path . --locked --features evcxr
-and once `ergodic notebook setup`. `ergodic docs notebooks` tells more.";
-
-#[derive(Subcommand)]
-enum Notebook {
-    /// Run the cells of a notebook and write their outputs; the first error ends it with exit code 1.
-    Run {
-        /// The notebook.
-        #[arg(value_name = "FILE.ipynb")]
-        notebook: PathBuf,
-        /// Where the notebook goes with its outputs (default: beside it, as NAME.run.ipynb).
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Write the outputs into the notebook itself.
-        #[arg(long, conflicts_with = "out")]
-        in_place: bool,
-        /// Seconds that a cell may take (default: no limit).
-        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-        timeout: Option<f64>,
-        /// Say nothing of cells that run well.
-        #[arg(long)]
-        quiet: bool,
-    },
-    /// Compile the library once for cells in Rust: some minutes, 2 GB in the cache. Does nothing if that is done.
-    Setup {
-        /// Where to (default: ergodic/rust in the user's cache; sessions find another place by ERGODIC_RUST_FOLDER).
-        #[arg(long)]
-        folder: Option<PathBuf>,
-        /// Source of this program (default: where it was compiled).
-        #[arg(long)]
-        source: Option<PathBuf>,
-        /// Compile again in any case.
-        #[arg(long)]
-        force: bool,
-        /// Do not make the kernel "Rust (ergodic)" known to Jupyter.
-        #[arg(long)]
-        no_kernel: bool,
-    },
-    /// Serve Jupyter; Jupyter calls this.
-    #[command(hide = true)]
-    Kernel {
-        /// The file that says where to listen.
-        connection: PathBuf,
-    },
-}
-
-#[derive(Args)]
-struct RunArgs {
-    /// The script.
-    script: Option<PathBuf>,
-    /// Set a parameter of the script: --set name=value.
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
-    settings: Vec<(String, String)>,
-    /// Seed of all randomness (default: 1).
-    #[arg(long, allow_negative_numbers = true)]
-    seed: Option<u64>,
-    /// Where chains step: cpu, or cuda:0, cuda:1, … for a GPU.
-    #[arg(long, default_value = "cpu", value_parser = device)]
-    device: String,
-    /// Threads to use (default: all).
-    #[arg(long, allow_negative_numbers = true, value_parser = threads)]
-    threads: Option<usize>,
-    /// Folder for results (default: runs/SCRIPT, runs/SCRIPT-2, …).
-    #[arg(long)]
-    out: Option<PathBuf>,
-    /// Seconds between checkpoints (default: 30).
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    checkpoint: Option<f64>,
-    /// Cut steps and sizes so that any script ends within a minute.
-    #[arg(long)]
-    quick: bool,
-    /// Continue an interrupted run, bit for bit.
-    #[arg(long)]
-    resume: bool,
-    /// Print the value of the last expression as JSON, and nothing else. (Otherwise it is shown if the script printed nothing.)
-    #[arg(long)]
-    json: bool,
-    /// Print only what the script prints.
-    #[arg(long)]
-    quiet: bool,
-    /// Do only the K-th of N parts of the chains (of the ladders, where they exchange temperatures), in --out/shard-K-of-N.
-    #[arg(long, value_name = "K/N", value_parser = shard)]
-    shard: Option<(usize, usize)>,
-    /// Put N finished shards together: their chains are not run again, the script goes on with all of them.
-    #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = clap::value_parser!(u16).range(1..))]
-    merge: Option<u16>,
-    /// Show the script's parameters, or without a script this help.
-    #[arg(long, short)]
-    help: bool,
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.trim().to_string(), value.to_string()))
-}
-
-fn device(text: &str) -> Result<String, String> {
-    let checked = Session::new("runs".into()).choose_device(text);
-    checked
-        .map(|()| text.to_string())
-        .map_err(|e| e.to_string())
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    let n = text.parse().ok().filter(|n| (1..=1024).contains(n));
-    n.ok_or("expected a whole number from 1 to 1024".into())
-}
-
-/// "3/8" is the third of eight; counted from 0 inside.
-fn shard(text: &str) -> Result<(usize, usize), String> {
-    let parts = text
-        .split_once('/')
-        .map(|(k, n)| (k.trim().parse::<usize>(), n.trim().parse::<usize>()));
-    match parts {
-        Some((Ok(k), Ok(n))) if 1 <= k && k <= n && n <= 65_535 => Ok((k - 1, n)),
-        _ => Err("expected K/N, as 3/8: the third of eight".into()),
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let s = text
-        .parse()
-        .ok()
-        .filter(|s: &f64| *s > 0.0 && s.is_finite());
-    s.ok_or("expected a number of seconds > 0".into())
-}
 
 /// What a panic does: a reader that has gone away is no error, anything else is ours.
 fn report_panic(info: &std::panic::PanicHookInfo) {
@@ -340,7 +45,7 @@ fn main() -> ExitCode {
         &cli.command,
         Command::Kernel(KernelCommand::Start { .. })
             | Command::Notebook {
-                command: Notebook::Kernel { .. }
+                command: NotebookCommand::Kernel { .. }
             }
     );
     if !serves {
@@ -495,9 +200,9 @@ fn rust_repl() -> ergodic::error::Result<()> {
     Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
 }
 
-fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
+fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
     match command {
-        Notebook::Run {
+        NotebookCommand::Run {
             notebook,
             out,
             in_place,
@@ -518,7 +223,7 @@ fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
             Ok(())
         }
         #[cfg(feature = "evcxr")]
-        Notebook::Setup {
+        NotebookCommand::Setup {
             folder,
             source,
             force,
@@ -540,9 +245,9 @@ fn notebook_command(command: Notebook) -> ergodic::error::Result<()> {
             Ok(())
         }
         #[cfg(feature = "evcxr")]
-        Notebook::Kernel { connection } => notebook::rust::kernel::start(&connection),
+        NotebookCommand::Kernel { connection } => notebook::rust::kernel::start(&connection),
         #[cfg(not(feature = "evcxr"))]
-        Notebook::Setup { .. } | Notebook::Kernel { .. } => {
+        NotebookCommand::Setup { .. } | NotebookCommand::Kernel { .. } => {
             Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
         }
     }
@@ -571,7 +276,7 @@ fn with_threads(threads: Option<usize>) -> Session {
 
 fn run_script(args: RunArgs) -> ExitCode {
     let Some(script) = args.script else {
-        let mut command = <Cli as clap::CommandFactory>::command();
+        let mut command = Cli::command();
         let text = command
             .find_subcommand_mut("run")
             .map(|c| {

@@ -1,5 +1,6 @@
 //! What people see: the command line's verbs beyond running a script.
 
+pub mod arguments;
 pub mod bar;
 pub mod bench;
 pub mod display;

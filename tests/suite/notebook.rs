@@ -448,57 +448,46 @@ fn the_notebooks_of_the_repository_are_stripped() {
     assert!(count >= 2);
 }
 
-/// Minutes, the first time: the library is compiled for cells. With ERGODIC_TEST_ALL or a folder that is ready.
+/// Minutes, the first time: the library is compiled for cells, into the folder of build outputs. With ERGODIC_TEST_ALL, or if that is done.
 #[cfg(feature = "evcxr")]
 #[test]
 fn rust_notebooks_run() {
-    use ergodic::front::notebook::rust::folder::Prepared;
-    if std::env::var_os("ERGODIC_TEST_ALL").is_none() && Prepared::find().is_err() {
-        eprintln!("skipped: Rust cells are not set up (ergodic notebook setup)");
+    let folder = root().join("target/rust-cells");
+    if std::env::var_os("ERGODIC_TEST_ALL").is_none() && !folder.join("setup.json").is_file() {
+        eprintln!("skipped: target/rust-cells is not set up (tests/run --all does it)");
         return;
     }
-    let setup = ergodic().args(["notebook", "setup"]).output().unwrap();
-    assert!(setup.status.success(), "{}", text(&setup));
-    let scratch = Scratch::new();
-    for name in ["04_rust_exploration", "06_own_sampler_in_rust"] {
-        // Beside it, so that results do not go into the repository.
-        let file = scratch.join(format!("{name}.ipynb"));
-        std::fs::copy(root().join(format!("notebooks/{name}.ipynb")), &file).unwrap();
-        let output = ergodic()
-            .args(["notebook", "run", "--timeout", "300"])
-            .arg(&file)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{name}: {}", text(&output));
-        let done = read(&scratch.join(format!("{name}.run.ipynb")));
-        let cells = done["cells"].as_array().unwrap();
-        let shown = |mime: &str| {
-            let outputs = cells
-                .iter()
-                .flat_map(|c| c["outputs"].as_array().into_iter().flatten());
-            outputs.filter(|o| !o["data"][mime].is_null()).count()
-        };
-        assert!(
-            shown("text/html") >= 2 && shown("image/svg+xml") >= 1,
-            "{name}"
-        );
+    let notebook_command = |arguments: &[&str]| {
+        let mut command = ergodic();
+        command.env("ERGODIC_RUST_FOLDER", &folder).arg("notebook");
+        command.args(arguments).output().unwrap()
+    };
+    for again in [false, true] {
+        let setup = notebook_command(&["setup", "--no-kernel"]);
+        assert!(setup.status.success(), "{}", text(&setup));
+        // The second finds that all is done.
+        assert!(!again || text(&setup).contains("ready: "), "{}", text(&setup));
     }
-    let file = scratch.file(
-        "broken.ipynb",
-        notebook(
-            "rust",
-            &[
-                "let kept = 41;",
-                "make::dataset(\"digts\", options! {})?;",
-                "kept + 1",
-            ],
-        ),
-    );
-    let output = ergodic()
-        .args(["notebook", "run"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let scratch = Scratch::new();
+    // Beside it, so that results do not go into the repository.
+    let name = "06_own_sampler_in_rust";
+    let file = scratch.join(format!("{name}.ipynb"));
+    std::fs::copy(root().join(format!("notebooks/{name}.ipynb")), &file).unwrap();
+    let output = notebook_command(&["run", "--timeout", "600", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", text(&output));
+    let done = read(&scratch.join(format!("{name}.run.ipynb")));
+    let outputs = done["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|c| c["outputs"].as_array().into_iter().flatten());
+    let shown: Vec<_> = outputs.map(|o| &o["data"]).collect();
+    let count = |mime: &str| shown.iter().filter(|d| !d[mime].is_null()).count();
+    assert!(count("text/html") >= 2 && count("image/svg+xml") >= 1, "{shown:?}");
+
+    let cells = ["let kept = 41;", "make::dataset(\"digts\", options! {})?;", "kept + 1"];
+    let file = scratch.file("broken.ipynb", notebook("rust", &cells));
+    let output = notebook_command(&["run", &file.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     for part in ["cell 2 of 3", "did you mean 'digits'?"] {
         assert!(text(&output).contains(part), "{}", text(&output));

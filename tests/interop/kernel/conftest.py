@@ -18,6 +18,8 @@ subprocess.run([PROGRAM, "install", "--prefix", PLACE], check=True)
 subprocess.run([ERGODIC, "kernel", "install", "--prefix", PLACE], check=True)
 os.environ["JUPYTER_PATH"] = str(PLACE / "share/jupyter")
 os.environ["XDG_STATE_HOME"] = str(PLACE / "state")
+# Rust cells, where the tests of the program have compiled the library for them.
+os.environ["ERGODIC_RUST_FOLDER"] = str(ROOT / "target/rust-cells")
 
 
 def pytest_sessionfinish():
@@ -32,3 +34,13 @@ def program():
 @pytest.fixture(scope="session")
 def ergodic():
     return ERGODIC
+
+
+@pytest.fixture(scope="session")
+def rust_kernel():
+    """The kernel of Rust cells, by name."""
+    if not (ROOT / "target/rust-cells/setup.json").exists():
+        pytest.skip("Rust cells are not set up: feature evcxr (tests/run --all)")
+    place = dict(os.environ, JUPYTER_DATA_DIR=str(PLACE / "share/jupyter"))
+    subprocess.run([ERGODIC, "notebook", "setup"], check=True, env=place)
+    return "ergodic-rust"

@@ -56,10 +56,10 @@ def outputs_of_all(client, message_ids):
     return found
 
 
-def run(client, code, **arguments):
+def run(client, code, limit=LIMIT, **arguments):
     """Run a cell: its reply and its outputs, without the echo of its input."""
     message_id = client.execute(code, **arguments)
-    outputs = outputs_of(client, message_id)
+    outputs = outputs_of(client, message_id, limit)
     reply = reply_to(client, message_id)["content"]
     return reply, [o for o in outputs if o["msg_type"] != "execute_input"]
 

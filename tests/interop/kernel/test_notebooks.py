@@ -1,4 +1,4 @@
-"""The notebooks of scripts run from top to bottom, by nbclient, as they are."""
+"""The notebooks run from top to bottom, by nbclient, as they are."""
 
 import time
 from pathlib import Path
@@ -23,14 +23,23 @@ def test_no_output_is_kept(path):
             assert cell.outputs == [] and cell.execution_count is None
 
 
-@pytest.mark.parametrize("path", of("rhai"), ids=lambda p: p.stem)
-def test_it_runs(path, tmp_path):
+def run(path, kernel, folder):
     book = nbformat.read(path, 4)
     start = time.monotonic()
-    NotebookClient(book, kernel_name="ergodic", timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(book, kernel_name=kernel, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
     print(f"\n{path.name}: {time.monotonic() - start:.1f} s")
     shown = [o for c in book.cells if c.cell_type == "code" for o in c.outputs]
     kinds = {mime for o in shown for mime in o.get("data", {})}
     assert {"image/svg+xml", "text/html", "text/plain"} <= kinds
     # Nothing is said about files, failures or defects.
     assert not [o for o in shown if o.output_type == "error" or o.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("path", of("rhai"), ids=lambda p: p.stem)
+def test_it_runs(path, tmp_path):
+    run(path, "ergodic", tmp_path)
+
+
+@pytest.mark.parametrize("path", of("rust"), ids=lambda p: p.stem)
+def test_it_runs_in_rust(path, tmp_path, rust_kernel):
+    run(path, rust_kernel, tmp_path)

@@ -481,6 +481,7 @@ fn shown(outputs: &EvalOutputs) -> Option<Shown> {
         text: get("text/plain").unwrap_or_default().trim_end().to_string(),
         html: get("text/html"),
         svg: get("image/svg+xml"),
+        markdown: get("text/markdown"),
     };
     (out != Shown::default() && !(out.text == "()" && out.html.is_none())).then_some(out)
 }

@@ -40,6 +40,9 @@ overflow-checks = false
 /// there is one set of threads and one flag for interrupts, not one per cell.
 const DYNAMIC: &str = "\n[lib]\ncrate-type = [\"dylib\"]\n";
 
+/// Folders that the library is compiled from.
+const SOURCES: [&str; 2] = ["src", "stdlib"];
+
 /// Prepare the folder, or find that it is ready. Says what it does.
 pub fn setup(request: &Request) -> Result<Prepared> {
     let begin = Instant::now();
@@ -129,7 +132,9 @@ fn source(request: &Request) -> Result<PathBuf> {
 fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
     let own = prepared.folder.join("source");
     let _ = fs::remove_dir_all(&own);
-    copy(&source.join("src"), &own.join("src"))?;
+    for part in SOURCES {
+        copy(&source.join(part), &own.join(part))?;
+    }
     let manifest = fs::read_to_string(source.join("Cargo.toml"))?;
     // Tests are not copied.
     let manifest = match manifest.split_once("[[test]]") {
@@ -245,11 +250,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// A checksum of all that the library is made from.
 fn checksum(source: &Path) -> Result<String> {
     let mut hash = crc32fast::Hasher::new();
-    let mut files = vec![
-        source.join("Cargo.toml"),
-        source.join("Cargo.lock"),
-        source.join("src"),
-    ];
+    let mut files = vec![source.join("Cargo.toml"), source.join("Cargo.lock")];
+    files.extend(SOURCES.map(|part| source.join(part)));
     let mut count = 0u64;
     while let Some(path) = files.pop() {
         if path.is_dir() {

@@ -1,0 +1,123 @@
+"""Rust cells in Jupyter: the program's kernel around evcxr. Compiling a cell takes a second or two."""
+
+import time
+import unittest
+
+import jupyter_kernel_test as jkt
+import pytest
+from helpers import kernel, outputs_of, reply_to, run, text_of
+from jupyter_client.manager import start_new_kernel
+
+# The first cell waits until the prelude is loaded.
+FIRST = 180
+LATER = 60
+
+
+@pytest.mark.usefixtures("rust_kernel")
+class Suite(jkt.KernelTests):
+    kernel_name = "ergodic-rust"
+    language_name = "rust"
+    file_extension = ".rs"
+    code_hello_world = 'println!("hello, world")'
+    code_stderr = 'eprintln!("x")'
+    complete_code_samples = ["1 + 1", "let x = 2;", "fn f() {}"]
+    incomplete_code_samples = ["f(", "fn f() {"]
+    code_generate_error = "no_such_function()"
+    code_execute_result = [{"code": "1 + 2", "result": "3"}]
+    code_display_data = [{"code": 'display(&Table::new(["a"]).row(["1"]))', "mime": "text/html"}]
+    # Explanations are values, not pages; cells do not take back what they have shown.
+    test_pager = None
+    test_clear_output = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.km, cls.kc = start_new_kernel(kernel_name=cls.kernel_name)
+        cls.kc.execute_interactive("1", timeout=FIRST, output_hook=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory, rust_kernel):
+    with kernel(rust_kernel, cwd=str(tmp_path_factory.mktemp("notebook"))) as (manager, client):
+        client.manager = manager
+        run(client, "let kept = 41;", limit=FIRST)
+        yield client
+
+
+def value_of(client, code):
+    reply, outputs = run(client, code, limit=LATER)
+    assert reply["status"] == "ok", reply
+    return outputs[-1]["content"]["data"]["text/plain"]
+
+
+WELL = """let well = make::analytic("gaussian", options! { dim: 10 })?;
+let hmc = make::sampler("hmc", options! {})?;"""
+RUN = "let run = sample(&well, &hmc, options! { steps: STEPS, chains: 2, every: 10 })?;"
+
+
+def test_progress_is_updated_in_its_place_and_an_interrupt_keeps_variables(client):
+    assert run(client, WELL, limit=LATER)[0]["status"] == "ok"
+    message = client.execute(RUN.replace("STEPS", "50_000_000"))
+    seen = []
+    while sum(m["msg_type"].endswith("display_data") for m in seen) < 3:
+        seen.append(reply_to(client, message, "iopub", LATER))
+    begin = time.monotonic()
+    client.manager.interrupt_kernel()
+    reply = reply_to(client, message, limit=LATER)["content"]
+    assert time.monotonic() - begin < 5
+    assert (reply["status"], reply["ename"]) == ("error", "Interrupted")
+    shows = [m for m in seen + outputs_of(client, message) if m["msg_type"].endswith("display_data")]
+    assert [m["msg_type"] for m in shows] == ["display_data"] + ["update_display_data"] * (len(shows) - 1)
+    assert len({m["content"]["transient"]["display_id"] for m in shows}) == 1
+    assert "chain-steps/s" in shows[-2]["content"]["data"]["text/html"]
+    assert value_of(client, "kept + 1") == "42"
+    # And the next run goes to its end.
+    assert run(client, RUN.replace("STEPS", "2000"), limit=LATER)[0]["status"] == "ok"
+    assert "virial" in value_of(client, "run.summary()?")
+
+
+def test_what_does_not_listen_is_ended_by_a_second_interrupt(client):
+    run(client, "fn twice(x: i32) -> i32 { 2 * x }", limit=LATER)
+    message = client.execute('println!("runs"); loop { std::thread::sleep(std::time::Duration::from_millis(10)); }')
+    while "runs" not in text_of([reply_to(client, message, "iopub", LATER)]):
+        pass
+    client.manager.interrupt_kernel()
+    time.sleep(1)
+    client.manager.interrupt_kernel()
+    reply = reply_to(client, message, limit=LATER)["content"]
+    assert reply["ename"] == "Interrupted" and "all variables are lost" in reply["evalue"]
+    outputs_of(client, message)
+    assert run(client, "kept", limit=LATER)[0]["status"] == "error"
+    assert value_of(client, "twice(4)") == "8"
+    assert run(client, "let kept = 41;", limit=LATER)[0]["status"] == "ok"
+
+
+def test_values_are_rich(client):
+    reply, outputs = run(client, 'Table::new(["a", "b"]).row(["1", "<x>"])', limit=LATER)
+    html = outputs[-1]["content"]["data"]["text/html"]
+    assert "<table" in html and "&lt;x&gt;" in html
+    code = 'let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), vec![Series::line_points("s", vec![1.0, 2.0], vec![3.0, 4.0])]);\nFigure::of(panel)'
+    _, outputs = run(client, code, limit=LATER)
+    assert outputs[-1]["content"]["data"]["image/svg+xml"].startswith("<svg")
+
+
+def test_errors_say_what_and_where(client):
+    reply, _ = run(client, 'let a = 1;\nlet b: i32 = "text";', limit=LATER)
+    text = "\n".join(reply["traceback"])
+    assert "line 2 of the cell" in text and "mismatched types" in text
+    reply, _ = run(client, 'make::sampler("sgdl", options! {})?;', limit=LATER)
+    assert "did you mean 'sgld'?" in reply["evalue"]
+    reply, _ = run(client, "let none: Vec<i32> = vec![];\nprintln!(\"{}\", none[0]);", limit=LATER)
+    assert "index out of bounds" in "\n".join(reply["traceback"])
+    assert value_of(client, "1 + 1") == "2"
+
+
+def test_completion_and_hover(client):
+    message = client.complete("make::sam")
+    assert any(m.startswith("sampler") for m in reply_to(client, message, limit=LATER)["content"]["matches"])
+    message = client.inspect("make::sampler", 8)
+    content = reply_to(client, message, limit=LATER)["content"]
+    assert content["found"] and "sampler" in content["data"]["text/plain"]
+
+
+if __name__ == "__main__":
+    unittest.main()
