@@ -55,6 +55,7 @@ impl std::error::Error for EveryChainFailed {}
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
+        .filter(|k| !k.is_empty())
         .map(|k| (edit_distance(name, k), k))
         .filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 3)
         .min_by_key(|(d, _)| *d)

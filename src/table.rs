@@ -142,6 +142,8 @@ pub fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
+            // Lines of other systems end with it.
+            '\r' => {}
             c if c.is_control() || is_noncharacter(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }

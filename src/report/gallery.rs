@@ -1,7 +1,7 @@
 //! The standard figures of a part: what `ergodic plot` writes and a report shows.
 
 use super::figures::{self, Coefficient};
-use super::html::slug;
+use super::html::plain;
 use super::read::{Part, What};
 use super::verdict::temperature;
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::{Saved, online};
 use crate::simulation::run::Run;
 use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary};
+use std::collections::HashSet;
 
 /// Observables that have figures of their own; more are for a script to draw.
 const MOST: usize = 8;
@@ -40,8 +41,21 @@ fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) ->
     }
 }
 
-/// The figures of a part, the most telling first. `summary` is that of its run.
+/// The figures of a part, the most telling first, with names that differ in more than case. `summary` is that of its run.
 pub fn drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {
+    let mut out = all_drawings(part, summary)?;
+    let mut taken = HashSet::new();
+    for d in &mut out {
+        let (first, mut number) = (d.name.clone(), 2);
+        while !taken.insert(d.name.to_lowercase()) {
+            d.name = format!("{first}-{number}");
+            number += 1;
+        }
+    }
+    Ok(out)
+}
+
+fn all_drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {
     Ok(match &part.what {
         What::Run(run, _, saved) => match summary {
             Some(s) if has_draws(run) => of_run(run, s, saved.as_ref())?,
@@ -105,7 +119,7 @@ fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>>
         for name in shown() {
             let figure = figures::sweep(&[(run, s)], std::slice::from_ref(name))?;
             let about = format!("{name} against temperature, with standard errors");
-            out.push(drawing(format!("sweep-{}", slug(name)), about, figure));
+            out.push(drawing(format!("sweep-{}", plain(name)), about, figure));
         }
     }
     if run.ladders.is_some() {
@@ -115,7 +129,7 @@ fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>>
         for name in shown() {
             let figure = figures::histogram(run, name)?.titled("");
             let about = format!("Distribution of {name} after burn-in");
-            out.push(drawing(format!("histogram-{}", slug(name)), about, figure));
+            out.push(drawing(format!("histogram-{}", plain(name)), about, figure));
         }
     }
     out.extend(traces(run, s)?);
@@ -131,7 +145,7 @@ fn traces(run: &Run, s: &Summary) -> Result<Vec<Drawing>> {
     let one = |name: &String| {
         let about = format!("Trace of {name}{several}; burn-in is shaded");
         let figure = figures::traces(run, name)?.titled("");
-        Ok(drawing(format!("traces-{}", slug(name)), about, figure))
+        Ok(drawing(format!("traces-{}", plain(name)), about, figure))
     };
     scalars(s).iter().take(MOST).map(one).collect()
 }
@@ -152,7 +166,7 @@ fn worst_ranks(run: &Run, s: &Summary) -> Result<Option<Drawing>> {
     );
     let figure = figures::ranks(run, &name, t)?;
     Ok(Some(drawing(
-        format!("ranks-{}", slug(&name)),
+        format!("ranks-{}", plain(&name)),
         about,
         figure,
     )))

@@ -6,13 +6,15 @@ use super::verdict::Level;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A name as an id: letters, digits and dashes.
+/// A name of letters, digits and dashes.
+pub fn plain(name: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    name.chars().map(one).collect()
+}
+
+/// A name as an id.
 pub fn slug(name: &str) -> String {
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
-        true => c.to_ascii_lowercase(),
-        false => '-',
-    };
-    name.chars().map(plain).collect()
+    plain(name).to_lowercase()
 }
 
 /// A sign with its word, told apart by both and by its colour.

@@ -146,10 +146,16 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
     let shape = map
         .get("shape")
         .ok_or_else(|| anyhow!("{}: option 'shape' is missing", what()))?;
+    let dims = shape_of(shape).with_context(what)?;
     let scale = match map.get("init_scale") {
         Some(x) => from_dynamic(x)?.item("init_scale").with_context(what)?,
         None => 1.0,
     };
+    ensure!(
+        scale > 0.0 && scale.is_finite(),
+        "{}: option 'init_scale' is {scale}, but must be > 0",
+        what()
+    );
     let start = match map.get("init") {
         None => Start::AsModel,
         Some(init) => match init.read_lock::<rhai::ImmutableString>() {
@@ -164,7 +170,13 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
             None => {
                 let t = from_dynamic(init).with_context(what)?;
                 let numbers = t.to_f64("init").with_context(what)?;
-                match t.shape()?.dims.is_empty() {
+                let own = t.shape()?.dims;
+                ensure!(
+                    own.len() <= 1 || own == dims,
+                    "{}: init has shape {own:?}, but the parameter has {dims:?}",
+                    what()
+                );
+                match own.is_empty() {
                     true => Start::Law(Initialise::Constant(numbers[0])),
                     false => Start::Numbers(numbers.into_iter().map(|x| x as f32).collect()),
                 }
@@ -173,7 +185,7 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
     };
     Ok(Declared {
         name: name.into(),
-        shape: shape_of(shape).with_context(what)?,
+        shape: dims,
         start,
     })
 }

@@ -8,7 +8,7 @@ use crate::error::nearest;
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The recipes, by name: the one list of them.
@@ -58,6 +58,8 @@ struct Loaded {
     /// None until it has run.
     module: Option<Arc<Module>>,
     items: Vec<Item>,
+    /// The files that it imports itself.
+    imports: Vec<String>,
 }
 
 /// All that was imported in a session.
@@ -67,8 +69,8 @@ pub(super) struct Library {
 }
 
 thread_local! {
-    /// The files whose import has begun and not ended: a script that imports itself would never end.
-    static BEGUN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// The files whose import has begun and not ended, with those that they have imported: a script that imports itself would never end.
+    static BEGUN: RefCell<Vec<(String, Vec<String>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Library {
@@ -94,27 +96,37 @@ impl Library {
         own.map(|l| (l.file.clone(), l.text.clone())).collect()
     }
 
-    fn keep(&self, file: &str, text: &str, module: Option<Arc<Module>>, items: Vec<Item>) {
+    fn keep(&self, new: Loaded) {
         let mut all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
-        all.retain(|l| l.file != file);
-        all.push(Arc::new(Loaded {
-            file: file.into(),
-            text: text.into(),
-            module,
-            items,
-        }));
+        all.retain(|l| l.file != new.file);
+        all.push(Arc::new(new));
+    }
+
+    /// Whether a file and all that it imports are still what was read.
+    fn is_current(&self, file: &str) -> bool {
+        is_recipe(file)
+            || self.find(file).is_some_and(|l| {
+                std::fs::read_to_string(file).is_ok_and(|text| text == l.text)
+                    && l.imports.iter().all(|i| self.is_current(i))
+            })
     }
 
     fn load(&self, engine: &Engine, from: &str, path: &str) -> super::Bound<Arc<Module>> {
         let (file, text) = locate(from, path)?;
+        BEGUN.with_borrow_mut(|b| {
+            if let Some((_, imports)) = b.last_mut() {
+                imports.push(file.clone());
+            }
+        });
         // A file that was changed since is another script.
-        let known = self.find(&file).filter(|l| l.text == text);
+        let known = self.find(&file).filter(|_| self.is_current(&file));
         if let Some(module) = known.and_then(|l| l.module.clone()) {
             return Ok(module);
         }
         let circle = BEGUN.with_borrow(|b| {
-            let first = b.iter().position(|f| *f == file)?;
-            Some(b[first..].join(" → "))
+            let names: Vec<_> = b.iter().map(|(file, _)| file.as_str()).collect();
+            let first = names.iter().position(|f| *f == file)?;
+            Some(names[first..].join(" → "))
         });
         if let Some(circle) = circle {
             let what =
@@ -126,10 +138,17 @@ impl Library {
             .map_err(|e| raise(anyhow!(Failure::parse(&file, &text, &e))))?;
         ast.set_source(file.as_str());
         // Its text is needed to show where it fails.
-        self.keep(&file, &text, None, Vec::new());
-        BEGUN.with_borrow_mut(|b| b.push(file.clone()));
+        let loaded = |module, items, imports| Loaded {
+            file: file.clone(),
+            text: text.clone(),
+            module,
+            items,
+            imports,
+        };
+        self.keep(loaded(None, Vec::new(), Vec::new()));
+        BEGUN.with_borrow_mut(|b| b.push((file.clone(), Vec::new())));
         let made = Module::eval_ast_as_new(Scope::new(), &ast, engine);
-        BEGUN.with_borrow_mut(|b| b.pop());
+        let imports = BEGUN.with_borrow_mut(|b| b.pop().map_or(Vec::new(), |(_, imports)| imports));
         // As if it were a function that is called by the import.
         let module: Arc<Module> = made
             .map_err(|e| {
@@ -144,7 +163,7 @@ impl Library {
             }
             false => recipe::items(path, &text, ""),
         };
-        self.keep(&file, &text, Some(module.clone()), items);
+        self.keep(loaded(Some(module.clone()), items, imports));
         Ok(module)
     }
 }
@@ -163,6 +182,7 @@ fn locate(from: &str, path: &str) -> super::Bound<(String, String)> {
     if file.extension().is_none_or(|e| e != "rhai") {
         file.as_mut_os_string().push(".rhai");
     }
+    let file = without_detours(&file);
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(&file).map_err(|e| {
         raise(match e.kind() {
@@ -177,6 +197,19 @@ fn locate(from: &str, path: &str) -> super::Bound<(String, String)> {
         })
     })?;
     Ok((shown, text))
+}
+
+/// `a/../b` as `b`, so that a file has one name.
+fn without_detours(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match (part, out.components().next_back()) {
+            (Component::CurDir, _) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => drop(out.pop()),
+            _ => out.push(part),
+        }
+    }
+    out
 }
 
 /// Finds what is imported.

@@ -50,6 +50,24 @@ pub type Value = Dynamic;
 #[derive(Clone)]
 pub struct Variables(Scope<'static>);
 
+impl Variables {
+    /// These, and those of others whose names they do not have.
+    pub fn and(self, others: &Self) -> Self {
+        let mut out = self.0.clone();
+        let new = others
+            .0
+            .iter_raw()
+            .filter(|(name, ..)| !self.0.contains(name));
+        for (name, constant, value) in new {
+            match constant {
+                true => out.push_constant_dynamic(name.to_string(), value.clone()),
+                false => out.push_dynamic(name.to_string(), value.clone()),
+            };
+        }
+        Self(out)
+    }
+}
+
 /// The result of a bound function.
 type Bound<T> = std::result::Result<T, Box<EvalAltResult>>;
 

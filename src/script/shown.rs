@@ -24,11 +24,12 @@ pub(super) fn bind(b: &mut Binder) {
         "display(value)",
         "Show a value at once, as an interactive session shows the last one of an input: figures and tables in a notebook, both as text on a terminal.",
         move |native: NativeCallContext, value: Dynamic| {
-            let text = native
-                .call_fn::<String>("to_string", (value.clone(),))
-                .unwrap_or_else(|_| value.to_string());
+            let text = |x: &Dynamic| {
+                let said = native.call_fn::<String>("to_string", (x.clone(),));
+                said.unwrap_or_else(|_| x.to_string())
+            };
             if context.session.leads() {
-                context.session.console.show(&shown(&value, text));
+                context.session.console.show(&shown(&value, &text));
             }
         },
     )
@@ -38,11 +39,14 @@ pub(super) fn bind(b: &mut Binder) {
 impl Interpreter {
     /// A value in all the ways it can be shown.
     pub fn shown(&self, value: &Value) -> Shown {
-        shown(value, self.show(value))
+        shown(value, &|x| self.show(x))
     }
 }
 
-fn shown(value: &Dynamic, text: String) -> Shown {
+/// How a value is written.
+type Write<'a> = &'a dyn Fn(&Dynamic) -> String;
+
+fn shown(value: &Dynamic, write: Write) -> Shown {
     if let Some(figure) = value.read_lock::<Figure>() {
         return Shown {
             text: figure.to_text(COLUMNS, false),
@@ -51,14 +55,14 @@ fn shown(value: &Dynamic, text: String) -> Shown {
         };
     }
     Shown {
-        text,
-        html: table(value).map(|t| t.to_html()),
+        text: write(value),
+        html: table(value, write).map(|t| t.to_html()),
         ..Shown::default()
     }
 }
 
 /// The table that a value is, if it is one.
-fn table(value: &Dynamic) -> Option<Table> {
+fn table(value: &Dynamic, write: Write) -> Option<Table> {
     if let Some(run) = value.read_lock::<Arc<Run>>() {
         return Summary::new(&run).ok().map(|s| s.table());
     }
@@ -79,7 +83,7 @@ fn table(value: &Dynamic) -> Option<Table> {
         Calibration
     );
     if let Some(list) = value.read_lock::<Array>() {
-        return of_maps(&list);
+        return of_maps(&list, write);
     }
     let map = value.read_lock::<Map>()?;
     if map.is_empty() {
@@ -87,12 +91,12 @@ fn table(value: &Dynamic) -> Option<Table> {
     }
     let mut out = Table::new(["name", "value"]);
     map.iter()
-        .for_each(|(k, v)| out.push([k.to_string(), cell(v)]));
+        .for_each(|(k, v)| out.push([k.to_string(), cell(v, write)]));
     Some(out)
 }
 
 /// An array of maps as a table with a row for each.
-fn of_maps(list: &Array) -> Option<Table> {
+fn of_maps(list: &Array, write: Write) -> Option<Table> {
     let maps: Option<Vec<_>> = list.iter().map(|x| x.read_lock::<Map>()).collect();
     let maps = maps.filter(|m| !m.is_empty())?;
     let mut names: Vec<String> = Vec::new();
@@ -103,11 +107,10 @@ fn of_maps(list: &Array) -> Option<Table> {
     }
     let mut out = Table::new(names.clone());
     for map in &maps {
-        out.push(
-            names
-                .iter()
-                .map(|n| map.get(n.as_str()).map_or(String::new(), cell)),
-        );
+        out.push(names.iter().map(|n| {
+            map.get(n.as_str())
+                .map_or(String::new(), |x| cell(x, write))
+        }));
     }
     Some(out)
 }
@@ -126,11 +129,11 @@ fn short(x: f64) -> String {
 }
 
 /// A value in the cell of a table: numbers to six digits.
-fn cell(value: &Dynamic) -> String {
+fn cell(value: &Dynamic, write: Write) -> String {
     match value.as_float() {
         Ok(x) => short(x),
         Err(_) => {
-            let text = value.to_string();
+            let text = write(value);
             match text.char_indices().nth(80) {
                 None => text,
                 Some((at, _)) => format!("{}…", &text[..at]),

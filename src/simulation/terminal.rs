@@ -2,7 +2,7 @@
 
 use super::console::{Bar, Console, Stage, Task};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ pub struct Terminal {
 
 impl Console for Terminal {
     fn print(&self, text: &str) {
-        if self.json {
-            eprintln!("{text}");
-        } else {
-            println!("{text}");
-        }
+        // That nobody reads any more, as in `ergodic run … | head`, must not end a run.
+        let _ = match self.json {
+            true => writeln!(std::io::stderr(), "{text}"),
+            false => writeln!(std::io::stdout(), "{text}"),
+        };
     }
 
     fn remark(&self, text: &str) {
-        eprintln!("{text}");
+        let _ = writeln!(std::io::stderr(), "{text}");
     }
 
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
@@ -85,7 +85,8 @@ impl Bar for Lines {
             return;
         }
         *last = Instant::now();
-        eprintln!(
+        let _ = writeln!(
+            std::io::stderr(),
             "{}: {:.0} %, {}, {:.0} s left",
             self.task.name,
             100.0 * self.task.fraction(stage),

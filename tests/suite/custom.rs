@@ -272,6 +272,30 @@ fn a_closure_that_cannot_be_traced_is_called_at_every_step() {
         said.to_string().contains("[3, 9] and [4, 9] do not fit"),
         "{said}"
     );
+    let interpreted = |forward: &str| {
+        evaluate(&format!(
+            "model::custom(#{{ params: #{{ w: [4, 9] }}, inputs: 9, interpret: true, forward: |p, x| {{ {forward} }} }})"
+        ))
+    };
+    let said = interpreted("let h = x.matmul(p.w.t()); h / (h * h).sum()").unwrap_err();
+    assert!(said.to_string().contains("would mix examples"), "{said}");
+}
+
+/// Two functions with one description are two models: a run of one does not go on with the other.
+#[test]
+fn fingerprints_tell_functions_apart() {
+    for interpret in [false, true] {
+        let print = |k: f64| {
+            let net = format!(
+                "model::custom(#{{ params: #{{ w: [4, 9] }}, inputs: 9, interpret: {interpret}, forward: |p, x| x.matmul(p.w.t()) * {k:?} }})"
+            );
+            let mut hash = crc32fast::Hasher::new();
+            model(&net).fingerprint(&mut hash);
+            hash.finalize()
+        };
+        assert_eq!(print(1.0), print(1.0));
+        assert_ne!(print(1.0), print(10.0), "interpret: {interpret}");
+    }
 }
 
 #[test]
@@ -318,6 +342,20 @@ fn what_is_wrong_is_said() {
         ),
         (net(w, "x.matmul(p.w.t())[0]"), "axis 0 would mix examples"),
         (net(w, "x.matmul(p.w.t()).t()"), "has not besides the rows"),
+        (
+            net(
+                "#{ w: #{ shape: [4, 9], init: tensor::ones([9, 4]) } }",
+                "x.matmul(p.w.t())",
+            ),
+            "init has shape [9, 4], but the parameter has [4, 9]",
+        ),
+        (
+            net(
+                "#{ w: #{ shape: [4, 9], init: \"normal\", init_scale: -1.0 } }",
+                "x.matmul(p.w.t())",
+            ),
+            "'init_scale' is -1, but must be > 0",
+        ),
         (net(w, "p.w"), "does not depend on the inputs"),
         (net(w, "x.matmul(p.w.t()).sum(1)"), "use unsqueeze(1)"),
         (

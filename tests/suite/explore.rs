@@ -159,6 +159,76 @@ fn unfinished_scripts_are_told_from_wrong_ones() {
     }
 }
 
+/// Sessions take folders of their own; what is written as a block, or over lines, is taken whole; what is saved runs.
+#[test]
+fn sessions_take_blocks_and_save_scripts_that_run() {
+    let scratch = Scratch::new();
+    let start = || {
+        let mut command = ergodic();
+        command.arg("repl").current_dir(scratch.join(""));
+        command.env("XDG_STATE_HOME", scratch.join("state"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let finish = |mut child: std::process::Child, lines: &str| {
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        text(&output)
+    };
+    scratch.file("mine.rhai", "let precious = 1;\n");
+    let (one, two) = (start(), start());
+    // Each has its folder before any of them has run anything.
+    while !scratch.join("runs/repl-2").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let said = finish(
+        one,
+        "let t = target(potential::gaussian(#{ dim: 2 }))\nlet r = sample(t, sampler::hmc(), #{ steps: 20, every: 1 }) // short\n\
+         %%file mine.rhai\nlet a = 1;\nlet b = 2;\n\n:time for i in 0..2 {\n  print(`round ${i}`);\n}\n:save kept.rhai\n%%file mine.rhai\n\n",
+    );
+    for expected in [
+        "mine.rhai overwritten",
+        "round 1",
+        "runs them",
+        "there are none",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let written = std::fs::read_to_string(scratch.join("mine.rhai")).unwrap();
+    assert_eq!(written.trim_end(), "let a = 1;\nlet b = 2;");
+    let kept = scratch.join("kept.rhai");
+    let run = ergodic()
+        .arg("run")
+        .arg(&kept)
+        .current_dir(scratch.join(""))
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", text(&run));
+    let said = finish(two, ":set --seed 3\n:who\nlet f = |x| {\n");
+    assert!(
+        said.contains("seed 3") && said.contains("no variables yet"),
+        "{said}"
+    );
+    // What was not finished is told, and a session that has run nothing leaves nothing.
+    assert!(said.contains("error"), "{said}");
+    assert!(scratch.join("runs/repl-1/sample-1").exists() && !scratch.join("runs/repl-2").exists());
+}
+
+/// Whoever looks at a list of a million numbers waits for none of them but the first.
+#[test]
+fn variables_are_shown_in_brief() {
+    let mut interpreter = Interpreter::new(Session::new("runs".into()), BTreeMap::new());
+    let source = "let a = []; a.pad(1_000_000, 0.5); let s = \"x\"; let m = #{ k: [1, \"y\"] }; let none = ();";
+    let _ = interpreter.run("here", source).unwrap();
+    let all = interpreter.variables();
+    let value = |name: &str| all.iter().find(|v| v.name == name).unwrap().value.clone();
+    assert!(value("a").starts_with("[0.5, 0.5, 0.5") && value("a").ends_with('…'));
+    assert_eq!([value("s"), value("m")], ["x", "#{\"k\": [1, \"y\"]}"]);
+}
+
 /// A session through a pipe: values, errors with their line, commands, a figure; and it ends when the input does.
 #[test]
 fn a_session_goes_on_after_mistakes() {

@@ -466,7 +466,11 @@ fn rust_notebooks_run() {
         let setup = notebook_command(&["setup", "--no-kernel"]);
         assert!(setup.status.success(), "{}", text(&setup));
         // The second finds that all is done.
-        assert!(!again || text(&setup).contains("ready: "), "{}", text(&setup));
+        assert!(
+            !again || text(&setup).contains("ready: "),
+            "{}",
+            text(&setup)
+        );
     }
     let scratch = Scratch::new();
     // Beside it, so that results do not go into the repository.
@@ -483,9 +487,16 @@ fn rust_notebooks_run() {
         .flat_map(|c| c["outputs"].as_array().into_iter().flatten());
     let shown: Vec<_> = outputs.map(|o| &o["data"]).collect();
     let count = |mime: &str| shown.iter().filter(|d| !d[mime].is_null()).count();
-    assert!(count("text/html") >= 2 && count("image/svg+xml") >= 1, "{shown:?}");
+    assert!(
+        count("text/html") >= 2 && count("image/svg+xml") >= 1,
+        "{shown:?}"
+    );
 
-    let cells = ["let kept = 41;", "make::dataset(\"digts\", options! {})?;", "kept + 1"];
+    let cells = [
+        "let kept = 41;",
+        "make::dataset(\"digts\", options! {})?;",
+        "kept + 1",
+    ];
     let file = scratch.file("broken.ipynb", notebook("rust", &cells));
     let output = notebook_command(&["run", &file.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));

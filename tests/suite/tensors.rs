@@ -59,6 +59,34 @@ fn tensors_compute_as_numpy_does() {
             "tensor([1000.0, 1000.0]).log_sum_exp(0).item() - 1000",
             json!(2f64.ln()),
         ),
+        // Beside an element that is far below, and beside one that counts nothing.
+        (
+            "tensor([-1e30, 0.5, 0.5]).log_sum_exp(0)",
+            json!(0.5 + 2f64.ln()),
+        ),
+        ("tensor([0.0, -1.0 / 0.0]).log_sum_exp(0)", json!(0.0)),
+        (
+            "gradient(|x| x.log_sum_exp(0), tensor([-1e30, 0.5, 0.5]))",
+            json!([0.0, 0.5, 0.5]),
+        ),
+        // Powers of numbers that have no logarithm.
+        (
+            "tensor([-2.0, -2.0, 0.0, 0.0]) ** tensor([2.0, 3.0, 0.0, 2.0])",
+            json!([4.0, -8.0, 1.0, 0.0]),
+        ),
+        (
+            "gradient(|x| (x ** tensor([2.0, 3.0, 0.0, 2.0])).sum(), tensor([-2.0, 2.0, 0.0, 0.0]))",
+            json!([-4.0, 12.0, 0.0, 0.0]),
+        ),
+        (
+            "gradient(|x| (2 ** x).sum(), tensor([3.0]))",
+            json!([8.0 * 2f64.ln()]),
+        ),
+        (
+            "value_and_gradient(|x| (x / tensor([1.0, 0.0])).max(), tensor([1.0, -1.0])).value",
+            json!(1.0),
+        ),
+        ("tensor([1.0, 2.0, 3.0])[1..=-1]", json!([2.0, 3.0])),
         (
             "tensor::stack([tensor([1, 2]), tensor([3, 4])], 1)",
             json!([[1.0, 3.0], [2.0, 4.0]]),
@@ -181,6 +209,10 @@ fn bad_tensors_are_refused() {
         ("gradient(|x| \"a\", tensor([1.0]))", "but gave a"),
         (
             "gradient(|x| gradient(|y| (y * y).sum(), x).sum(), tensor([1.0]))",
+            "second derivatives are not available",
+        ),
+        (
+            "gradient(|x| gradient(|y| (y * x).sum(), tensor([1.0, 2.0])).sum(), tensor([3.0, 4.0]))",
             "second derivatives are not available",
         ),
         (

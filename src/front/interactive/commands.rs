@@ -4,6 +4,7 @@ use super::{Answer, Interactive};
 use crate::error::{Result, did_you_mean};
 use crate::front::{docs, run};
 use crate::script::Failure;
+use crate::script::explore::tokens::{Kind, tokens};
 use crate::store;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -84,9 +85,7 @@ impl Command {
         Some(match name {
             "help" | "docs" | "h" => Ok(Self::Help((!rest.is_empty()).then(|| rest.to_string()))),
             "who" => Ok(Self::Who),
-            "set" => Ok(Self::Set(
-                rest.split_whitespace().map(str::to_string).collect(),
-            )),
+            "set" => Ok(Self::Set(words(rest))),
             "load" => file(Self::Load),
             "save" => file(Self::Save),
             "time" if rest.is_empty() => Err(format!(
@@ -148,6 +147,9 @@ impl Interactive {
             ))),
             ("file" | "writefile", "") => Err(Failure::plain(
                 "%%file needs the name of a file: %%file mine.rhai".into(),
+            )),
+            ("file" | "writefile", _) if body.trim().is_empty() => Err(Failure::plain(
+                "%%file writes the lines below it, and there are none".into(),
             )),
             ("file" | "writefile", path) => {
                 let path = PathBuf::from(path);
@@ -258,14 +260,64 @@ impl Interactive {
             "{}: this file exists; choose another name",
             file.display()
         );
-        let text = self.inputs.join("\n") + "\n";
+        let text = joined(&self.inputs);
         store::write_atomic(file, text.as_bytes())?;
+        let wrong = self.interpreter().completeness_error(&text);
+        let runs = match wrong {
+            None => format!("`ergodic run {}` runs them", file.display()),
+            Some(e) => format!("as one script they have an error: {e}"),
+        };
         Ok(format!(
-            "{} inputs in {}; `ergodic run {1}` runs them",
+            "{} inputs in {}; {runs}",
             self.inputs.len(),
             file.display()
         ))
     }
+}
+
+/// Inputs as one script: each but the last ends its statement.
+fn joined(inputs: &[String]) -> String {
+    let mut out = String::new();
+    for (k, input) in inputs.iter().enumerate() {
+        out.push_str(input);
+        let all = tokens(input);
+        let said = all.iter().rfind(|t| !matches!(t.kind, Kind::Comment(_)));
+        if k + 1 < inputs.len() && said.is_some_and(|t| t.text != ";") {
+            let comment = all
+                .last()
+                .is_some_and(|t| matches!(t.kind, Kind::Comment(_)));
+            out.push_str(if comment { "\n;" } else { ";" });
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Words of a line as a shell has them: spaces within quotes and brackets belong to a word.
+fn words(line: &str) -> Vec<String> {
+    let (mut out, mut word) = (Vec::new(), String::new());
+    let (mut quote, mut depth) = (None, 0usize);
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(q)) if c == q => quote = None,
+            ('"' | '\'', None) => quote = Some(c),
+            ('[' | '(' | '{', None) => depth += 1,
+            (']' | ')' | '}', None) => depth = depth.saturating_sub(1),
+            (c, None) if c.is_whitespace() && depth == 0 => {
+                out.push(std::mem::take(&mut word));
+                continue;
+            }
+            _ => {}
+        }
+        // Quotes around a word are for us, those within brackets are its own.
+        let ours = depth == 0 && (quote == Some(c) || quote.is_none() && "\"'".contains(c));
+        if !ours {
+            word.push(c);
+        }
+    }
+    out.push(word);
+    out.retain(|w| !w.is_empty());
+    out
 }
 
 fn fail(e: anyhow::Error) -> Failure {
@@ -303,7 +355,35 @@ mod tests {
         );
         let missing = Command::of(":load").unwrap().unwrap_err();
         assert!(missing.contains("needs the name"), "{missing}");
+        let words = [
+            "layers=[64, 10]",
+            "name=a b",
+            "kinds=[\"x y\", \"z\"]",
+            "--quick",
+        ];
+        let line = ":set layers=[64, 10] name=\"a b\"  kinds=[\"x y\", \"z\"] --quick";
+        let set = Command::Set(words.map(String::from).to_vec());
+        assert_eq!(Command::of(line), Some(Ok(set)));
         let near = Command::of("%hlep").unwrap().unwrap_err();
         assert!(near.contains("'help'"), "{near}");
+    }
+    #[test]
+    fn saved_inputs_are_one_script() {
+        let inputs = [
+            "let x = 1",
+            "let y = 2;",
+            "fn f(a) { a }",
+            "f(x) // why",
+            "// only this",
+            "x + y",
+        ];
+        let text = joined(&inputs.map(String::from));
+        let expected =
+            "let x = 1;\nlet y = 2;\nfn f(a) { a };\nf(x) // why\n;\n// only this\nx + y\n";
+        assert_eq!(text, expected);
+        let session = crate::simulation::session::Session::new("runs".into());
+        let mut interpreter = crate::script::Interpreter::new(session, Default::default());
+        let value = interpreter.run("saved", &text).unwrap();
+        assert_eq!(interpreter.show(&value), "3");
     }
 }

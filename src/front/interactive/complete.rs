@@ -1,6 +1,7 @@
 //! Completion of an input: commands in lines that begin as such, scripts elsewhere.
 
 use super::COMMANDS;
+use super::commands::Command;
 use crate::script::Interpreter;
 use crate::script::explore::{Completeness, Completions, Match};
 
@@ -38,8 +39,22 @@ pub fn complete(interpreter: &Interpreter, source: &str, cursor: usize) -> Compl
 
 /// Whether an input can be taken as it is.
 pub fn completeness(interpreter: &Interpreter, source: &str) -> Completeness {
-    match source.trim_start().starts_with([':', '%']) {
-        true => Completeness::Complete,
-        false => interpreter.completeness(source.trim()),
+    let mut rest = source.trim_start();
+    if rest.starts_with("%%") {
+        // The lines below it, up to an empty one.
+        return match rest.rsplit_once('\n') {
+            Some((_, last)) if last.trim().is_empty() => Completeness::Complete,
+            _ => Completeness::Incomplete(0),
+        };
+    }
+    loop {
+        let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
+        match Command::of(line.trim()) {
+            None => return interpreter.completeness(rest.trim()),
+            Some(Ok(Command::Time(script))) => {
+                return interpreter.completeness(format!("{script}\n{below}").trim());
+            }
+            Some(_) => rest = below.trim_start(),
+        }
     }
 }

@@ -7,11 +7,15 @@ mod complete;
 pub use commands::COMMANDS;
 pub use complete::{complete, completeness};
 
+use crate::script::explore::Completeness;
 use crate::script::explore::Variable;
 use crate::script::{Failure, Interpreter, Value, Variables};
+use crate::simulation::console::Shown;
 use crate::simulation::session::{Names, Session};
+use crate::table::Table;
 use commands::Command;
 use std::cell::{Ref, RefCell};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -25,10 +29,12 @@ pub struct Interactive {
 }
 
 /// An input that was interrupted, and how things were before it.
+#[derive(Clone)]
 struct Cut {
     file: String,
     source: String,
-    names: Names,
+    /// Names of runs that were taken before it, and when it was interrupted.
+    names: [Names; 2],
     variables: Variables,
 }
 
@@ -56,9 +62,7 @@ pub enum Answer {
 impl Interactive {
     /// A session whose runs go into a new folder `runs/NAME-K`.
     pub fn new(mut session: Session, name: &str, goes_on: &'static str) -> Self {
-        let folder = |k: &usize| PathBuf::from(format!("runs/{name}-{k}"));
-        let number = (1..).find(|k| !folder(k).exists()).unwrap_or(1);
-        session.out = folder(&number);
+        session.out = claim(name);
         session.quiet = false;
         session.interactive = Some(goes_on);
         let interpreter = Interpreter::new(session, Default::default());
@@ -93,17 +97,32 @@ impl Interactive {
         // Lines of commands stay as empty lines, so that errors name the right ones.
         let mut script = String::new();
         let mut lines = input.lines();
-        for line in lines.by_ref() {
+        while let Some(line) = lines.next() {
             if line.trim().is_empty() {
                 script.push('\n');
                 continue;
             }
+            self.tell(std::mem::replace(&mut answer, Answer::Nothing));
             let Some(command) = Command::of(line.trim()) else {
                 script.push_str(line);
                 script.push('\n');
                 break;
             };
-            answer = self.command(file, command.map_err(Failure::plain)?)?;
+            let mut command = command.map_err(Failure::plain)?;
+            if let Command::Time(timed) = &mut command {
+                // It may go over lines.
+                *timed = format!("{script}{timed}\n");
+                while self.interpreter().completeness(timed) != Completeness::Complete {
+                    let Some(line) = lines.next() else { break };
+                    timed.push_str(line);
+                    timed.push('\n');
+                    script.push('\n');
+                }
+            }
+            answer = self.command(file, command)?;
+            if matches!(answer, Answer::Leave) {
+                return Ok(answer);
+            }
             script.push('\n');
         }
         lines.for_each(|line| {
@@ -116,6 +135,29 @@ impl Interactive {
         self.evaluate(file, &script).map(Answer::Value)
     }
 
+    /// Show an answer that others follow.
+    fn tell(&self, answer: Answer) {
+        if let Some(shown) = self.shown(answer) {
+            self.interpreter().session().console.show(&shown);
+        }
+    }
+
+    /// What is shown of an answer, if there is anything.
+    pub fn shown(&self, answer: Answer) -> Option<Shown> {
+        match answer {
+            Answer::Nothing | Answer::Leave => None,
+            Answer::Value(value) if value.is_unit() => None,
+            Answer::Value(value) => Some(self.interpreter().shown(&value)),
+            Answer::Text(text) => Some(Shown::text(text)),
+            Answer::Help { text, markdown } => Some(Shown {
+                text,
+                markdown,
+                ..Shown::default()
+            }),
+            Answer::Variables(variables) => Some(listed(&variables)),
+        }
+    }
+
     /// Run a script; its variables stay.
     fn evaluate(&mut self, file: &str, source: &str) -> Result<Value, Failure> {
         let (names, variables) = {
@@ -126,10 +168,11 @@ impl Interactive {
         match &result {
             Ok(_) => self.inputs.push(source.trim().to_string()),
             Err(failure) if failure.code == 130 => {
+                let now = self.interpreter.borrow().session().names();
                 self.interrupted = Some(Cut {
                     file: file.into(),
                     source: source.into(),
-                    names,
+                    names: [names, now],
                     variables,
                 });
             }
@@ -150,18 +193,41 @@ impl Interactive {
         result
     }
 
-    /// Let the input that was interrupted last go on: its runs where they were, everything else of it once more.
+    /// Let the input that was interrupted last go on: its runs where they were, everything else of it once more. What has happened
+    /// since stays: its variables, unless the input has one of that name, and its runs, whose names are not taken again.
     fn go_on(&mut self) -> Result<Value, Failure> {
-        let Some(cut) = self.interrupted.take() else {
+        let Some(cut) = self.interrupted.clone() else {
             return Err(Failure::plain("nothing was interrupted".into()));
         };
+        let (now, variables) = {
+            let i = self.interpreter.borrow();
+            (i.session().names(), i.variables_now())
+        };
+        let [mut names, then] = cut.names;
+        let since = now.iter().filter(|(name, _)| !then.contains_key(*name));
+        names.extend(since.map(|(name, count)| (name.clone(), *count)));
         self.with_session(|s| {
             s.resume = true;
-            s.set_names(cut.names);
+            s.set_names(names);
         });
-        self.interpreter.borrow_mut().set_variables(cut.variables);
+        self.interpreter
+            .borrow_mut()
+            .set_variables(cut.variables.and(&variables));
         let result = self.evaluate(&cut.file, &cut.source);
-        self.with_session(|s| s.resume = false);
+        self.with_session(|s| {
+            s.resume = false;
+            let mut names = now;
+            for (name, count) in s.names() {
+                let known = names.entry(name).or_insert(0);
+                *known = count.max(*known);
+            }
+            s.set_names(names);
+        });
+        match &result {
+            Ok(_) => self.interrupted = None,
+            Err(failure) if failure.code == 130 => {}
+            Err(_) => self.interpreter.borrow_mut().set_variables(variables),
+        }
         result
     }
 
@@ -170,5 +236,46 @@ impl Interactive {
         let mut session = self.interpreter.borrow().session().clone();
         change(&mut session);
         self.interpreter.borrow_mut().set_session(session);
+    }
+}
+
+impl Drop for Interactive {
+    /// Nothing is left of a session that has written nothing.
+    fn drop(&mut self) {
+        let out = self.interpreter.borrow().session().out.clone();
+        // Fails where there is something inside.
+        if std::fs::remove_dir(&out).is_ok() {
+            let _ = out.parent().map(std::fs::remove_dir);
+        }
+    }
+}
+
+/// The first folder `runs/NAME-K` that nobody has; it is made, so that another session takes the next one.
+fn claim(name: &str) -> PathBuf {
+    let folder = |k: usize| PathBuf::from(format!("runs/{name}-{k}"));
+    let _ = std::fs::create_dir_all("runs");
+    for k in 1.. {
+        match std::fs::create_dir(folder(k)) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            // Where nothing can be written the first run says so.
+            _ => return folder(k),
+        }
+    }
+    folder(1)
+}
+
+/// Variables as a table.
+fn listed(variables: &[Variable]) -> Shown {
+    if variables.is_empty() {
+        return Shown::text("no variables yet; `let t = target(potential::gaussian());` makes one");
+    }
+    let mut table = Table::new(["name", "type", "value"]);
+    for v in variables {
+        table.push([&v.name, &v.kind, &v.value].map(String::as_str));
+    }
+    Shown {
+        text: table.to_string(),
+        html: Some(table.to_html()),
+        ..Shown::default()
     }
 }

@@ -9,8 +9,7 @@ use super::kernel::{self, Evaluator, Info, Interrupter, Kernel, Outcome, Output,
 use super::repl::history_file;
 use crate::error::Result;
 use crate::script::Failure;
-use crate::script::explore::{Completeness, Variable};
-use crate::simulation::console::Shown;
+use crate::script::explore::Completeness;
 use crate::simulation::session::{self, Session};
 use crate::table::Table;
 pub use console::rich;
@@ -39,39 +38,6 @@ impl Rhai {
             session: Interactive::new(session, name, "%continue"),
             cell,
         }
-    }
-}
-
-/// What is shown of an answer, if there is anything.
-pub fn shown(session: &Interactive, answer: Answer) -> Option<Shown> {
-    match answer {
-        Answer::Nothing => None,
-        // A notebook has a menu for that.
-        Answer::Leave => Some(Shown::text("to end the session, shut the kernel down")),
-        Answer::Value(value) if value.is_unit() => None,
-        Answer::Value(value) => Some(session.interpreter().shown(&value)),
-        Answer::Text(text) => Some(Shown::text(text)),
-        Answer::Help { text, markdown } => Some(Shown {
-            text,
-            markdown,
-            ..Shown::default()
-        }),
-        Answer::Variables(variables) => Some(listed(&variables)),
-    }
-}
-
-fn listed(variables: &[Variable]) -> Shown {
-    let mut table = Table::new(["name", "type", "value"]);
-    for v in variables {
-        table.push([&v.name, &v.kind, &v.value].map(String::as_str));
-    }
-    match variables.is_empty() {
-        true => Shown::text("no variables yet"),
-        false => Shown {
-            text: table.to_string(),
-            html: Some(table.to_html()),
-            ..Shown::default()
-        },
     }
 }
 
@@ -118,7 +84,11 @@ impl Evaluator for Rhai {
     fn execute(&mut self, code: &str, count: u32, out: &Output) -> Outcome {
         self.cell.attach(out);
         match self.session.take(&format!("In [{count}]"), code) {
-            Ok(answer) => Outcome::Ok(shown(&self.session, answer).map(|s| rich(&s))),
+            // A notebook has a menu for that.
+            Ok(Answer::Leave) => {
+                Outcome::Ok(Some(Rich::text("to end the session, shut the kernel down")))
+            }
+            Ok(answer) => Outcome::Ok(self.session.shown(answer).map(|s| rich(&s))),
             Err(failure) => Outcome::Err(failed(&failure)),
         }
     }
@@ -137,7 +107,7 @@ impl Evaluator for Rhai {
         self.cell.attach(out);
         match self.session.evaluate_apart(code) {
             Ok(value) => {
-                let shown = shown(&self.session, Answer::Value(value));
+                let shown = self.session.shown(Answer::Value(value));
                 Outcome::Ok(shown.map(|s| rich(&s)))
             }
             Err(failure) => Outcome::Err(failed(&failure)),

@@ -58,7 +58,7 @@ impl Cells for Scripts {
         self.count += 1;
         let result = self.session.take(&format!("In [{}]", self.count), code);
         let mut out = self.outputs.take();
-        match result.map(|answer| jupyter::shown(&self.session, answer)) {
+        match result.map(|answer| self.session.shown(answer)) {
             Ok(None) => {}
             Ok(Some(shown)) => out.push(Output::Result(data(&shown))),
             Err(failure) => out.push(error(&failure)),

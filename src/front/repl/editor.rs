@@ -88,10 +88,11 @@ impl Hinter for Helper {
             return None;
         }
         let found = self.complete_at(line, cursor);
-        let written = cursor - found.start;
+        let written = line.get(found.start..cursor)?;
         match &found.matches[..] {
-            [one] if written > 0 && one.text.len() > written => {
-                Some(one.text[written..].to_string())
+            [one] if !written.is_empty() => {
+                let rest = one.text.strip_prefix(written)?;
+                (!rest.is_empty()).then(|| rest.to_string())
             }
             _ => None,
         }

@@ -5,7 +5,6 @@ mod editor;
 use super::interactive::{Answer, Interactive};
 use crate::error::Result;
 use crate::plot::Figure;
-use crate::script::explore::Variable;
 use crate::script::{Failure, Value};
 use crate::simulation::session::{self, Session};
 use editor::Helper;
@@ -39,7 +38,10 @@ pub fn run(session: Session) -> Result<()> {
         .auto_add_history(true)
         .build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Helper::new(session.shared(), colours)));
+    // Without a terminal the editor would drop what is not finished when the input ends.
+    if std::io::stdin().is_terminal() {
+        editor.set_helper(Some(Helper::new(session.shared(), colours)));
+    }
     let history = history_file("history");
     if let Some(file) = &history {
         // There is none at first.
@@ -51,7 +53,7 @@ pub fn run(session: Session) -> Result<()> {
         columns: 80,
         colours,
     };
-    let mut pending = String::new();
+    let (mut pending, mut over) = (String::new(), false);
     loop {
         let prompt = if pending.is_empty() { "> " } else { "… " };
         match editor.readline(prompt) {
@@ -63,18 +65,21 @@ pub fn run(session: Session) -> Result<()> {
                 pending.clear();
                 continue;
             }
+            // What is not finished yet says so.
+            Err(ReadlineError::Eof) if !pending.is_empty() => over = true,
             Err(ReadlineError::Eof) => break,
             Err(e) => return Err(e.into()),
         }
         // Where the editor is no terminal it hands out single lines.
-        if editor::is_unfinished(&repl.session.interpreter(), &pending) {
+        let input = pending.strip_suffix('\n').unwrap_or(&pending);
+        if !over && editor::is_unfinished(&repl.session.interpreter(), input) {
             continue;
         }
         let source = std::mem::take(&mut pending);
         repl.columns = editor
             .dimensions()
             .map_or(80, |(columns, _)| usize::from(columns));
-        if !repl.take(&source) {
+        if !repl.take(&source) || over {
             break;
         }
     }
@@ -110,10 +115,12 @@ impl Repl {
         session::clear_interrupt();
         match answer {
             Ok(Answer::Leave) => return false,
-            Ok(Answer::Nothing) => {}
             Ok(Answer::Value(value)) => self.value(&value),
-            Ok(Answer::Text(text) | Answer::Help { text, .. }) => println!("{}", text.trim_end()),
-            Ok(Answer::Variables(variables)) => print!("{}", listed(&variables)),
+            Ok(answer) => {
+                if let Some(shown) = self.session.shown(answer) {
+                    println!("{}", shown.text.trim_end());
+                }
+            }
             Err(failure) => self.failure(&failure),
         }
         true
@@ -148,18 +155,4 @@ impl Repl {
             Err(e) => eprintln!("warning: {e:#}"),
         }
     }
-}
-
-/// Variables in columns.
-fn listed(variables: &[Variable]) -> String {
-    if variables.is_empty() {
-        return "no variables yet; `let t = target(potential::gaussian());` makes one\n".into();
-    }
-    let widest = |text: fn(&Variable) -> &str| {
-        let widths = variables.iter().map(|v| text(v).chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let (names, kinds) = (widest(|v| &v.name), widest(|v| &v.kind));
-    let line = |v: &Variable| format!("{:<names$}  {:<kinds$}  {}\n", v.name, v.kind, v.value);
-    variables.iter().map(line).collect()
 }

@@ -117,15 +117,34 @@ fn binary(f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// a^b; the exponent as one number where it is one, since candle's own is exp(b ln a).
+/// a^b. Candle's own is exp(b ln a), which knows no bases below 0; derivatives are those of compiled models.
 fn power(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if !b.track_op() && b.elem_count() > 0 {
-        let all = b.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>()?;
-        if all.iter().all(|x| *x == all[0]) {
-            return a.powf(all[0]);
-        }
+    let flat = |t: &Tensor| t.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
+    let (x, y) = (flat(&a.detach())?, flat(&b.detach())?);
+    let of = |f: &dyn Fn(f64, f64) -> f64| {
+        let all: Vec<f64> = x.iter().zip(&y).map(|(x, y)| f(*x, *y)).collect();
+        Tensor::from_vec(all, a.shape(), a.device())?.to_dtype(a.dtype())
+    };
+    let mut out = of(&f64::powf)?;
+    if a.track_op() {
+        let slope = of(&|x, y| if y == 0.0 { 0.0 } else { y * x.powf(y - 1.0) })?;
+        out = (out + change(a)?.mul(&slope)?)?;
     }
-    a.contiguous()?.pow(&b.contiguous()?)
+    if b.track_op() {
+        let slope = of(&|x, y| match x.powf(y) {
+            0.0 => 0.0,
+            z => z * x.ln(),
+        })?;
+        out = (out + change(b)?.mul(&slope)?)?;
+    }
+    Ok(out)
+}
+
+/// Zeros that carry the gradient of a tensor, where it is finite.
+fn change(x: &Tensor) -> Result<Tensor> {
+    let still = x.detach();
+    let finite = still.abs()?.lt(f64::INFINITY)?;
+    finite.where_cond(&(x - &still)?, &still.zeros_like()?)
 }
 
 fn product(a: &Tensor, b: &Tensor, of_a: &Shape, of_b: &Shape, out: Vec<usize>) -> Result<Tensor> {
@@ -178,8 +197,7 @@ fn reduce(how: Reduce, x: &Tensor, axis: usize) -> Result<Tensor> {
     let found = found.detach();
     let equal = x.detach().broadcast_eq(&found)?.to_dtype(x.dtype())?;
     let share = equal.broadcast_div(&equal.sum_keepdim(axis)?)?;
-    let change = (x - x.detach())?;
-    found.squeeze(axis)? + change.mul(&share)?.sum(axis)?
+    found.squeeze(axis)? + change(x)?.mul(&share)?.sum(axis)?
 }
 
 fn log_softmax(x: &Tensor, axis: usize) -> Result<Tensor> {

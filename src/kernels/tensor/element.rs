@@ -112,6 +112,8 @@ simd! {
                 d * (normal_cdf(x) + x * (0.398_942_3 * (-0.5 * x * x).exp()))
             }),
             Unary::Erf => zip(x, delta, out, |x, d| d * (std::f32::consts::FRAC_2_SQRT_PI * math::exp(-x * x))),
+            // 0 · x^-1 would be no number at 0.
+            Unary::Power(0) => out.fill(0.0),
             Unary::Power(2) => zip(x, delta, out, |x, d| d * (x + x)),
             Unary::Power(n) => zip(x, delta, out, |x, d| d * (n as f32 * power(x, n - 1))),
         }

@@ -40,6 +40,7 @@ pub use symbol::Symbol;
 use crate::error::Result;
 use anyhow::{anyhow, bail, ensure};
 use candle_core::{DType, Device};
+use std::cell::Cell;
 
 /// A tensor of numbers, or one that is traced; clones share it.
 #[derive(Clone)]
@@ -170,6 +171,30 @@ impl Tensor {
     }
 }
 
+thread_local! {
+    /// Whether a function is being differentiated.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, a function is being differentiated: candle's gradients have no history, so that those within others would silently count as constants.
+struct Within;
+
+impl Within {
+    fn enter() -> Result<Self> {
+        ensure!(
+            !WITHIN.replace(true),
+            "gradient of a gradient: second derivatives are not available"
+        );
+        Ok(Self)
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        WITHIN.set(false);
+    }
+}
+
 /// The derivative of a number with respect to tensors, by candle's autograd: the number, and a gradient for each.
 ///
 /// # Errors
@@ -179,13 +204,10 @@ pub fn value_and_gradients<E: From<anyhow::Error>>(
     f: impl FnOnce(Vec<Tensor>) -> std::result::Result<Tensor, E>,
 ) -> std::result::Result<(f64, Vec<Tensor>), E> {
     const WHAT: &str = "gradient";
+    let within = Within::enter()?;
     let variables = || {
         let each = at.iter().map(|t| {
             let t = t.concrete(WHAT)?;
-            ensure!(
-                !t.track_op(),
-                "gradient of a gradient: second derivatives are not available"
-            );
             candle_core::Var::from_tensor(t).map_err(plain)
         });
         each.collect::<Result<Vec<_>>>()
@@ -195,6 +217,7 @@ pub fn value_and_gradients<E: From<anyhow::Error>>(
         .iter()
         .map(|v| Tensor::Concrete(v.as_tensor().clone()));
     let out = f(symbols.collect())?;
+    drop(within);
     let differentiate = || {
         let value = out.item("gradient: the closure")?;
         let store = match &out {

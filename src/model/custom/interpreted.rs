@@ -6,7 +6,8 @@ use crate::kernels::tensor::Shape;
 use crate::model::{Layout, Model};
 use crate::rng::{Purpose, Stream};
 use anyhow::ensure;
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The outputs from the parameters, in their order, and the inputs `[rows, inputs]`; differentiable.
@@ -32,18 +33,40 @@ impl Interpreted {
             inputs,
             outputs: 1,
         };
-        let w = out.initialise(Stream::new(1, Purpose::Initialise, 0, 0));
-        let w = Tensor::from_slice(&w, w.len(), &Device::Cpu)?;
-        let x: Vec<f32> = (0..ROWS * inputs).map(|i| (i % 7) as f32 / 7.0).collect();
-        let x = Tensor::from_slice(&x, (ROWS, inputs), &Device::Cpu)?;
-        let found = (out.forward)(&out.parameters.cut(&w)?, &x)?;
+        let found = out.probe(0..ROWS)?;
         let shape = Shape::fixed(found.dims());
         ensure!(
             shape.dims.len() == 2 && shape.dims[0] == ROWS,
             "model::custom: for {ROWS} rows forward gives a tensor of shape {shape}, but must give [rows, outputs]"
         );
         out.outputs = shape.dims[1];
+        for row in 0..ROWS {
+            let alone = out.probe(row..row + 1)?;
+            let pairs = [alone.flatten_all()?, found.get(row)?].map(|t| t.to_dtype(DType::F64));
+            let [alone, together] = pairs.map(|t| t.and_then(|t| t.to_vec1::<f64>()));
+            let (alone, together) = (alone?, together?);
+            // Products of matrices of other sizes round otherwise.
+            let near = |(a, b): (&f64, &f64)| {
+                (a - b).abs() <= 1e-3 * (1.0 + a.abs()) || a.is_nan() && b.is_nan() || a == b
+            };
+            ensure!(
+                alone.len() == together.len() && alone.iter().zip(&together).all(near),
+                "model::custom: forward would mix examples: it gives {alone:?} for an example alone, and {together:?} for it among {ROWS}"
+            );
+        }
         Ok(out)
+    }
+
+    /// What the function gives for some rows of numbers that are always the same.
+    fn probe(&self, rows: Range<usize>) -> Result<Tensor> {
+        let w = self.initialise(Stream::new(1, Purpose::Initialise, 0, 0));
+        let w = Tensor::from_slice(&w, w.len(), &Device::Cpu)?;
+        let numbers = rows.start * self.inputs..rows.end * self.inputs;
+        let x: Vec<f32> = numbers
+            .map(|i| (i % 7) as f32 / 7.0 + i as f32 / 50.0)
+            .collect();
+        let x = Tensor::from_slice(&x, (rows.len(), self.inputs), &Device::Cpu)?;
+        Ok((self.forward)(&self.parameters.cut(&w)?, &x)?.detach())
     }
 }
 
@@ -68,6 +91,17 @@ impl Model for Interpreted {
 
     fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// Another function gives other numbers; to four digits, which machines agree on.
+    fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        let numbers = || -> Result<Vec<f64>> {
+            let all = self.probe(0..ROWS)?.flatten_all()?;
+            Ok(all.to_dtype(DType::F64)?.to_vec1()?)
+        };
+        for x in numbers().unwrap_or_default() {
+            hash.update(format!("{x:.3e} ").as_bytes());
+        }
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {

@@ -12,7 +12,7 @@ use super::reference::Item;
 use super::{Interpreter, library};
 use place::{Place, place};
 use reference::Reference;
-use rhai::ParseErrorType;
+use rhai::{Array, Dynamic, ImmutableString, Map, ParseErrorType};
 
 mod reference;
 
@@ -43,10 +43,10 @@ impl Interpreter {
     /// The variables, as they were made.
     pub fn variables(&self) -> Vec<Variable> {
         let mut out: Vec<Variable> = Vec::new();
-        for (name, _, value) in self.scope.iter() {
+        for (name, _, value) in self.scope.iter_raw() {
             // Only the last one of a name can be seen.
             out.retain(|v| v.name != name);
-            let text = self.show(&value);
+            let text = self.brief(value);
             let first = text.lines().next().unwrap_or_default();
             let more = text.lines().count() > 1 || first.chars().count() > LINE;
             let cut: String = first.chars().take(LINE).collect();
@@ -57,6 +57,38 @@ impl Interpreter {
             });
         }
         out
+    }
+
+    /// A value as `print` shows it, or the beginning of it: arrays may have millions of elements.
+    fn brief(&self, value: &Dynamic) -> String {
+        let list = |open: &str, close: &str, items: &mut dyn Iterator<Item = String>| {
+            let mut out = open.to_string();
+            for (k, item) in items.enumerate() {
+                out.push_str(if k > 0 { ", " } else { "" });
+                if out.len() > 4 * LINE {
+                    return out;
+                }
+                out.push_str(&item);
+            }
+            out + close
+        };
+        let item = |x: &Dynamic| match x.read_lock::<ImmutableString>() {
+            Some(text) => format!("{:?}", text.chars().take(LINE).collect::<String>()),
+            None => self.brief(x),
+        };
+        if let Some(all) = value.read_lock::<Array>() {
+            return list("[", "]", &mut all.iter().map(item));
+        }
+        if let Some(all) = value.read_lock::<Map>() {
+            let mut items = all
+                .iter()
+                .map(|(k, x)| format!("{:?}: {}", k.as_str(), item(x)));
+            return list("#{", "}", &mut items);
+        }
+        if let Some(text) = value.read_lock::<ImmutableString>() {
+            return text.chars().take(LINE + 1).collect();
+        }
+        self.show(value)
     }
 
     /// What could stand at `cursor`, in bytes.
@@ -89,6 +121,11 @@ impl Interpreter {
             items,
             variables: self.variables(),
         }
+    }
+
+    /// Why a script cannot be run in a new session, if it cannot be compiled.
+    pub fn completeness_error(&self, source: &str) -> Option<String> {
+        self.engine.compile(source).err().map(|e| e.to_string())
     }
 
     /// Whether more has to be typed before it can run.

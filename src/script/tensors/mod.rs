@@ -125,14 +125,21 @@ fn methods(b: &mut Binder) {
             t.slice(0, r.start, r.end).or_raise()
         })
         .register_indexer_get(|t: &mut Tensor, r: std::ops::RangeInclusive<i64>| {
-            t.slice(0, *r.start(), r.end().saturating_add(1)).or_raise()
+            // The end of 1..=-1 is the last one, and what comes after it has no number below 0.
+            let end = match *r.end() {
+                -1 => *t.shape().or_raise()?.dims.first().unwrap_or(&0) as i64,
+                end => end.saturating_add(1),
+            };
+            t.slice(0, *r.start(), end).or_raise()
         });
 }
 
 fn log_sum_exp(t: &Tensor, axis: i64) -> Result<Tensor> {
-    // x - log_softmax(x) is the same along the whole axis.
-    let all = t.binary(Binary::Subtract, &t.softmax(axis, true)?)?;
-    all.mean(Some(axis), false)
+    // The largest is taken out, so that nothing overflows; its own gradient cancels.
+    let most = t.reduce(Reduce::Max, axis, true)?;
+    let sum = t.binary(Binary::Subtract, &most)?.unary(Unary::Exp)?;
+    let log = sum.reduce(Reduce::Sum, axis, false)?.unary(Unary::Ln)?;
+    log.binary(Binary::Add, &t.reduce(Reduce::Max, axis, false)?)
 }
 
 /// A tensor as a file has it.

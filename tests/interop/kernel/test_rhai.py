@@ -104,6 +104,34 @@ def test_a_run_that_went_on_is_the_run_without_an_interrupt(client):
     assert cut == value_of(client, code.replace("NAME", "whole"))
 
 
+def test_what_was_made_since_an_interrupt_stays(client):
+    run(client, "let since = target(potential::gaussian());")
+    one = "sample(since, sampler::hmc(), #{ steps: STEPS, every: 1000, observe: [observable::cost()] })"
+    message, _ = started(client, f"let long = {one.replace('STEPS', '1_000_000')}; let after = {one.replace('STEPS', '2000')};")
+    client.manager.interrupt_kernel()
+    assert reply_to(client, message)["content"]["ename"] == "Interrupted"
+    outputs_of(client, message)
+    run(client, f"let mine = 42; let other = {one.replace('STEPS', '5000')};")
+    reply, _ = run(client, "%continue", limit=120)
+    assert reply["status"] == "ok", reply
+    assert value_of(client, "[mine, long.step, after.step, other.step]") == "[42, 1000000, 2000, 5000]"
+    assert value_of(client, "after.name != other.name") == "true"
+    reply, _ = run(client, "%continue")
+    assert "nothing was interrupted" in reply["evalue"]
+
+
+def test_every_answer_is_shown(client):
+    reply, outputs = run(client, "%set --seed 1\n%who\n1 + 1")
+    data = [o["content"]["data"] for o in outputs]
+    assert "seed 1" in data[0]["text/plain"] and "<table" in data[1]["text/html"] and data[2]["text/plain"] == "2"
+
+
+def test_objects_in_tables_are_told_by_what_they_are(client):
+    _, outputs = run(client, "#{ run: sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, every: 1 }), n: 1 }")
+    html = outputs[-1]["content"]["data"]["text/html"]
+    assert "Arc" not in html and "sample" in html
+
+
 def test_a_name_can_be_run_again(client):
     code = 'sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 100, name: "again" }).name'
     assert [value_of(client, code) for _ in range(2)] == ["again", "again-2"]

@@ -2,7 +2,10 @@
 
 use super::super::support::{Scratch, ergodic, text};
 use super::{found, refused};
+use ergodic::script::Interpreter;
+use ergodic::simulation::session::Session;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 #[test]
 fn options_of_recipes_are_checked_like_those_of_the_program() {
@@ -140,6 +143,27 @@ fn own_scripts_are_imported_from_beside_the_script() {
     let places: Vec<_> = failed.lines().filter(|l| l.contains("-->")).collect();
     assert!(places[0].contains("script.rhai:3:"), "{failed}");
 
+    // What an import imports may change too, and a circle may go by another way.
+    scratch.file("parts/one.rhai", "fn f() { 1 }");
+    scratch.file(
+        "outer.rhai",
+        "import \"parts/one\" as one;\nfn f() { one::f() }\n",
+    );
+    let file = scratch.join("main.rhai").display().to_string();
+    let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
+    let mut value = || {
+        let found = interpreter.run(&file, "import \"outer\" as o; o::f()");
+        found.unwrap().as_int().unwrap()
+    };
+    assert_eq!((value(), value()), (1, 1));
+    scratch.file("parts/one.rhai", "fn f() { 2 }");
+    assert_eq!(value(), 2);
+    scratch.file("parts/round.rhai", "import \"../parts/round\" as me;");
+    let said = text(&run("import \"parts/round\" as r;"));
+    assert!(
+        said.contains("would import itself") && said.len() < 2000,
+        "{said}"
+    );
     scratch.file("mine.rhai", "fn a( {");
     let failed = text(&run("import \"mine\" as mine;"));
     assert!(

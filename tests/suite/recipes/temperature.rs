@@ -159,3 +159,20 @@ fn annealing_finds_the_better_well_as_often_as_the_chain_must() {
         );
     }
 }
+
+/// Where every chain fails there is no number, and no bracket is made of it.
+#[test]
+fn a_transition_leaves_out_chains_that_failed() {
+    let verdict = found(
+        "import \"transition\" as transition;
+         let t = target(potential::double_well(#{ dim: 2 }));
+         let f = transition::find(t, sampler::langevin(#{ dt: 0.35 }), #{ low: 0.01, high: 1000, points: 6, rounds: 1, steps: 2000, every: 1 });
+         [f.verdict, f.high < 1000]",
+    );
+    let text = verdict[0].as_str().unwrap();
+    assert!(
+        text.contains("points left out, whose chains failed"),
+        "{text}"
+    );
+    assert_eq!(verdict[1], true, "the hot end is where chains fail");
+}

@@ -141,7 +141,9 @@ impl Engine {
         std::thread::spawn(move || while quiet.recv().is_ok() {});
         std::thread::spawn(move || {
             while let Ok(line) = outputs.stderr.recv() {
-                eprintln!("{line}");
+                if Mark::parse(&line).is_none() {
+                    eprintln!("{line}");
+                }
             }
         });
         begin(prepared, &mut context)?;
