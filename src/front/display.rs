@@ -35,23 +35,26 @@ pub trait Display {
 impl<T: Any + Debug> Display for T {
     fn evcxr_display(&self) {
         // As evcxr, which shows nothing for the value of a statement.
-        if (self as &dyn Any).is::<()>() {
-            return;
+        if !(self as &dyn Any).is::<()>() {
+            tell(self, Mark::Value);
         }
-        let shown = of(self).unwrap_or_else(|| Shown::text(format!("{self:?}")));
-        let text = match marks::wanted() {
-            true => Mark::Shown(shown).line(),
-            false => shown.evcxr(),
-        };
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes());
-        let _ = out.flush();
     }
 }
 
 /// Show a value in the middle of a cell.
 pub fn display(value: &(impl Any + Debug)) {
-    value.evcxr_display();
+    tell(value, Mark::Shown);
+}
+
+fn tell<T: Any + Debug>(value: &T, mark: fn(Shown) -> Mark) {
+    let shown = of(value).unwrap_or_else(|| Shown::text(format!("{value:?}")));
+    let text = match marks::wanted() {
+        true => mark(shown).line(),
+        false => shown.evcxr(),
+    };
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
 }
 
 /// How a value is shown, if it is an object of the program or a handle to one.

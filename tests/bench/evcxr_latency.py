@@ -1,9 +1,10 @@
 """How long Rust cells take: the first useful one from the start of the program, and ten later ones.
 
-    python3 tests/bench/evcxr_latency.py PROGRAM [--runs 5] [--cold 1] [--folder FOLDER]
+    python3 tests/bench/evcxr_latency.py PROGRAM [--runs 5] [--unread 5] [--cold 1] [--folder FOLDER]
 
 PROGRAM is built with --features evcxr. Warmed: on a folder that `PROGRAM notebook setup` has prepared (the default one, or FOLDER), new
-processes each time. Cold: so many setups in an empty folder, each followed by one run. Prints a table with the machine's load.
+processes each time. Unread: the same, after the system has forgotten all files that it has read (Linux, as root), as after a restart.
+Cold: so many setups in an empty folder, each followed by one run. Prints a table with the machine's load.
 """
 
 import argparse
@@ -81,6 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--unread", type=int, default=0)
     parser.add_argument("--cold", type=int, default=0)
     parser.add_argument("--folder")
     given = parser.parse_args()
@@ -97,14 +99,19 @@ def main():
         first, later = run(given.program, cold)
         print(f"| cold {k + 1} | {setup:.0f} (setup) + {first:.1f} | {statistics.median(later):.2f}, {max(later):.2f} | {load()} |", flush=True)
         shutil.rmtree(folder)
-    firsts, all_later = [], []
-    for k in range(given.runs):
-        first, later = run(given.program, environment)
-        firsts.append(first)
-        all_later += later
-        print(f"| warmed {k + 1} | {first:.1f} | {statistics.median(later):.2f}, {max(later):.2f} | {load()} |", flush=True)
-    if firsts:
-        print(f"| **warmed, median** | {statistics.median(firsts):.1f} | {statistics.median(all_later):.2f}, {max(all_later):.2f} | |")
+    for kind, count in [("unread", given.unread), ("warmed", given.runs)]:
+        firsts, all_later = [], []
+        for k in range(count):
+            if kind == "unread":
+                os.sync()
+                with open("/proc/sys/vm/drop_caches", "w") as f:
+                    f.write("3")
+            first, later = run(given.program, environment)
+            firsts.append(first)
+            all_later += later
+            print(f"| {kind} {k + 1} | {first:.1f} | {statistics.median(later):.2f}, {max(later):.2f} | {load()} |", flush=True)
+        if firsts:
+            print(f"| **{kind}, median** | {statistics.median(firsts):.1f} | {statistics.median(all_later):.2f}, {max(all_later):.2f} | |")
 
 
 if __name__ == "__main__":

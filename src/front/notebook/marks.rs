@@ -25,6 +25,8 @@ pub enum Mark {
     Done,
     /// Something is shown.
     Shown(Shown),
+    /// The value of the last expression.
+    Value(Shown),
     /// How far a run is: its name, how that is shown, whether it is over.
     Progress(String, Shown, bool),
 }
@@ -36,8 +38,8 @@ impl Mark {
             Self::Running => json!({"running": true}),
             Self::Failed(how) => json!({"failed": how}),
             Self::Done => json!({"done": true}),
-            Self::Shown(s) => {
-                json!({"text": s.text, "html": s.html, "svg": s.svg, "markdown": s.markdown})
+            Self::Shown(s) | Self::Value(s) => {
+                json!({"text": s.text, "html": s.html, "svg": s.svg, "markdown": s.markdown, "value": matches!(self, Self::Value(_))})
             }
             Self::Progress(name, s, over) => {
                 json!({"run": name, "text": s.text, "html": s.html, "over": over})
@@ -67,12 +69,16 @@ impl Mark {
                 content["over"] == true,
             )
         } else {
-            Self::Shown(Shown {
+            let shown = Shown {
                 text: text("text")?,
                 html: text("html"),
                 svg: text("svg"),
                 markdown: text("markdown"),
-            })
+            };
+            match content["value"] == true {
+                true => Self::Value(shown),
+                false => Self::Shown(shown),
+            }
         })
     }
 }
@@ -92,7 +98,8 @@ mod tests {
             Mark::Running,
             Mark::Failed("panic".into()),
             Mark::Done,
-            Mark::Shown(shown),
+            Mark::Shown(shown.clone()),
+            Mark::Value(shown),
             Mark::Progress("sweep-1".into(), Shown::text("50 %"), false),
         ];
         for mark in all {

@@ -19,7 +19,7 @@ subprocess.run([ERGODIC, "kernel", "install", "--prefix", PLACE], check=True)
 os.environ["JUPYTER_PATH"] = str(PLACE / "share/jupyter")
 os.environ["XDG_STATE_HOME"] = str(PLACE / "state")
 # Rust cells, where the tests of the program have compiled the library for them.
-os.environ["ERGODIC_RUST_FOLDER"] = str(ROOT / "target/rust-cells")
+RUST = Path(os.environ.setdefault("ERGODIC_RUST_FOLDER", str(ROOT / "target/rust-cells")))
 
 
 def pytest_sessionfinish():
@@ -39,7 +39,7 @@ def ergodic():
 @pytest.fixture(scope="session")
 def rust_kernel():
     """The kernel of Rust cells, by name."""
-    if not (ROOT / "target/rust-cells/setup.json").exists():
+    if not (RUST / "setup.json").exists():
         pytest.skip("Rust cells are not set up: feature evcxr (tests/run --all)")
     place = dict(os.environ, JUPYTER_DATA_DIR=str(PLACE / "share/jupyter"))
     subprocess.run([ERGODIC, "notebook", "setup"], check=True, env=place)

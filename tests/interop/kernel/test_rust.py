@@ -92,11 +92,12 @@ def test_what_does_not_listen_is_ended_by_a_second_interrupt(client):
 
 
 def test_values_are_rich(client):
-    reply, outputs = run(client, 'Table::new(["a", "b"]).row(["1", "<x>"])', limit=LATER)
+    _, outputs = run(client, 'Table::new(["a", "b"]).row(["1", "<x>"])', limit=LATER)
     html = outputs[-1]["content"]["data"]["text/html"]
     assert "<table" in html and "&lt;x&gt;" in html
     code = 'let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), vec![Series::line_points("s", vec![1.0, 2.0], vec![3.0, 4.0])]);\nFigure::of(panel)'
-    _, outputs = run(client, code, limit=LATER)
+    reply, outputs = run(client, code, limit=LATER)
+    assert reply["status"] == "ok", reply
     assert outputs[-1]["content"]["data"]["image/svg+xml"].startswith("<svg")
 
 

@@ -62,6 +62,8 @@ struct Shared {
     killed: AtomicBool,
     /// How the running cell has ended early, if it has.
     failed: Mutex<Option<String>>,
+    /// The value of its last expression, if that is shown.
+    value: Mutex<Option<Shown>>,
     /// Lines of standard error that may be the message of an error.
     held: Mutex<Vec<String>>,
     /// Which of the two streams have come to their end.
@@ -105,6 +107,7 @@ impl Engine {
             interrupts: AtomicU8::new(0),
             killed: AtomicBool::new(false),
             failed: Mutex::default(),
+            value: Mutex::default(),
             held: Mutex::default(),
             ended: Mutex::new([true; 2]),
             all_ended: Condvar::new(),
@@ -187,6 +190,7 @@ impl Engine {
         let s = &*self.shared;
         *lock(&s.sink) = Some(sink);
         *lock(&s.failed) = None;
+        *lock(&s.value) = None;
         lock(&s.held).clear();
         s.interrupts.store(0, Ordering::SeqCst);
         s.killed.store(false, Ordering::SeqCst);
@@ -219,7 +223,7 @@ impl Engine {
             }
             (Some(Ok(outputs)), None) => {
                 s.give(held);
-                Ok(shown(&outputs))
+                Ok(lock(&s.value).take().or_else(|| shown(&outputs)))
             }
             (Some(Err(e)), _) => {
                 s.give(held);
@@ -344,6 +348,7 @@ impl Shared {
             Some(Mark::Done) => self.end(0),
             Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
             Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
+            Some(Mark::Value(shown)) => *lock(&self.value) = Some(shown),
             Some(Mark::Progress(name, line, over)) => self.tell(Event::Progress(name, line, over)),
         }
     }
@@ -397,7 +402,8 @@ fn surroundings(prepared: &Prepared, folder: &Path) {
 /// An evaluator whose cells run in this program, started anew.
 fn evaluator() -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.env(WANTED, "1").env("RUST_LIB_BACKTRACE", "0");
+    // A backtrace of a cell tells of evcxr, and would come between a panic's message and its end.
+    command.env(WANTED, "1").env("RUST_BACKTRACE", "0");
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;

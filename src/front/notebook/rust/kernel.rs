@@ -77,10 +77,6 @@ impl Evaluator for RustEvaluator {
         };
         match self.engine.execute(code, Box::new(sink)) {
             Ok(value) => Outcome::Ok(value.map(|v| rich(&v))),
-            Err(trouble) if trouble.name == "Interrupted" => {
-                out.stream(Stream::Stderr, &(trouble.lines.join("\n") + "\n"));
-                Outcome::Interrupted
-            }
             Err(trouble) => Outcome::Err(Failure {
                 name: trouble.name.into(),
                 value: trouble.lines.first().cloned().unwrap_or_default(),
