@@ -2,6 +2,7 @@
 
 use super::super::marks::{Mark, WANTED};
 use super::folder::{Prepared, Workshop};
+use super::value;
 use crate::error::Result;
 use crate::front::display::Shown;
 use anyhow::{Context, anyhow};
@@ -66,6 +67,8 @@ struct Shared {
     value: Mutex<Option<Shown>>,
     /// Lines of standard error that may be the message of an error.
     held: Mutex<Vec<String>>,
+    /// Those that were held last, and given away after all.
+    given: Mutex<Vec<String>>,
     /// Which of the two streams have come to their end.
     ended: Mutex<[bool; 2]>,
     all_ended: Condvar,
@@ -93,8 +96,9 @@ const SETTINGS: &str = ":efmt {:?}\n:opt 0\n";
 const PRELUDE: &str =
     "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
 
-/// What forgets an interrupt that came when the run it was meant for had just ended.
-const REARM: &str = "ergodic::simulation::session::clear_interrupt();";
+/// What makes a new process ready, and forgets an interrupt that came when the run it was meant for had just ended.
+const REARM: &str =
+    "ergodic::front::notebook::prepare();\nergodic::simulation::session::clear_interrupt();";
 
 impl Engine {
     /// Start in the background; the first cell waits for it.
@@ -109,6 +113,7 @@ impl Engine {
             failed: Mutex::default(),
             value: Mutex::default(),
             held: Mutex::default(),
+            given: Mutex::default(),
             ended: Mutex::new([true; 2]),
             all_ended: Condvar::new(),
             child: Mutex::default(),
@@ -180,9 +185,10 @@ impl Engine {
         if self.stale.swap(false, Ordering::SeqCst) {
             let _ = self.run(REARM, Box::new(|_| {}));
         }
-        let result = self.run(code, sink);
+        let result = self.run(&value::shown(code), sink);
         let interrupted = self.shared.interrupts.load(Ordering::SeqCst) > 0;
-        self.stale.store(interrupted, Ordering::SeqCst);
+        let died = matches!(&result, Err(trouble) if trouble.name == "ProcessDied");
+        self.stale.store(interrupted || died, Ordering::SeqCst);
         result
     }
 
@@ -192,6 +198,7 @@ impl Engine {
         *lock(&s.failed) = None;
         *lock(&s.value) = None;
         lock(&s.held).clear();
+        lock(&s.given).clear();
         s.interrupts.store(0, Ordering::SeqCst);
         s.killed.store(false, Ordering::SeqCst);
         s.phase.store(COMPILING, Ordering::SeqCst);
@@ -202,7 +209,11 @@ impl Engine {
             s.wait_for_ends();
         }
         let failed = lock(&s.failed).take();
-        let held = std::mem::take(&mut *lock(&s.held));
+        let mut held = std::mem::take(&mut *lock(&s.held));
+        if held.is_empty() && failed.is_some() {
+            // The cell has failed long after its message.
+            held = std::mem::take(&mut *lock(&s.given));
+        }
         let trouble = |name, lines| Err(Trouble { name, lines });
         let out = match (result, failed) {
             (None, _) => trouble(
@@ -356,10 +367,11 @@ impl Shared {
     /// Lines of standard error: they are held back for a moment, for the last ones before an error are its message.
     fn complained(&self, lines: &Receiver<String>) {
         loop {
-            let line = match lines.recv_timeout(Duration::from_millis(40)) {
+            let line = match lines.recv_timeout(Duration::from_millis(200)) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => {
                     let held = std::mem::take(&mut *lock(&self.held));
+                    *lock(&self.given) = held.clone();
                     self.give(held);
                     let Ok(line) = lines.recv() else { return };
                     line

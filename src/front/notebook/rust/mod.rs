@@ -10,6 +10,7 @@ pub mod folder;
 pub mod kernel;
 pub mod repl;
 pub mod setup;
+mod value;
 
 use super::cells::{Cells, Stop, data};
 use super::format::Output;

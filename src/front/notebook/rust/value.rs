@@ -1,0 +1,91 @@
+//! The value of a cell.
+
+use ra_ap_syntax::ast::{self, AstNode};
+use ra_ap_syntax::{Edition, SourceFile};
+
+/// A cell whose last expression shows its value by a statement of the cell's own.
+///
+/// evcxr adds that statement itself, and where the expression moves a variable it takes the compiler's word on that for a failure to show the
+/// value, and prints it as `{:?}` instead.
+pub fn shown(code: &str) -> String {
+    let start = first_of_rust(code);
+    let (before, rust) = code.split_at(start);
+    const HEAD: &str = "fn cell() {";
+    let parsed = SourceFile::parse(&format!("{HEAD}{rust}\n}}"), Edition::CURRENT);
+    let tree = parsed.tree();
+    let function = tree.syntax().children().find_map(ast::Fn::cast);
+    let last = function
+        .filter(|_| parsed.errors().is_empty())
+        .and_then(|f| f.body()?.stmt_list()?.tail_expr());
+    let Some(range) = last.filter(may_move).map(|e| e.syntax().text_range()) else {
+        return code.to_string();
+    };
+    let [from, to] = [range.start(), range.end()].map(|at| usize::from(at) - HEAD.len());
+    let (head, value, tail) = (&rust[..from], &rust[from..to], &rust[to..]);
+    format!("{before}{head}({value}).evcxr_display();{tail}")
+}
+
+/// Where Rust begins, after evcxr's commands, blank lines and comments.
+fn first_of_rust(code: &str) -> usize {
+    let passed = |line: &&str| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with(['!', ':']) || line.starts_with("//")
+    };
+    let lines = code.split_inclusive('\n').take_while(passed);
+    lines.map(str::len).sum()
+}
+
+/// Whether an expression may move variables and has a value. Macros may be items.
+fn may_move(e: &ast::Expr) -> bool {
+    !matches!(
+        e,
+        ast::Expr::PathExpr(_)
+            | ast::Expr::Literal(_)
+            | ast::Expr::MacroExpr(_)
+            | ast::Expr::ForExpr(_)
+            | ast::Expr::WhileExpr(_)
+            | ast::Expr::LoopExpr(_)
+            | ast::Expr::ReturnExpr(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn last_expressions_are_shown_and_nothing_else_changes() {
+        for same in [
+            "",
+            ":opt 2",
+            "let x = 1;",
+            "x",
+            "f(x);",
+            "println!(\"x\")",
+            "kernel! { a }",
+            "for i in 0..3 { f(i) }",
+            "fn f() { 1 }",
+            "let broken = (",
+            "struct A;\nimpl A { fn f(self) -> A { self } }",
+        ] {
+            assert_eq!(shown(same), same);
+        }
+        for (code, expected) in [
+            ("Figure::of(panel)", "(Figure::of(panel)).evcxr_display();"),
+            (
+                "let a = 1;\nf(a)? // ü",
+                "let a = 1;\n(f(a)?).evcxr_display(); // ü",
+            ),
+            (
+                ":opt 2\n\nx.y(|z| z)\n",
+                ":opt 2\n\n(x.y(|z| z)).evcxr_display();\n",
+            ),
+            (
+                "if a { b } else { c }",
+                "(if a { b } else { c }).evcxr_display();",
+            ),
+        ] {
+            assert_eq!(shown(code), expected);
+        }
+    }
+}
