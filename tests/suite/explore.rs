@@ -163,12 +163,16 @@ fn unfinished_scripts_are_told_from_wrong_ones() {
 #[test]
 fn sessions_take_blocks_and_save_scripts_that_run() {
     let scratch = Scratch::new();
-    let start = || {
+    let start = |folder: &str| {
         let mut command = ergodic();
         command.arg("repl").current_dir(scratch.join(""));
         command.env("XDG_STATE_HOME", scratch.join("state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::piped()).spawn().unwrap()
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        while !scratch.join(folder).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child
     };
     let finish = |mut child: std::process::Child, lines: &str| {
         let mut input = child.stdin.take().unwrap();
@@ -179,11 +183,8 @@ fn sessions_take_blocks_and_save_scripts_that_run() {
         text(&output)
     };
     scratch.file("mine.rhai", "let precious = 1;\n");
-    let (one, two) = (start(), start());
     // Each has its folder before any of them has run anything.
-    while !scratch.join("runs/repl-2").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let (one, two) = (start("runs/repl-1"), start("runs/repl-2"));
     let said = finish(
         one,
         "let t = target(potential::gaussian(#{ dim: 2 }))\nlet r = sample(t, sampler::hmc(), #{ steps: 20, every: 1 }) // short\n\
