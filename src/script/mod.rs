@@ -58,7 +58,9 @@ impl Variables {
             .0
             .iter_raw()
             .filter(|(name, ..)| !self.0.contains(name));
-        for (name, constant, value) in new {
+        // They come from the newest to the oldest.
+        let new: Vec<_> = new.collect();
+        for (name, constant, value) in new.into_iter().rev() {
             match constant {
                 true => out.push_constant_dynamic(name.to_string(), value.clone()),
                 false => out.push_dynamic(name.to_string(), value.clone()),

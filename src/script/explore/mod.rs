@@ -43,9 +43,11 @@ impl Interpreter {
     /// The variables, as they were made.
     pub fn variables(&self) -> Vec<Variable> {
         let mut out: Vec<Variable> = Vec::new();
+        // From the newest to the oldest; only the newest of a name can be seen.
         for (name, _, value) in self.scope.iter_raw() {
-            // Only the last one of a name can be seen.
-            out.retain(|v| v.name != name);
+            if out.iter().any(|v| v.name == name) {
+                continue;
+            }
             let text = self.brief(value);
             let first = text.lines().next().unwrap_or_default();
             let more = text.lines().count() > 1 || first.chars().count() > LINE;
@@ -56,6 +58,7 @@ impl Interpreter {
                 value: if more { format!("{cut}…") } else { cut },
             });
         }
+        out.reverse();
         out
     }
 
