@@ -515,6 +515,8 @@ fn described(e: &Error) -> Trouble {
                 if text.is_empty() {
                     text = e.message();
                 }
+                // What we have added is not the user's.
+                let text = text.replace(value::SHOW, "");
                 // Its lines are those of the program that evcxr has made of the cell.
                 let place = e.primary_spanned_message().and_then(|m| m.span.as_ref());
                 let place = place.map(|p| format!("line {} of the cell: ", p.start_line));

@@ -1,7 +1,10 @@
 //! The value of a cell.
 
 use ra_ap_syntax::ast::{self, AstNode};
-use ra_ap_syntax::{Edition, SourceFile};
+use ra_ap_syntax::{Edition, SourceFile, SyntaxNode};
+
+/// What shows a value.
+pub const SHOW: &str = ".evcxr_display();";
 
 /// A cell whose last expression shows its value by a statement of the cell's own.
 ///
@@ -14,15 +17,32 @@ pub fn shown(code: &str) -> String {
     let parsed = SourceFile::parse(&format!("{HEAD}{rust}\n}}"), Edition::CURRENT);
     let tree = parsed.tree();
     let function = tree.syntax().children().find_map(ast::Fn::cast);
-    let last = function
-        .filter(|_| parsed.errors().is_empty())
-        .and_then(|f| f.body()?.stmt_list()?.tail_expr());
-    let Some(range) = last.filter(may_move).map(|e| e.syntax().text_range()) else {
+    let body = function.and_then(|f| f.body()?.stmt_list());
+    let Some(body) = body else {
         return code.to_string();
     };
-    let [from, to] = [range.start(), range.end()].map(|at| usize::from(at) - HEAD.len());
-    let (head, value, tail) = (&rust[..from], &rust[from..to], &rust[to..]);
-    format!("{before}{head}({value}).evcxr_display();{tail}")
+    let place = |node: &SyntaxNode| {
+        let range = node.text_range();
+        [range.start(), range.end()].map(|at| usize::from(at) - HEAD.len())
+    };
+    match (body.tail_expr(), body.statements().last()) {
+        (Some(value), _) if parsed.errors().is_empty() && may_move(&value) => {
+            let [from, to] = place(value.syntax());
+            let (head, text, tail) = (&rust[..from], &rust[from..to], &rust[to..]);
+            match binds_tightly(&value) {
+                true => format!("{before}{head}{text}{SHOW}{tail}"),
+                false => format!("{before}{head}({text}){SHOW}{tail}"),
+            }
+        }
+        // What evcxr adds would make an error of it that nobody understands.
+        (None, Some(ast::Stmt::LetStmt(last)))
+            if parsed.errors().len() == 1 && last.semicolon_token().is_none() =>
+        {
+            let [_, to] = place(last.syntax());
+            format!("{before}{};{}", &rust[..to], &rust[to..])
+        }
+        _ => code.to_string(),
+    }
 }
 
 /// Where Rust begins, after evcxr's commands, blank lines and comments.
@@ -49,6 +69,19 @@ fn may_move(e: &ast::Expr) -> bool {
     )
 }
 
+/// Whether a method can be called on an expression as it stands.
+fn binds_tightly(e: &ast::Expr) -> bool {
+    matches!(
+        e,
+        ast::Expr::CallExpr(_)
+            | ast::Expr::MethodCallExpr(_)
+            | ast::Expr::TryExpr(_)
+            | ast::Expr::FieldExpr(_)
+            | ast::Expr::IndexExpr(_)
+            | ast::Expr::ParenExpr(_)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::shown;
@@ -71,18 +104,24 @@ mod tests {
             assert_eq!(shown(same), same);
         }
         for (code, expected) in [
-            ("Figure::of(panel)", "(Figure::of(panel)).evcxr_display();"),
+            ("Figure::of(panel)", "Figure::of(panel).evcxr_display();"),
             (
                 "let a = 1;\nf(a)? // ü",
-                "let a = 1;\n(f(a)?).evcxr_display(); // ü",
+                "let a = 1;\nf(a)?.evcxr_display(); // ü",
             ),
             (
                 ":opt 2\n\nx.y(|z| z)\n",
-                ":opt 2\n\n(x.y(|z| z)).evcxr_display();\n",
+                ":opt 2\n\nx.y(|z| z).evcxr_display();\n",
             ),
+            ("a + b", "(a + b).evcxr_display();"),
             (
                 "if a { b } else { c }",
                 "(if a { b } else { c }).evcxr_display();",
+            ),
+            ("let x = f(1)?", "let x = f(1)?;"),
+            (
+                "let x = 1;\nlet y = 2 // two",
+                "let x = 1;\nlet y = 2; // two",
             ),
         ] {
             assert_eq!(shown(code), expected);
