@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// The result of everything that can fail.
-pub type Result<T> = anyhow::Result<T>;
+pub type Result<T, E = anyhow::Error> = std::result::Result<T, E>;
 
 /// A run was interrupted (Ctrl-C) after its checkpoint was written. Exit code 130.
 #[derive(Debug, Clone, PartialEq, Eq)]

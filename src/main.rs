@@ -168,7 +168,6 @@ fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
 /// Let Ctrl-C save and stop.
 fn handle_interrupts() {
     let handler = ctrlc::set_handler(|| {
-        #[cfg(feature = "evcxr")]
         if let Some(stop) = RUST.get() {
             stop();
             return;
@@ -187,7 +186,6 @@ fn handle_interrupts() {
 }
 
 /// What Ctrl-C calls while a process of Rust cells runs.
-#[cfg(feature = "evcxr")]
 static RUST: std::sync::OnceLock<Arc<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
 
 #[cfg(feature = "evcxr")]
@@ -216,7 +214,7 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
                 timeout,
                 quiet,
             };
-            let written = notebook::execute::run(&request)?;
+            let written = notebook::execute::run(&request, &|stop| drop(RUST.set(stop)))?;
             if !quiet {
                 println!("{}", written.display());
             }

@@ -18,7 +18,7 @@
 pub use crate::dataset::{Dataset, Inputs, Split, Targets};
 pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::Result;
-pub use crate::front::display::{Display, Table, display};
+pub use crate::front::display::{Display as _, Table, display};
 pub use crate::front::notebook::{
     Plots, Session, exchange, linspace, logspace, make, sample, sweep, train,
 };

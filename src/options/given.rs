@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_by_its_range() {
-        let given = options! { layers: [u64::MAX] };
+        let given = options! { layers: [4usize, 0] };
         let e = Options::check("thing", SPECS, given.into_pairs())
             .err()
             .unwrap();

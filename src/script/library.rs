@@ -106,7 +106,9 @@ impl Library {
     fn is_current(&self, file: &str) -> bool {
         is_recipe(file)
             || self.find(file).is_some_and(|l| {
-                std::fs::read_to_string(file).is_ok_and(|text| text == l.text)
+                // Without a module it is just being read.
+                l.module.is_some()
+                    && std::fs::read_to_string(file).is_ok_and(|text| text == l.text)
                     && l.imports.iter().all(|i| self.is_current(i))
             })
     }

@@ -169,6 +169,10 @@ impl Session {
     pub fn goes_on(&self, run: Option<&Path>) -> String {
         match (self.interactive, run) {
             (None, _) => "continue with --resume".into(),
+            (Some(""), None) => "run it again".into(),
+            (Some(""), Some(folder)) => {
+                format!("open(\"{}\") shows what there is", folder.display())
+            }
             (Some(command), None) => format!("{command} goes on with it"),
             (Some(command), Some(folder)) => format!(
                 "{command} goes on with it, open(\"{}\") shows what there is",

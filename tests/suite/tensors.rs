@@ -79,6 +79,10 @@ fn tensors_compute_as_numpy_does() {
             json!([-4.0, 12.0, 0.0, 0.0]),
         ),
         (
+            "value_and_gradient(|x| (x ** 0.5).sum(), tensor([0.0, 4.0]))",
+            json!({"gradient": [0.0, 0.25], "value": 2.0}),
+        ),
+        (
             "gradient(|x| (2 ** x).sum(), tensor([3.0]))",
             json!([8.0 * 2f64.ln()]),
         ),

@@ -251,7 +251,7 @@ impl Drop for Interactive {
 }
 
 /// The first folder `runs/NAME-K` that nobody has; it is made, so that another session takes the next one.
-fn claim(name: &str) -> PathBuf {
+pub fn claim(name: &str) -> PathBuf {
     let folder = |k: usize| PathBuf::from(format!("runs/{name}-{k}"));
     let _ = std::fs::create_dir_all("runs");
     for k in 1.. {

@@ -1,13 +1,13 @@
 //! `ergodic notebook run`: the cells of a notebook one after the other, without a browser.
 
-use super::cells::{Cells, Scripts};
+use super::cells::{Cells, Scripts, Stop};
 use super::format::{Notebook, Output};
 use crate::error::{Interrupted, Result};
 use crate::front::jupyter;
 use crate::simulation::session;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// What is asked for.
@@ -35,8 +35,10 @@ impl Request {
     }
 }
 
-/// Run a notebook and write it with its outputs, those so far if a cell fails. Returns where it is.
-pub fn run(request: &Request) -> Result<PathBuf> {
+/// Run a notebook and write it with its outputs, those so far if a cell fails. Returns where it is. `on_interrupt` is told what Ctrl-C is
+/// to call, where it has to reach another process.
+pub fn run(request: &Request, on_interrupt: &dyn Fn(Stop)) -> Result<PathBuf> {
+    session::clear_interrupt();
     let notebook = Notebook::read(&request.notebook)?;
     let out = std::path::absolute(request.out())?;
     let file = request.notebook.display().to_string();
@@ -51,7 +53,15 @@ pub fn run(request: &Request) -> Result<PathBuf> {
             .with_context(|| format!("cannot enter {}", folder.display()))?;
     }
     let mut cells: Box<dyn Cells> = match notebook.language().as_str() {
-        "rust" => rust()?,
+        "rust" => {
+            let cells = rust()?;
+            let stop = cells.stop();
+            on_interrupt(Arc::new(move || {
+                session::interrupt();
+                stop();
+            }));
+            cells
+        }
         "rhai" | "ergodic" => Box::new(Scripts::new(&name)),
         "" => bail!("{file} does not say its language; save it once with a kernel"),
         other => bail!("{file} is in {other}; ergodic runs notebooks in Rhai and in Rust"),
@@ -81,18 +91,23 @@ pub fn execute(
     let code = notebook.code();
     notebook.clear();
     for (k, (at, source)) in code.iter().enumerate() {
-        session::clear_interrupt();
+        let first = source
+            .lines()
+            .find(|l| !l.trim().is_empty())
+            .unwrap_or_default();
+        let place = format!("cell {} of {} (\"{}\")", k + 1, code.len(), first.trim());
+        if session::interrupted() {
+            return Err(Interrupted { what: place }.into());
+        }
         let begin = Instant::now();
         let (outputs, late) = within(request.timeout, cells, source);
         let count = u32::try_from(k + 1).unwrap_or(u32::MAX);
         notebook.set_outputs(*at, count, &outputs);
         write(&notebook)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let first = source
-            .lines()
-            .find(|l| !l.trim().is_empty())
-            .unwrap_or_default();
-        let place = format!("cell {} of {} (\"{}\")", k + 1, code.len(), first.trim());
+        if late {
+            session::clear_interrupt();
+        }
         let failed = outputs.iter().find_map(|o| match o {
             Output::Error {
                 name,
@@ -140,12 +155,12 @@ fn within(timeout: Option<f64>, cells: &mut dyn Cells, source: &str) -> (Vec<Out
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     let watch = std::thread::spawn(move || {
         let late = over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
-        if late {
+        let mut running = late;
+        while running {
             stop();
-            // Once more for those that do not listen at first.
-            if over.recv_timeout(Duration::from_secs(10)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                stop();
-            }
+            // Again for those that do not listen at first, or are still being compiled.
+            running =
+                over.recv_timeout(Duration::from_secs(10)) == Err(mpsc::RecvTimeoutError::Timeout);
         }
         late
     });

@@ -82,6 +82,12 @@ fn joined(value: &Value) -> String {
     }
 }
 
+/// Whether a cell has a tag.
+fn tagged(cell: &Value, tag: &str) -> bool {
+    let tags = cell["metadata"]["tags"].as_array();
+    tags.is_some_and(|tags| tags.iter().any(|t| t == tag))
+}
+
 impl Notebook {
     /// Read a notebook.
     pub fn read(path: &Path) -> Result<Self> {
@@ -123,10 +129,6 @@ impl Notebook {
     /// The code cells that are to be run: where they are, and their text. Those tagged `skip-execution` are left out.
     pub fn code(&self) -> Vec<(usize, String)> {
         let cells = self.content["cells"].as_array().into_iter().flatten();
-        let tagged = |cell: &Value, tag: &str| {
-            let tags = cell["metadata"]["tags"].as_array();
-            tags.is_some_and(|tags| tags.iter().any(|t| t == tag))
-        };
         cells
             .enumerate()
             .filter(|(_, c)| c["cell_type"] == "code" && !tagged(c, "skip-execution"))
@@ -137,14 +139,14 @@ impl Notebook {
 
     /// Whether a cell may fail, by its tag `raises-exception`.
     pub fn may_fail(&self, cell: usize) -> bool {
-        let tags = self.content["cells"][cell]["metadata"]["tags"].as_array();
-        tags.is_some_and(|tags| tags.iter().any(|t| t == "raises-exception"))
+        tagged(&self.content["cells"][cell], "raises-exception")
     }
 
-    /// Remove what all code cells have put out.
+    /// Remove what the code cells have put out that are to be run.
     pub fn clear(&mut self) {
         let cells = self.content["cells"].as_array_mut().into_iter().flatten();
-        for cell in cells.filter(|c| c["cell_type"] == "code") {
+        let run = |c: &&mut Value| c["cell_type"] == "code" && !tagged(c, "skip-execution");
+        for cell in cells.filter(run) {
             cell["outputs"] = json!([]);
             cell["execution_count"] = Value::Null;
         }

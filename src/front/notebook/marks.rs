@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub const WANTED: &str = "ERGODIC_CELLS";
 
 /// No line that people print begins with it.
-const START: &str = "\u{1}ergodic ";
+pub(super) const START: &str = "\u{1}ergodic ";
 
 /// Whether marks are understood.
 pub fn wanted() -> bool {

@@ -4,6 +4,7 @@ use super::marks::{self, Mark};
 use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
+use crate::front::interactive;
 use crate::options::{Given, Options, Spec};
 use crate::plot::Figure;
 use crate::sampler::Configured;
@@ -58,10 +59,10 @@ impl Session {
     pub fn here() -> Self {
         static HERE: OnceLock<Session> = OnceLock::new();
         let make = || {
-            let free = |k: &usize| !Path::new(&format!("runs/notebook-{k}")).exists();
-            let number = (1..).find(free).unwrap_or(1);
-            let mut settings = Settings::new(format!("runs/notebook-{number}").into());
+            let mut settings = Settings::new(interactive::claim("notebook"));
             settings.quiet = false;
+            // A cell may run again, under the same name; there is no command that goes on.
+            settings.interactive = Some("");
             if marks::wanted() {
                 settings.console = Arc::new(Marked);
             }

@@ -128,16 +128,22 @@ fn power(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let mut out = of(&f64::powf)?;
     if a.track_op() {
         let slope = of(&|x, y| if y == 0.0 { 0.0 } else { y * x.powf(y - 1.0) })?;
-        out = (out + change(a)?.mul(&slope)?)?;
+        out = (out + carried(a, &slope)?)?;
     }
     if b.track_op() {
         let slope = of(&|x, y| match x.powf(y) {
             0.0 => 0.0,
             z => z * x.ln(),
         })?;
-        out = (out + change(b)?.mul(&slope)?)?;
+        out = (out + carried(b, &slope)?)?;
     }
     Ok(out)
+}
+
+/// Zeros that carry the gradient of a tensor times a slope, where that is finite.
+fn carried(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
+    let finite = slope.abs()?.lt(f64::INFINITY)?;
+    finite.where_cond(&change(x)?.mul(slope)?, &slope.zeros_like()?)
 }
 
 /// Zeros that carry the gradient of a tensor, where it is finite.

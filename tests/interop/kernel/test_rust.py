@@ -112,6 +112,23 @@ def test_errors_say_what_and_where(client):
     assert value_of(client, "1 + 1") == "2"
 
 
+def test_lines_without_an_end_hide_nothing(client):
+    reply, _ = run(client, 'print!("loading… "); Err::<(), _>("no such thing")?;', limit=LATER)
+    assert (reply["status"], reply["evalue"]) == ("error", '"no such thing"')
+    reply, outputs = run(client, 'print!("a"); eprint!("b"); std::io::Write::flush(&mut std::io::stdout())?; 17', limit=LATER)
+    assert reply["status"] == "ok" and outputs[-1]["content"]["data"]["text/plain"] == "17"
+    assert not any("ergodic {" in str(o["content"]) for o in outputs)
+
+
+def test_values_that_only_evcxr_can_show(client):
+    assert value_of(client, "let v = vec![3, 4]; v.first()") == "Some(3)"
+    run(client, "use std::fmt::Display;", limit=LATER)
+    assert value_of(client, "1 + 2") == "3"
+    # A semicolon that was forgotten.
+    assert run(client, "let forgotten = 5", limit=LATER)[0]["status"] == "ok"
+    assert value_of(client, "forgotten") == "5"
+
+
 def test_completion_and_hover(client):
     message = client.complete("make::sam")
     assert any(m.startswith("sampler") for m in reply_to(client, message, limit=LATER)["content"]["matches"])

@@ -1,7 +1,7 @@
 //! The process that cells run in: this program again, started by evcxr. Between evcxr and the cells it marks when a cell begins to run,
 //! fails and ends, which evcxr does not tell.
 
-use super::super::marks::{self, Mark};
+use super::super::marks::{self, Mark, START};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
@@ -31,6 +31,21 @@ fn replace(descriptor: i32, instead: impl IntoRawFd) -> std::io::Result<File> {
         libc::close(instead);
         Ok(File::from_raw_fd(copy))
     }
+}
+
+/// Where a notice of evcxr's, or a mark, begins in a line.
+fn notice(line: &[u8]) -> Option<usize> {
+    const NOTICES: [&[u8]; 3] = [
+        b"EVCXR_ERROR_OCCURRED",
+        b"EVCXR_PANIC_NOTIFICATION",
+        b"EVCXR_EXECUTION_COMPLETE",
+    ];
+    let mark = || {
+        line.windows(START.len())
+            .position(|w| w == START.as_bytes())
+    };
+    let found = NOTICES.iter().find(|n| line.ends_with(n));
+    found.map(|n| line.len() - n.len()).or_else(mark)
 }
 
 /// Put threads between evcxr and standard input and output.
@@ -72,6 +87,13 @@ fn mark() -> std::io::Result<()> {
     std::thread::spawn(move || {
         for line in BufReader::new(printed).split(b'\n') {
             let Ok(mut line) = line else { break };
+            // What a cell has printed without an end of line stands before it, and evcxr would not know it.
+            if let Some(at) = notice(&line).filter(|at| *at > 0) {
+                let rest = line.split_off(at);
+                line.push(b'\n');
+                send(&out, &line);
+                line = rest;
+            }
             match &line[..] {
                 _ if !is_heard.load(Ordering::SeqCst) => {}
                 b"EVCXR_ERROR_OCCURRED" => {
@@ -92,4 +114,18 @@ fn mark() -> std::io::Result<()> {
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_are_found_behind_what_has_no_end_of_line() {
+        assert_eq!(notice(b"99 %EVCXR_EXECUTION_COMPLETE"), Some(4));
+        assert_eq!(notice(b"EVCXR_ERROR_OCCURRED"), Some(0));
+        let mark = format!("text{}", Mark::Done.line());
+        assert_eq!(notice(mark.trim_end().as_bytes()), Some(4));
+        assert_eq!(notice(b"EVCXR_ERROR_OCCURRED, they say"), None);
+    }
 }

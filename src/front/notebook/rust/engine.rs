@@ -1,6 +1,6 @@
 //! Cells of Rust: evcxr on a thread of its own, and what comes from the process that the cells run in.
 
-use super::super::marks::{Mark, WANTED};
+use super::super::marks::{Mark, START, WANTED};
 use super::folder::{Prepared, Workshop};
 use super::value;
 use crate::error::Result;
@@ -12,6 +12,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What a cell puts out while it runs.
@@ -81,7 +82,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Rust, cell by cell. Variables live on.
 pub struct Engine {
-    jobs: Sender<Job>,
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
     /// What became of the start, until somebody has asked.
     ready: Mutex<Option<Receiver<std::result::Result<(), String>>>>,
@@ -103,6 +105,7 @@ const REARM: &str =
 impl Engine {
     /// Start in the background; the first cell waits for it.
     pub fn start(prepared: Prepared) -> Result<Self> {
+        anyhow::ensure!(cfg!(unix), "Rust cells need Linux or macOS");
         let workshop = Workshop::open(&prepared)?;
         surroundings(&prepared, &workshop.folder);
         let shared = Arc::new(Shared {
@@ -121,20 +124,21 @@ impl Engine {
         let (jobs, queue) = mpsc::channel();
         let (tell, ready) = mpsc::channel();
         let own = shared.clone();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("rust-cells".into())
             // rust-analyzer recurses deeply.
             .stack_size(64 << 20)
             .spawn(move || match context(&prepared, &own) {
                 Ok(context) => {
                     let _ = tell.send(Ok(()));
-                    serve(context, &queue);
+                    serve(&prepared, context, &queue);
                     drop(workshop);
                 }
                 Err(e) => drop(tell.send(Err(format!("{e:#}")))),
             })?;
         Ok(Self {
-            jobs,
+            jobs: Some(jobs),
+            thread: Some(thread),
             shared,
             ready: Mutex::new(Some(ready)),
             stale: AtomicBool::new(false),
@@ -185,10 +189,12 @@ impl Engine {
         if self.stale.swap(false, Ordering::SeqCst) {
             let _ = self.run(REARM, Box::new(|_| {}));
         }
-        let result = self.run(&value::shown(code), sink);
+        let result = self.run(code, sink);
         let interrupted = self.shared.interrupts.load(Ordering::SeqCst) > 0;
         let died = matches!(&result, Err(trouble) if trouble.name == "ProcessDied");
-        self.stale.store(interrupted || died, Ordering::SeqCst);
+        let restarted = code.lines().any(|line| line.trim() == ":restart");
+        self.stale
+            .store(interrupted || died || restarted, Ordering::SeqCst);
         result
     }
 
@@ -203,8 +209,8 @@ impl Engine {
         s.killed.store(false, Ordering::SeqCst);
         s.phase.store(COMPILING, Ordering::SeqCst);
         let (reply, answer) = mpsc::channel();
-        let sent = self.jobs.send(Job::Execute(code.into(), reply));
-        let result = sent.ok().and_then(|()| answer.recv().ok());
+        let sent = self.send(Job::Execute(code.into(), reply));
+        let result = sent.and_then(|()| answer.recv().ok());
         if s.phase.swap(IDLE, Ordering::SeqCst) == RUNNING {
             s.wait_for_ends();
         }
@@ -280,8 +286,24 @@ impl Engine {
         }
         drop(ready);
         let (reply, answer) = mpsc::channel();
-        self.jobs.send(job(reply)).ok()?;
+        self.send(job(reply))?;
         answer.recv().ok()?
+    }
+
+    fn send(&self, job: Job) -> Option<()> {
+        self.jobs.as_ref()?.send(job).ok()
+    }
+}
+
+impl Drop for Engine {
+    /// The folder of the session goes with its thread. One that is still starting, or in a cell, is left to the next session's cleaning.
+    fn drop(&mut self) {
+        self.jobs = None;
+        let started = lock(&self.ready).is_none();
+        let idle = self.shared.phase.load(Ordering::SeqCst) == IDLE;
+        if let Some(thread) = self.thread.take().filter(|_| started && idle) {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -378,12 +400,17 @@ impl Shared {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            match Mark::parse(&line) {
+            // What was printed without an end of line stands before a mark.
+            let (text, line) = line.split_at(line.find(START).unwrap_or(0));
+            if !text.is_empty() {
+                lock(&self.held).push(text.to_string());
+            }
+            match Mark::parse(line) {
                 Some(Mark::Done) => self.end(1),
                 Some(Mark::Progress(name, line, over)) => {
                     self.tell(Event::Progress(name, line, over));
                 }
-                _ => lock(&self.held).push(line),
+                _ => lock(&self.held).push(line.to_string()),
             }
         }
     }
@@ -414,8 +441,7 @@ fn surroundings(prepared: &Prepared, folder: &Path) {
 /// An evaluator whose cells run in this program, started anew.
 fn evaluator() -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
     let mut command = Command::new(std::env::current_exe()?);
-    // A backtrace of a cell tells of evcxr, and would come between a panic's message and its end.
-    command.env(WANTED, "1").env("RUST_BACKTRACE", "0");
+    command.env(WANTED, "1");
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;
@@ -470,12 +496,24 @@ fn context(prepared: &Prepared, shared: &Arc<Shared>) -> Result<CommandContext> 
 }
 
 /// Do what is asked for, one after the other.
-fn serve(mut context: CommandContext, queue: &Receiver<Job>) {
+fn serve(prepared: &Prepared, mut context: CommandContext, queue: &Receiver<Job>) {
     for job in queue {
         match job {
             Job::Execute(code, reply) => {
-                let mut callbacks = EvalCallbacks::default();
-                drop(reply.send(context.execute_with_callbacks(&code, &mut callbacks)));
+                let mut run = |code: &str| {
+                    context.execute_with_callbacks(code, &mut EvalCallbacks::default())
+                };
+                let shown = value::shown(&code);
+                let mut result = run(&shown);
+                // Some values only evcxr can show: those that are borrowed, or have a display of their own.
+                if shown != code && result.as_ref().is_err_and(cannot_show) {
+                    result = run(&code);
+                }
+                drop(reply.send(result));
+                // That has forgotten the library too.
+                if code.lines().any(|line| line.trim() == ":clear") {
+                    let _ = begin(prepared, &mut context);
+                }
             }
             Job::Complete(code, at, reply) => {
                 let found = context.completions(&code, at).ok().map(|c| {
@@ -492,6 +530,13 @@ fn serve(mut context: CommandContext, queue: &Receiver<Job>) {
             }
         }
     }
+}
+
+/// Whether a cell failed only because its value cannot be shown by us.
+fn cannot_show(e: &Error) -> bool {
+    const CODES: [&str; 5] = ["E0597", "E0521", "E0599", "E0716", "E0277"];
+    let of = |e: &evcxr::CompilationError| e.code().is_some_and(|code| CODES.contains(&code));
+    matches!(e, Error::CompilationErrors(all) if all.iter().any(of))
 }
 
 /// What evcxr itself has taken from the output of a cell: values without a display of ours, answers of its commands.

@@ -4,7 +4,9 @@ use crate::error::Result;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What [`setup`](super::setup::setup) has left behind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub fn default_folder() -> Result<PathBuf> {
             .map(PathBuf::from)
     };
     if let Some(folder) = set("ERGODIC_RUST_FOLDER") {
-        return Ok(folder);
+        return Ok(std::path::absolute(folder)?);
     }
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     let cache = cache.context(
@@ -77,6 +79,16 @@ impl Prepared {
             found.version,
             env!("CARGO_PKG_VERSION")
         );
+        let mut rustc = Command::new("rustc");
+        rustc.arg("-vV").current_dir(&folder);
+        rustc.envs(found.toolchain.iter().map(|t| ("RUSTUP_TOOLCHAIN", t)));
+        let now = rustc
+            .output()
+            .context("Rust cells need a Rust compiler; install one from https://rustup.rs")?;
+        anyhow::ensure!(
+            String::from_utf8_lossy(&now.stdout) == found.rustc,
+            "the Rust compiler has changed since Rust cells were set up; run `ergodic notebook setup`"
+        );
         Ok(found)
     }
 
@@ -100,6 +112,8 @@ impl Prepared {
 pub struct Workshop {
     /// Where it is.
     pub folder: PathBuf,
+    /// Locked as long as the session lives, on whatever machine.
+    _lock: fs::File,
 }
 
 impl Workshop {
@@ -107,15 +121,24 @@ impl Workshop {
     pub fn open(prepared: &Prepared) -> Result<Self> {
         let sessions = prepared.folder.join("sessions");
         clean(&sessions);
+        fs::create_dir_all(&sessions)?;
         let mut number = 0;
         let folder = loop {
             let folder = sessions.join(format!("{}-{number}", std::process::id()));
-            if !folder.exists() {
-                break folder;
+            match fs::create_dir(&folder) {
+                Ok(()) => break folder,
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(e) => {
+                    return Err(e).with_context(|| format!("cannot make {}", folder.display()));
+                }
             }
-            number += 1;
         };
-        let out = Self { folder };
+        let lock = fs::File::create(folder.join(LOCK))?;
+        lock.lock()?;
+        let out = Self {
+            folder,
+            _lock: lock,
+        };
         link(&prepared.template(), &out.folder)
             .with_context(|| format!("cannot make a session in {}", sessions.display()))?;
         Ok(out)
@@ -128,16 +151,14 @@ impl Drop for Workshop {
     }
 }
 
-/// Remove the folders of sessions whose process is gone.
+/// The file in the folder of a session that is locked while it lives.
+const LOCK: &str = "lock";
+
+/// Remove the folders of sessions that are over. One without a lock is just being made.
 fn clean(sessions: &Path) {
-    // Where processes cannot be seen, folders stay.
-    if !Path::new("/proc/self").exists() {
-        return;
-    }
     for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.split('-').next().unwrap_or_default();
-        if process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists() {
+        let lock = fs::File::open(entry.path().join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -189,9 +210,13 @@ mod tests {
         fs::create_dir_all(&deps).unwrap();
         fs::write(deps.join("liba.rlib"), "compiled").unwrap();
         fs::write(deps.join("note"), "old").unwrap();
-        // Of a process that cannot be.
-        fs::create_dir_all(root.join("sessions/4294967295-0")).unwrap();
+        // Of a session that is over, and of one that lives.
+        let over = root.join("sessions/1-0");
+        fs::create_dir_all(&over).unwrap();
+        fs::write(over.join(LOCK), "").unwrap();
+        let other = Workshop::open(&prepared).unwrap();
         let workshop = Workshop::open(&prepared).unwrap();
+        assert!(other.folder.exists() && other.folder != workshop.folder);
         let own = workshop.folder.join("target/deps");
         assert_eq!(
             fs::read_to_string(own.join("liba.rlib")).unwrap(),
@@ -201,9 +226,7 @@ mod tests {
         assert_eq!(fs::read_to_string(deps.join("note")).unwrap(), "old");
         let time = |p: PathBuf| fs::metadata(p).unwrap().modified().unwrap();
         assert_eq!(time(own.join("liba.rlib")), time(deps.join("liba.rlib")));
-        if Path::new("/proc/self").exists() {
-            assert!(!root.join("sessions/4294967295-0").exists());
-        }
+        assert!(!over.exists());
         let folder = workshop.folder.clone();
         drop(workshop);
         assert!(!folder.exists());

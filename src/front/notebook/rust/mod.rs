@@ -37,6 +37,7 @@ impl RustCells {
     /// Start evcxr on the prepared library.
     pub fn start() -> Result<Self> {
         let engine = Engine::start(Prepared::find()?)?;
+        engine.wait()?;
         Ok(Self { engine })
     }
 }
