@@ -222,10 +222,13 @@ fn sessions_take_blocks_and_save_scripts_that_run() {
 #[test]
 fn variables_are_shown_in_brief() {
     let mut interpreter = Interpreter::new(Session::new("runs".into()), BTreeMap::new());
-    let source = "let a = []; a.pad(1_000_000, 0.5); let s = \"x\"; let m = #{ k: [1, \"y\"] }; let none = (); let s = \"later\";";
+    let source = "let a = []; a.pad(1_000_000, 0.5); let s = \"x\"; let m = #{ k: [1, \"y\"] }; let none = ();";
     let _ = interpreter.run("here", source).unwrap();
+    let _ = interpreter.run("here", "let s = \"later\";").unwrap();
     let all = interpreter.variables();
-    let names: Vec<_> = all.iter().map(|v| v.name.as_str()).collect();
+    let mut names: Vec<_> = all.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names[0], "a");
+    names.sort_unstable();
     assert_eq!(names, ["a", "m", "none", "s"]);
     let value = |name: &str| all.iter().find(|v| v.name == name).unwrap().value.clone();
     assert!(value("a").starts_with("[0.5, 0.5, 0.5") && value("a").ends_with('…'));
