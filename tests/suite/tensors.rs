@@ -79,8 +79,8 @@ fn tensors_compute_as_numpy_does() {
             json!([-4.0, 12.0, 0.0, 0.0]),
         ),
         (
-            "value_and_gradient(|x| (x ** 0.5).sum(), tensor([0.0, 4.0]))",
-            json!({"gradient": [0.0, 0.25], "value": 2.0}),
+            "let found = value_and_gradient(|x| (x ** 0.5).sum(), tensor([0.0, 4.0])); [found.value, found.gradient[1].item(), found.gradient[0] > 1e30]",
+            json!([2.0, 0.25, true]),
         ),
         (
             "gradient(|x| (2 ** x).sum(), tensor([3.0]))",

@@ -140,8 +140,10 @@ fn power(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Zeros that carry the gradient of a tensor times a slope, where that is finite.
+/// Zeros that carry the gradient of a tensor times a slope. The value stays where the slope is infinite, or none.
 fn carried(x: &Tensor, slope: &Tensor) -> Result<Tensor> {
+    let most = f64::from(f32::MAX);
+    let slope = &slope.clamp(-most, most)?;
     let finite = slope.abs()?.lt(f64::INFINITY)?;
     finite.where_cond(&change(x)?.mul(slope)?, &slope.zeros_like()?)
 }
