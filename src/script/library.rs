@@ -121,7 +121,9 @@ impl Library {
             }
         });
         // A file that was changed since is another script.
-        let known = self.find(&file).filter(|_| self.is_current(&file));
+        let known = self
+            .find(&file)
+            .filter(|l| l.text == text && l.imports.iter().all(|i| self.is_current(i)));
         if let Some(module) = known.and_then(|l| l.module.clone()) {
             return Ok(module);
         }

@@ -107,6 +107,10 @@ pub fn execute(
         let seconds = begin.elapsed().as_secs_f64();
         if late {
             session::clear_interrupt();
+            bail!(
+                "{place} took longer than {} s",
+                request.timeout.unwrap_or_default()
+            );
         }
         let failed = outputs.iter().find_map(|o| match o {
             Output::Error {
@@ -117,13 +121,9 @@ pub fn execute(
             _ => None,
         });
         match failed {
-            Some((name, ..)) if name == "Interrupted" && !late => {
+            Some((name, ..)) if name == "Interrupted" => {
                 return Err(Interrupted { what: place }.into());
             }
-            Some(_) if late => bail!(
-                "{place} took longer than {} s",
-                request.timeout.unwrap_or_default()
-            ),
             Some((_, value, traceback)) if !notebook.may_fail(*at) => {
                 let lines = match traceback.is_empty() {
                     true => value.clone(),
@@ -131,10 +131,6 @@ pub fn execute(
                 };
                 bail!("{place} failed:\n{lines}")
             }
-            _ if late => bail!(
-                "{place} took longer than {} s",
-                request.timeout.unwrap_or_default()
-            ),
             _ if !request.quiet => eprintln!("{place}: {seconds:.1} s"),
             _ => {}
         }

@@ -20,10 +20,17 @@ class Suite(jkt.KernelTests):
     file_extension = ".rs"
     code_hello_world = 'println!("hello, world")'
     code_stderr = 'eprintln!("x")'
+    completion_samples = [
+        {"text": "make::sampl", "matches": {"sampler::", "sampler(name, options)"}},
+        {"text": "let v = vec![1]; v.is_em", "matches": {"is_empty()"}},
+    ]
     complete_code_samples = ["1 + 1", "let x = 2;", "fn f() {}"]
     incomplete_code_samples = ["f(", "fn f() {"]
     code_generate_error = "no_such_function()"
-    code_execute_result = [{"code": "1 + 2", "result": "3"}]
+    code_execute_result = [{"code": "1 + 2", "result": "3"}, {"code": "2 * 3", "result": "6"}]
+    code_history_pattern = "1?+ 2*"
+    supported_history_operations = ("tail", "range", "search")
+    code_inspect_sample = "make::sampler"
     code_display_data = [{"code": 'display(&Table::new(["a"]).row(["1"]))', "mime": "text/html"}]
     # Explanations are values, not pages; cells do not take back what they have shown.
     test_pager = None

@@ -1,30 +1,19 @@
-//! Cells of Rust: evcxr on a thread of its own, and what comes from the process that the cells run in.
+//! Cells of Rust: evcxr on a thread of its own.
 
-use super::super::marks::{Mark, START, WANTED};
+use super::super::marks::{Mark, WANTED};
 use super::folder::{Prepared, Workshop};
+use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::value;
 use crate::error::Result;
 use crate::front::display::Shown;
 use anyhow::{Context, anyhow};
 use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
 use std::path::Path;
-use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// What a cell puts out while it runs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A line on "stdout" or "stderr", with its end.
-    Printed(&'static str, String),
-    /// Something shown.
-    Shown(Shown),
-    /// How far a run is: its name, a line about it, whether it is over.
-    Progress(String, Shown, bool),
-}
 
 /// How a cell failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,9 +23,6 @@ pub struct Trouble {
     /// What is to be shown.
     pub lines: Vec<String>,
 }
-
-/// Where events go.
-pub type Sink = Box<dyn FnMut(Event) + Send>;
 
 /// A possible completion: text, kind, and how it is shown.
 pub type Candidate = (String, &'static str, String);
@@ -50,41 +36,11 @@ enum Job {
     Inspect(String, usize, Sender<Option<(String, String)>>),
 }
 
-/// Nothing runs, a cell is being compiled, a cell runs.
-const IDLE: u8 = 0;
-const COMPILING: u8 = 1;
-const RUNNING: u8 = 2;
-
-/// What the threads of an engine share.
-struct Shared {
-    sink: Mutex<Option<Sink>>,
-    phase: AtomicU8,
-    /// Interrupts sent to the running cell.
-    interrupts: AtomicU8,
-    killed: AtomicBool,
-    /// How the running cell has ended early, if it has.
-    failed: Mutex<Option<String>>,
-    /// The value of its last expression, if that is shown.
-    value: Mutex<Option<Shown>>,
-    /// Lines of standard error that may be the message of an error.
-    held: Mutex<Vec<String>>,
-    /// Those that were held last, and given away after all.
-    given: Mutex<Vec<String>>,
-    /// Which of the two streams have come to their end.
-    ended: Mutex<[bool; 2]>,
-    all_ended: Condvar,
-    child: Mutex<Option<Arc<Mutex<Child>>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 /// Rust, cell by cell. Variables live on.
 pub struct Engine {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    streams: Arc<Streams>,
     /// What became of the start, until somebody has asked.
     ready: Mutex<Option<Receiver<std::result::Result<(), String>>>>,
     /// An interrupt was sent, and may not have been noticed.
@@ -108,22 +64,10 @@ impl Engine {
         anyhow::ensure!(cfg!(unix), "Rust cells need Linux or macOS");
         let workshop = Workshop::open(&prepared)?;
         surroundings(&prepared, &workshop.folder);
-        let shared = Arc::new(Shared {
-            sink: Mutex::default(),
-            phase: AtomicU8::new(IDLE),
-            interrupts: AtomicU8::new(0),
-            killed: AtomicBool::new(false),
-            failed: Mutex::default(),
-            value: Mutex::default(),
-            held: Mutex::default(),
-            given: Mutex::default(),
-            ended: Mutex::new([true; 2]),
-            all_ended: Condvar::new(),
-            child: Mutex::default(),
-        });
+        let streams = Arc::new(Streams::new());
         let (jobs, queue) = mpsc::channel();
         let (tell, ready) = mpsc::channel();
-        let own = shared.clone();
+        let own = streams.clone();
         let thread = std::thread::Builder::new()
             .name("rust-cells".into())
             // rust-analyzer recurses deeply.
@@ -139,7 +83,7 @@ impl Engine {
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
-            shared,
+            streams,
             ready: Mutex::new(Some(ready)),
             stale: AtomicBool::new(false),
         })
@@ -190,7 +134,7 @@ impl Engine {
             let _ = self.run(REARM, Box::new(|_| {}));
         }
         let result = self.run(code, sink);
-        let interrupted = self.shared.interrupts.load(Ordering::SeqCst) > 0;
+        let interrupted = self.streams.interrupts.load(Ordering::SeqCst) > 0;
         let died = matches!(&result, Err(trouble) if trouble.name == "ProcessDied");
         let restarted = code.lines().any(|line| line.trim() == ":restart");
         self.stale
@@ -199,15 +143,8 @@ impl Engine {
     }
 
     fn run(&self, code: &str, sink: Sink) -> std::result::Result<Option<Shown>, Trouble> {
-        let s = &*self.shared;
-        *lock(&s.sink) = Some(sink);
-        *lock(&s.failed) = None;
-        *lock(&s.value) = None;
-        lock(&s.held).clear();
-        lock(&s.given).clear();
-        s.interrupts.store(0, Ordering::SeqCst);
-        s.killed.store(false, Ordering::SeqCst);
-        s.phase.store(COMPILING, Ordering::SeqCst);
+        let s = &*self.streams;
+        s.begin(sink);
         let (reply, answer) = mpsc::channel();
         let sent = self.send(Job::Execute(code.into(), reply));
         let result = sent.and_then(|()| answer.recv().ok());
@@ -215,11 +152,7 @@ impl Engine {
             s.wait_for_ends();
         }
         let failed = lock(&s.failed).take();
-        let mut held = std::mem::take(&mut *lock(&s.held));
-        if held.is_empty() && failed.is_some() {
-            // The cell has failed long after its message.
-            held = std::mem::take(&mut *lock(&s.given));
-        }
+        let held = s.held(failed.is_some());
         let trouble = |name, lines| Err(Trouble { name, lines });
         let out = match (result, failed) {
             (None, _) => trouble(
@@ -257,8 +190,8 @@ impl Engine {
     /// Ask the running cell to stop: a simulation does, and what the cell has defined before it is kept. Whoever asks again ends the
     /// process of the cells, and with it the variables. A cell that is still being compiled is asked as soon as it runs.
     pub fn interrupter(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let shared = self.shared.clone();
-        Arc::new(move || shared.interrupt())
+        let streams = self.streams.clone();
+        Arc::new(move || streams.interrupt())
     }
 
     /// What could stand at a position in bytes: from, to, candidates. None while the start is not over.
@@ -300,118 +233,9 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.jobs = None;
         let started = lock(&self.ready).is_none();
-        let idle = self.shared.phase.load(Ordering::SeqCst) == IDLE;
+        let idle = self.streams.phase.load(Ordering::SeqCst) == IDLE;
         if let Some(thread) = self.thread.take().filter(|_| started && idle) {
             let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    fn interrupt(&self) {
-        match self.phase.load(Ordering::SeqCst) {
-            // It reaches the cell as soon as that runs.
-            COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
-            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
-            RUNNING => {
-                self.killed.store(true, Ordering::SeqCst);
-                self.signal(true);
-            }
-            _ => {}
-        }
-    }
-
-    /// Ask the process of the cells to stop what it does, or end it.
-    fn signal(&self, end: bool) {
-        let Some(child) = lock(&self.child).clone() else {
-            return;
-        };
-        let mut child = lock(&child);
-        #[cfg(unix)]
-        if let (false, Ok(id)) = (end, i32::try_from(child.id())) {
-            // SAFETY: the process is a child that has not been waited for, so the number is its own.
-            unsafe { libc::kill(id, libc::SIGINT) };
-            return;
-        }
-        let _ = (end, child.kill());
-    }
-
-    fn tell(&self, event: Event) {
-        if let Some(sink) = &mut *lock(&self.sink) {
-            sink(event);
-        }
-    }
-
-    fn give(&self, lines: Vec<String>) {
-        for line in lines {
-            self.tell(Event::Printed("stderr", line + "\n"));
-        }
-    }
-
-    fn end(&self, stream: usize) {
-        let mut ended = lock(&self.ended);
-        ended[stream] = true;
-        self.all_ended.notify_all();
-    }
-
-    /// Wait until all that the cell has printed has come; not for ever, since its process may have died.
-    fn wait_for_ends(&self) {
-        let limit = Instant::now() + Duration::from_secs(2);
-        let mut ended = lock(&self.ended);
-        while *ended != [true; 2] && Instant::now() < limit {
-            let (next, _) = self
-                .all_ended
-                .wait_timeout(ended, Duration::from_millis(50))
-                .unwrap_or_else(|e| e.into_inner());
-            ended = next;
-        }
-    }
-
-    /// A line of standard output.
-    fn printed(&self, line: String) {
-        match Mark::parse(&line) {
-            None => self.tell(Event::Printed("stdout", line + "\n")),
-            Some(Mark::Running) => {
-                *lock(&self.ended) = [false; 2];
-                self.phase.store(RUNNING, Ordering::SeqCst);
-                if self.interrupts.load(Ordering::SeqCst) > 0 {
-                    self.signal(false);
-                }
-            }
-            Some(Mark::Done) => self.end(0),
-            Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
-            Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
-            Some(Mark::Value(shown)) => *lock(&self.value) = Some(shown),
-            Some(Mark::Progress(name, line, over)) => self.tell(Event::Progress(name, line, over)),
-        }
-    }
-
-    /// Lines of standard error: they are held back for a moment, for the last ones before an error are its message.
-    fn complained(&self, lines: &Receiver<String>) {
-        loop {
-            let line = match lines.recv_timeout(Duration::from_millis(200)) {
-                Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => {
-                    let held = std::mem::take(&mut *lock(&self.held));
-                    *lock(&self.given) = held.clone();
-                    self.give(held);
-                    let Ok(line) = lines.recv() else { return };
-                    line
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            // What was printed without an end of line stands before a mark.
-            let (text, line) = line.split_at(line.find(START).unwrap_or(0));
-            if !text.is_empty() {
-                lock(&self.held).push(text.to_string());
-            }
-            match Mark::parse(line) {
-                Some(Mark::Done) => self.end(1),
-                Some(Mark::Progress(name, line, over)) => {
-                    self.tell(Event::Progress(name, line, over));
-                }
-                _ => lock(&self.held).push(line.to_string()),
-            }
         }
     }
 }
@@ -472,25 +296,10 @@ fn begin(prepared: &Prepared, context: &mut CommandContext) -> Result<()> {
 }
 
 /// Everything up to the first cell.
-fn context(prepared: &Prepared, shared: &Arc<Shared>) -> Result<CommandContext> {
+fn context(prepared: &Prepared, streams: &Arc<Streams>) -> Result<CommandContext> {
     let (mut context, outputs) = evaluator()?;
-    *lock(&shared.child) = Some(context.process_handle());
-    let (own, stdout) = (shared.clone(), outputs.stdout);
-    std::thread::spawn(move || {
-        while let Ok(line) = stdout.recv() {
-            own.printed(line);
-        }
-    });
-    let (own, stderr) = (shared.clone(), outputs.stderr);
-    let (tell, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        while let Ok(line) = stderr.recv() {
-            if tell.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    std::thread::spawn(move || own.complained(&lines));
+    *lock(&streams.child) = Some(context.process_handle());
+    streams.watch(outputs);
     begin(prepared, &mut context)?;
     Ok(context)
 }

@@ -1,7 +1,7 @@
 //! The prepared folder: the library, compiled with the very settings that cells are compiled with, so that a cell compiles only itself.
 
 use crate::error::Result;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -43,6 +43,28 @@ pub fn default_folder() -> Result<PathBuf> {
     Ok(cache.join("ergodic").join("rust"))
 }
 
+/// What `rustc -vV` says in a folder, of the toolchain that cells use.
+pub(super) fn compiler(folder: &Path, toolchain: Option<&str>) -> Result<String> {
+    let mut rustc = Command::new("rustc");
+    rustc.arg("-vV").current_dir(folder);
+    says(rustc.envs(toolchain.map(|t| ("RUSTUP_TOOLCHAIN", t))))
+        .context("Rust cells need a Rust compiler; install one from https://rustup.rs")
+}
+
+/// What a command prints.
+pub(super) fn says(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {name}"))?;
+    ensure!(
+        output.status.success(),
+        "{name} failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 impl Prepared {
     const FILE: &str = "setup.json";
 
@@ -73,20 +95,14 @@ impl Prepared {
                 "Rust cells are not set up yet; run `ergodic notebook setup` once, it takes some minutes"
             );
         };
-        anyhow::ensure!(
+        ensure!(
             found.version == env!("CARGO_PKG_VERSION"),
             "Rust cells are set up for ergodic {}, and this is {}; run `ergodic notebook setup`",
             found.version,
             env!("CARGO_PKG_VERSION")
         );
-        let mut rustc = Command::new("rustc");
-        rustc.arg("-vV").current_dir(&folder);
-        rustc.envs(found.toolchain.iter().map(|t| ("RUSTUP_TOOLCHAIN", t)));
-        let now = rustc
-            .output()
-            .context("Rust cells need a Rust compiler; install one from https://rustup.rs")?;
-        anyhow::ensure!(
-            String::from_utf8_lossy(&now.stdout) == found.rustc,
+        ensure!(
+            compiler(&folder, found.toolchain.as_deref())? == found.rustc,
             "the Rust compiler has changed since Rust cells were set up; run `ergodic notebook setup`"
         );
         Ok(found)

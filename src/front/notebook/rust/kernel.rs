@@ -1,8 +1,9 @@
 //! Rust in Jupyter: the program's own kernel around evcxr, with the prelude loaded.
 
-use super::engine::{Engine, Event};
+use super::engine::Engine;
 use super::folder::Prepared;
 use super::repl::is_unfinished;
+use super::streams::Event;
 use crate::error::Result;
 use crate::front::jupyter::rich;
 use crate::front::kernel::kernelspec::{self, Spec, Target};

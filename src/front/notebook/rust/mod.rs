@@ -1,7 +1,8 @@
 //! Rust cells, by evcxr: in notebooks without a browser, in Jupyter, and on the terminal.
 //!
 //! `ergodic notebook setup` compiles the library once as a dynamic library ([`setup`]). A session copies that folder, by hard links
-//! ([`folder`]), and evcxr compiles a cell against it ([`engine`]). The cells run in this program, started once more ([`hook`]).
+//! ([`folder`]), and evcxr compiles a cell against it ([`engine`]). The cells run in this program, started once more ([`hook`]), whose output is sorted
+//! in [`streams`].
 
 #[cfg(unix)]
 mod child;
@@ -10,14 +11,16 @@ pub mod folder;
 pub mod kernel;
 pub mod repl;
 pub mod setup;
+pub mod streams;
 mod value;
 
 use super::cells::{Cells, Stop, data};
 use super::format::Output;
 use crate::error::Result;
-use engine::{Engine, Event};
+use engine::Engine;
 use folder::Prepared;
 use std::sync::{Arc, Mutex};
+use streams::Event;
 
 #[cfg(unix)]
 pub use child::hook;

@@ -1,7 +1,8 @@
 //! `ergodic repl --rust`: Rust on the terminal, with the prelude loaded.
 
-use super::engine::{Engine, Event};
+use super::engine::Engine;
 use super::folder::Prepared;
+use super::streams::Event;
 use crate::error::Result;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;

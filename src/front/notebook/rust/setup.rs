@@ -1,7 +1,7 @@
 //! `ergodic notebook setup`: compile the library once, as cells will find it.
 
 use super::engine::Engine;
-use super::folder::{Prepared, default_folder};
+use super::folder::{Prepared, compiler, default_folder, says};
 use crate::error::Result;
 use anyhow::{Context, bail, ensure};
 use std::fs;
@@ -24,16 +24,17 @@ pub struct Request {
 const NEEDED: u64 = 2 << 30;
 
 /// How cells and their library are compiled. Cells themselves are compiled fast, the library runs fast: evcxr's own settings would compile
-/// both alike, with checks for overflow.
+/// both alike, with checks for overflow. (A section for all packages, `"*"`, would optimise macros too, which takes minutes.)
 const PROFILE: &str = r#"[profile.dev]
-opt-level = 0
-debug-assertions = false
-overflow-checks = false
-
-[profile.dev.package."*"]
 opt-level = 3
 debug-assertions = false
 overflow-checks = false
+
+[profile.dev.package.ctx]
+opt-level = 0
+
+[profile.dev.package.tokenizers]
+opt-level = 0
 "#;
 
 /// The library as one dynamic library that all cells share, with everything that it is made of: cells link against it in no time, and
@@ -56,8 +57,7 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         fs::write(folder.join("rust-toolchain.toml"), toolchain)?;
     }
     let toolchain = toolchain(&folder)?;
-    let rustc = says(Command::new("rustc").arg("-vV").current_dir(&folder))
-        .context("Rust cells need a Rust compiler; install one from https://rustup.rs")?;
+    let rustc = compiler(&folder, toolchain.as_deref())?;
     says(Command::new("cargo").arg("-V").current_dir(&folder))
         .context("Rust cells need cargo; install it from https://rustup.rs")?;
     let prepared = Prepared {
@@ -211,20 +211,6 @@ fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
     says(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", toolchain]))
         .context("the component rust-src could not be installed")?;
     Ok(())
-}
-
-/// What a command prints.
-fn says(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {name}"))?;
-    ensure!(
-        output.status.success(),
-        "{name} failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Bytes that are free where a folder is, if the system says so.

@@ -1,0 +1,221 @@
+//! What comes from the process that the cells run in: sorted into what is printed, shown, and how the cell has ended; and signals to it.
+
+use super::super::marks::{Mark, START};
+use crate::front::display::Shown;
+use evcxr::EvalContextOutputs;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// What a cell puts out while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A line on "stdout" or "stderr", with its end.
+    Printed(&'static str, String),
+    /// Something shown.
+    Shown(Shown),
+    /// How far a run is: its name, a line about it, whether it is over.
+    Progress(String, Shown, bool),
+}
+
+/// Where events go.
+pub type Sink = Box<dyn FnMut(Event) + Send>;
+
+/// Nothing runs, a cell is being compiled, a cell runs.
+pub(super) const IDLE: u8 = 0;
+const COMPILING: u8 = 1;
+pub(super) const RUNNING: u8 = 2;
+
+/// What comes from the process that the cells run in, and what the threads of an engine share of it.
+pub(super) struct Streams {
+    pub(super) sink: Mutex<Option<Sink>>,
+    pub(super) phase: AtomicU8,
+    /// Interrupts sent to the running cell.
+    pub(super) interrupts: AtomicU8,
+    pub(super) killed: AtomicBool,
+    /// How the running cell has ended early, if it has.
+    pub(super) failed: Mutex<Option<String>>,
+    /// The value of its last expression, if that is shown.
+    pub(super) value: Mutex<Option<Shown>>,
+    /// Lines of standard error that may be the message of an error.
+    held: Mutex<Vec<String>>,
+    /// Those that were held last, and given away after all.
+    given: Mutex<Vec<String>>,
+    /// Which of the two streams have come to their end.
+    ended: Mutex<[bool; 2]>,
+    all_ended: Condvar,
+    pub(super) child: Mutex<Option<Arc<Mutex<Child>>>>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Streams {
+    pub(super) fn new() -> Self {
+        Self {
+            sink: Mutex::default(),
+            phase: AtomicU8::new(IDLE),
+            interrupts: AtomicU8::new(0),
+            killed: AtomicBool::new(false),
+            failed: Mutex::default(),
+            value: Mutex::default(),
+            held: Mutex::default(),
+            given: Mutex::default(),
+            ended: Mutex::new([true; 2]),
+            all_ended: Condvar::new(),
+            child: Mutex::default(),
+        }
+    }
+
+    /// Read what the process puts out, until its end.
+    pub(super) fn watch(self: &Arc<Self>, outputs: EvalContextOutputs) {
+        let (own, stdout) = (self.clone(), outputs.stdout);
+        std::thread::spawn(move || {
+            while let Ok(line) = stdout.recv() {
+                own.printed(line);
+            }
+        });
+        let (tell, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            while let Ok(line) = outputs.stderr.recv() {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let own = self.clone();
+        std::thread::spawn(move || own.complained(&lines));
+    }
+
+    /// A cell begins.
+    pub(super) fn begin(&self, sink: Sink) {
+        *lock(&self.sink) = Some(sink);
+        *lock(&self.failed) = None;
+        *lock(&self.value) = None;
+        lock(&self.held).clear();
+        lock(&self.given).clear();
+        self.interrupts.store(0, Ordering::SeqCst);
+        self.killed.store(false, Ordering::SeqCst);
+        self.phase.store(COMPILING, Ordering::SeqCst);
+    }
+
+    /// The lines of standard error that are still held back: the message of a cell that has failed.
+    pub(super) fn held(&self, failed: bool) -> Vec<String> {
+        let held = std::mem::take(&mut *lock(&self.held));
+        match held.is_empty() && failed {
+            // It has failed long after its message.
+            true => std::mem::take(&mut *lock(&self.given)),
+            false => held,
+        }
+    }
+
+    pub(super) fn interrupt(&self) {
+        match self.phase.load(Ordering::SeqCst) {
+            // It reaches the cell as soon as that runs.
+            COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
+            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
+            RUNNING => {
+                self.killed.store(true, Ordering::SeqCst);
+                self.signal(true);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ask the process of the cells to stop what it does, or end it.
+    fn signal(&self, end: bool) {
+        let Some(child) = lock(&self.child).clone() else {
+            return;
+        };
+        let mut child = lock(&child);
+        #[cfg(unix)]
+        if let (false, Ok(id)) = (end, i32::try_from(child.id())) {
+            // SAFETY: the process is a child that has not been waited for, so the number is its own.
+            unsafe { libc::kill(id, libc::SIGINT) };
+            return;
+        }
+        let _ = (end, child.kill());
+    }
+
+    fn tell(&self, event: Event) {
+        if let Some(sink) = &mut *lock(&self.sink) {
+            sink(event);
+        }
+    }
+
+    pub(super) fn give(&self, lines: Vec<String>) {
+        for line in lines {
+            self.tell(Event::Printed("stderr", line + "\n"));
+        }
+    }
+
+    fn end(&self, stream: usize) {
+        let mut ended = lock(&self.ended);
+        ended[stream] = true;
+        self.all_ended.notify_all();
+    }
+
+    /// Wait until all that the cell has printed has come; not for ever, since its process may have died.
+    pub(super) fn wait_for_ends(&self) {
+        let limit = Instant::now() + Duration::from_secs(2);
+        let mut ended = lock(&self.ended);
+        while *ended != [true; 2] && Instant::now() < limit {
+            let (next, _) = self
+                .all_ended
+                .wait_timeout(ended, Duration::from_millis(50))
+                .unwrap_or_else(|e| e.into_inner());
+            ended = next;
+        }
+    }
+
+    /// A line of standard output.
+    fn printed(&self, line: String) {
+        match Mark::parse(&line) {
+            None => self.tell(Event::Printed("stdout", line + "\n")),
+            Some(Mark::Running) => {
+                *lock(&self.ended) = [false; 2];
+                self.phase.store(RUNNING, Ordering::SeqCst);
+                if self.interrupts.load(Ordering::SeqCst) > 0 {
+                    self.signal(false);
+                }
+            }
+            Some(Mark::Done) => self.end(0),
+            Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
+            Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
+            Some(Mark::Value(shown)) => *lock(&self.value) = Some(shown),
+            Some(Mark::Progress(name, line, over)) => self.tell(Event::Progress(name, line, over)),
+        }
+    }
+
+    /// Lines of standard error: they are held back for a moment, for the last ones before an error are its message.
+    fn complained(&self, lines: &Receiver<String>) {
+        loop {
+            let line = match lines.recv_timeout(Duration::from_millis(200)) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => {
+                    let held = std::mem::take(&mut *lock(&self.held));
+                    *lock(&self.given) = held.clone();
+                    self.give(held);
+                    let Ok(line) = lines.recv() else { return };
+                    line
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            // What was printed without an end of line stands before a mark.
+            let (text, line) = line.split_at(line.find(START).unwrap_or(0));
+            if !text.is_empty() {
+                lock(&self.held).push(text.to_string());
+            }
+            match Mark::parse(line) {
+                Some(Mark::Done) => self.end(1),
+                Some(Mark::Progress(name, line, over)) => {
+                    self.tell(Event::Progress(name, line, over));
+                }
+                _ => lock(&self.held).push(line.to_string()),
+            }
+        }
+    }
+}
