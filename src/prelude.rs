@@ -20,7 +20,7 @@ pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::Result;
 pub use crate::front::display::{Display as _, Table, display};
 pub use crate::front::notebook::{
-    Plots, Session, exchange, linspace, logspace, make, sample, sweep, train,
+    Plots, Session, exchange, linspace, logspace, make, open, sample, sweep, train,
 };
 pub use crate::kernels::map::Kernel;
 pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};

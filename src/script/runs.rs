@@ -47,7 +47,7 @@ pub(super) fn bind(b: &mut Binder) {
         })
         .register_get("seconds", |r: &mut Arc<Run>| r.seconds)
         .register_get("step", |r: &mut Arc<Run>| r.least_step() as i64)
-        .register_get("done", |r: &mut Arc<Run>| r.least_step() >= r.info.steps)
+        .register_get("done", |r: &mut Arc<Run>| r.done())
         .register_get("failed", |r: &mut Arc<Run>| {
             r.failures.iter().flatten().count() as i64
         })
@@ -67,9 +67,7 @@ pub(super) fn bind(b: &mut Binder) {
         "A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.\n\n\
          `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.",
         |folder: &str| -> Bound<Arc<Run>> {
-            let found = Run::load(std::path::Path::new(folder)).or_raise()?;
-            let (run, _) = found.ok_or_else(|| raise(anyhow!("open: \"{folder}\" is the folder of a training or of populations, not of a run")))?;
-            Ok(Arc::new(run))
+            Run::open(std::path::Path::new(folder)).map(Arc::new).or_raise()
         },
     )
     .with(&[], "let t = target(potential::gaussian());\nlet run = sample(t, sampler::hmc(), #{ steps: 200, chains: 2 });\nopen(run.folder).summary()");

@@ -343,6 +343,11 @@ impl Run {
         Ok(diagnostic::thermometer(&self.independent(virial), set))
     }
 
+    /// Whether it has come to its end.
+    pub fn done(&self) -> bool {
+        self.least_step() >= self.info.steps
+    }
+
     /// Steps that every healthy chain has done.
     pub fn least_step(&self) -> u64 {
         let healthy = self
@@ -351,6 +356,17 @@ impl Run {
             .zip(&self.failures)
             .filter(|(_, f)| f.is_none());
         healthy.map(|(s, _)| *s).min().unwrap_or(self.info.steps)
+    }
+
+    /// A run that was saved before, finished or not, from its folder.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let (run, _) = Self::load(folder)?.ok_or_else(|| {
+            anyhow::anyhow!(
+                "open: \"{}\" is the folder of a training or of populations, not of a run",
+                folder.display()
+            )
+        })?;
+        Ok(run)
     }
 
     /// A run from its folder: the newest checkpoint, complete or not; none if the folder is that of a training.

@@ -60,6 +60,12 @@ fn a_sweep_takes_a_few_lines() {
         run.draws("cost", 0, 1, true).unwrap(),
         same.draws("cost", 0, 1, true).unwrap()
     );
+    // And from its folder.
+    let saved = open(scratch.join("out/sweep-1")).unwrap();
+    assert!(saved.done());
+    assert_eq!(saved.summary().unwrap().to_string(), summary.to_string());
+    let error = open(scratch.join("out")).unwrap_err().to_string();
+    assert!(error.contains("is it the folder of a run?"), "{error}");
     let error = make::sampler("sgdl", options! {}).unwrap_err().to_string();
     assert!(error.contains("did you mean 'sgld'?"), "{error}");
     let error = make::sampler("sgld", options! { stp: 1.0 })

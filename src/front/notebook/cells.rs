@@ -1,6 +1,7 @@
 //! What runs the cells of a notebook: scripts here, Rust with the feature `evcxr`.
 
 use super::format::Output;
+use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
 use crate::front::interactive::Interactive;
@@ -20,7 +21,12 @@ pub trait Cells {
     /// Run a cell. It has failed if an [`Output::Error`] is among what it put out.
     fn execute(&mut self, code: &str) -> Vec<Output>;
 
-    /// How to ask the running cell to stop.
+    /// Wait until cells can be run.
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// How to ask the running cell, or one who waits, to stop.
     fn stop(&self) -> Stop;
 }
 

@@ -60,6 +60,7 @@ pub fn run(request: &Request, on_interrupt: &dyn Fn(Stop)) -> Result<PathBuf> {
                 session::interrupt();
                 stop();
             }));
+            cells.wait()?;
             cells
         }
         "rhai" | "ergodic" => Box::new(Scripts::new(&name)),

@@ -17,6 +17,7 @@ use crate::simulation::train::Trained;
 use crate::target::Target;
 use crate::target::prior::{Parameters, Prior};
 use crate::trigger::Trigger;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Optimise parameters, in the session of this process.
@@ -37,6 +38,11 @@ pub fn sweep(target: &Target, sampler: &Configured, options: Given) -> Result<Ar
 /// Replica exchange, in the session of this process.
 pub fn exchange(target: &Target, sampler: &Arc<Configured>, options: Given) -> Result<Arc<Run>> {
     Session::here().exchange(target, sampler, options)
+}
+
+/// A run that was saved before, finished or not, from its folder, with the draws it has so far.
+pub fn open(folder: impl AsRef<Path>) -> Result<Arc<Run>> {
+    Run::open(folder.as_ref()).map(Arc::new)
 }
 
 impl Run {

@@ -1,5 +1,6 @@
 """Rust cells in Jupyter: the program's kernel around evcxr. Compiling a cell takes a second or two."""
 
+import re
 import time
 import unittest
 
@@ -77,6 +78,9 @@ def test_progress_is_updated_in_its_place_and_an_interrupt_keeps_variables(clien
     assert len({m["content"]["transient"]["display_id"] for m in shows}) == 1
     assert "chain-steps/s" in shows[-2]["content"]["data"]["text/html"]
     assert value_of(client, "kept + 1") == "42"
+    # What there is can be had by the very words of the message.
+    opened = re.search(r'open\("[^"]+"\)', "\n".join(reply["traceback"])).group()
+    assert value_of(client, f"let part = {opened}?; part.done()") == "false"
     # And the next run goes to its end.
     assert run(client, RUN.replace("STEPS", "2000"), limit=LATER)[0]["status"] == "ok"
     assert "virial" in value_of(client, "run.summary()?")
@@ -96,6 +100,30 @@ def test_what_does_not_listen_is_ended_by_a_second_interrupt(client):
     assert run(client, "kept", limit=LATER)[0]["status"] == "error"
     assert value_of(client, "twice(4)") == "8"
     assert run(client, "let kept = 41;", limit=LATER)[0]["status"] == "ok"
+
+
+def test_an_interrupt_while_rust_starts_stops_the_cell_and_not_the_start(rust_kernel, tmp_path):
+    with kernel(rust_kernel, cwd=str(tmp_path)) as (manager, client):
+        message = client.execute('println!("runs")')
+        while reply_to(client, message, "iopub", LATER)["msg_type"] != "execute_input":
+            pass
+        manager.interrupt_kernel()
+        begin = time.monotonic()
+        reply = reply_to(client, message, limit=LATER)["content"]
+        assert time.monotonic() - begin < 5
+        assert (reply["status"], reply["ename"]) == ("error", "Interrupted"), reply
+        outputs_of(client, message)
+        reply, outputs = run(client, 'println!("runs")', limit=FIRST)
+        assert reply["status"] == "ok" and text_of(outputs) == "runs\n"
+
+
+def test_a_cell_can_be_optimised(client):
+    # A call for each number needs more stack than there is, unless the compiler makes a loop of it.
+    code = """:opt 2
+fn down(n: u64, sum: u64) -> u64 { if n == 0 { sum } else { down(n - 1, sum ^ n) } }
+down(std::hint::black_box(4_000_000), 0)"""
+    assert value_of(client, code) == "4000000"
+    assert value_of(client, ":opt 0\n1 + 1") == "2"
 
 
 def test_values_are_rich(client):

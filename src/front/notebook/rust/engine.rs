@@ -4,16 +4,17 @@ use super::super::marks::{Mark, WANTED};
 use super::folder::{Prepared, Workshop};
 use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::value;
-use crate::error::Result;
+use crate::error::{Interrupted, Result};
 use crate::front::display::Shown;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// How a cell failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,15 +110,28 @@ impl Engine {
         Ok(())
     }
 
-    /// Wait until cells can be run.
+    /// Wait until cells can be run, or until somebody interrupts.
     pub fn wait(&self) -> Result<()> {
-        let Some(ready) = lock(&self.ready).take() else {
-            return Ok(());
-        };
-        match ready.recv() {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(e)) => Err(anyhow!("{e}")),
-            Err(_) => Err(anyhow!("Rust cells could not be started")),
+        loop {
+            let mut ready = lock(&self.ready);
+            let Some(starting) = &*ready else {
+                return Ok(());
+            };
+            match starting.recv_timeout(Duration::from_millis(50)) {
+                Ok(Ok(())) => {
+                    *ready = None;
+                    self.streams.started();
+                }
+                Ok(Err(e)) => bail!("{e}"),
+                Err(RecvTimeoutError::Disconnected) => bail!("Rust cells could not be started"),
+                Err(RecvTimeoutError::Timeout)
+                    if self.streams.interrupts.swap(0, Ordering::SeqCst) > 0 =>
+                {
+                    let what = "Rust was still being started, no cell was run".into();
+                    return Err(Interrupted { what }.into());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
@@ -125,10 +139,11 @@ impl Engine {
     pub fn execute(&self, code: &str, sink: Sink) -> std::result::Result<Option<Shown>, Trouble> {
         if let Err(e) = self.wait() {
             let lines = format!("{e:#}").lines().map(Into::into).collect();
-            return Err(Trouble {
-                name: "Error",
-                lines,
-            });
+            let name = match Interrupted::is(&e) {
+                true => "Interrupted",
+                false => "Error",
+            };
+            return Err(Trouble { name, lines });
         }
         if self.stale.swap(false, Ordering::SeqCst) {
             let _ = self.run(REARM, Box::new(|_| {}));
@@ -216,6 +231,7 @@ impl Engine {
                 return None;
             }
             *ready = None;
+            self.streams.started();
         }
         drop(ready);
         let (reply, answer) = mpsc::channel();

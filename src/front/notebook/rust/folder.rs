@@ -136,8 +136,11 @@ impl Workshop {
     /// For a new session.
     pub fn open(prepared: &Prepared) -> Result<Self> {
         let sessions = prepared.folder.join("sessions");
-        clean(&sessions);
         fs::create_dir_all(&sessions)?;
+        // One at a time opens a session, so that a folder without a lock is one whose program has died.
+        let gate = fs::File::create(sessions.with_extension("lock"))?;
+        gate.lock()?;
+        clean(&sessions);
         let mut number = 0;
         let folder = loop {
             let folder = sessions.join(format!("{}-{number}", std::process::id()));
@@ -170,11 +173,11 @@ impl Drop for Workshop {
 /// The file in the folder of a session that is locked while it lives.
 const LOCK: &str = "lock";
 
-/// Remove the folders of sessions that are over. One without a lock is just being made.
+/// Remove the folders of sessions that are over.
 fn clean(sessions: &Path) {
     for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
         let lock = fs::File::open(entry.path().join(LOCK));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+        if lock.map_or(true, |lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -230,6 +233,9 @@ mod tests {
         let over = root.join("sessions/1-0");
         fs::create_dir_all(&over).unwrap();
         fs::write(over.join(LOCK), "").unwrap();
+        // And of one that died before it had its lock.
+        let early = root.join("sessions/1-1");
+        fs::create_dir_all(&early).unwrap();
         let other = Workshop::open(&prepared).unwrap();
         let workshop = Workshop::open(&prepared).unwrap();
         assert!(other.folder.exists() && other.folder != workshop.folder);
@@ -242,7 +248,7 @@ mod tests {
         assert_eq!(fs::read_to_string(deps.join("note")).unwrap(), "old");
         let time = |p: PathBuf| fs::metadata(p).unwrap().modified().unwrap();
         assert_eq!(time(own.join("liba.rlib")), time(deps.join("liba.rlib")));
-        assert!(!over.exists());
+        assert!(!over.exists() && !early.exists());
         let folder = workshop.folder.clone();
         drop(workshop);
         assert!(!folder.exists());

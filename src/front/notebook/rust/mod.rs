@@ -37,10 +37,9 @@ pub struct RustCells {
 }
 
 impl RustCells {
-    /// Start evcxr on the prepared library.
+    /// Start evcxr on the prepared library, in the background.
     pub fn start() -> Result<Self> {
         let engine = Engine::start(Prepared::find()?)?;
-        engine.wait()?;
         Ok(Self { engine })
     }
 }
@@ -75,6 +74,10 @@ impl Cells for RustCells {
             }),
         }
         out
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.engine.wait()
     }
 
     fn stop(&self) -> Stop {

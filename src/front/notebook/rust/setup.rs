@@ -23,19 +23,45 @@ pub struct Request {
 /// Bytes that the folder takes, with room for sessions.
 const NEEDED: u64 = 2 << 30;
 
-/// How cells and their library are compiled. Cells themselves are compiled fast, the library runs fast: evcxr's own settings would compile
-/// both alike, with checks for overflow. (A section for all packages, `"*"`, would optimise macros too, which takes minutes.)
+/// How cells and their library are compiled: the library runs fast, and cells are compiled fast, unless `:opt` asks evcxr for more. Without
+/// this, its settings would hold for both, with checks for overflow.
 const PROFILE: &str = r#"[profile.dev]
-opt-level = 3
 debug-assertions = false
 overflow-checks = false
 
-[profile.dev.package.ctx]
-opt-level = 0
-
-[profile.dev.package.tokenizers]
-opt-level = 0
+[profile.dev.package."*"]
+opt-level = 3
+debug-assertions = false
+overflow-checks = false
 "#;
+
+/// What would be optimised with the rest to no end, for minutes: macros, which only the compiler calls, and what no cell calls.
+const UNHURRIED: [&str; 19] = [
+    "aho-corasick",
+    "bytemuck_derive",
+    "cc",
+    "clap_builder",
+    "clap_derive",
+    "darling_core",
+    "derive_builder_core",
+    "fancy-regex",
+    "regex-automata",
+    "regex-syntax",
+    "rhai_codegen",
+    "serde_derive",
+    "syn",
+    "synstructure",
+    "thiserror-impl",
+    "tokenizers",
+    "yoke-derive",
+    "zerocopy-derive",
+    "zerofrom-derive",
+];
+
+fn profile() -> String {
+    let plain = |name| format!("\n[profile.dev.package.{name}]\nopt-level = 0\n");
+    format!("{PROFILE}{}", UNHURRIED.map(plain).concat())
+}
 
 /// The library as one dynamic library that all cells share, with everything that it is made of: cells link against it in no time, and
 /// there is one set of threads and one flag for interrupts, not one per cell.
@@ -53,6 +79,11 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     };
     let source = source(request)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let gate = fs::File::create(folder.join("setup.lock"))?;
+    if gate.try_lock().is_err() {
+        println!("waiting for another setup of {}", folder.display());
+        gate.lock()?;
+    }
     if let Ok(toolchain) = fs::read(source.join("rust-toolchain.toml")) {
         fs::write(folder.join("rust-toolchain.toml"), toolchain)?;
     }
@@ -143,7 +174,7 @@ fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
     };
     fs::write(own.join("Cargo.toml"), manifest + DYNAMIC)?;
     fs::create_dir_all(prepared.folder.join(".cargo"))?;
-    fs::write(prepared.folder.join(".cargo/config.toml"), PROFILE)?;
+    fs::write(prepared.folder.join(".cargo/config.toml"), profile())?;
     fs::create_dir_all(prepared.folder.join("config"))?;
     let template = prepared.template();
     fs::create_dir_all(&template)?;
@@ -253,6 +284,19 @@ fn checksum(source: &Path) -> Result<String> {
             hash.update(&bytes);
         }
     }
-    hash.update(PROFILE.as_bytes());
+    hash.update(profile().as_bytes());
     Ok(format!("{:08x}-{count}", hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_optimised_is_among_the_dependencies() {
+        let versions = include_str!("../../../../Cargo.lock");
+        for name in UNHURRIED {
+            assert!(versions.contains(&format!("name = \"{name}\"")), "{name}");
+        }
+    }
 }

@@ -23,10 +23,11 @@ pub enum Event {
 /// Where events go.
 pub type Sink = Box<dyn FnMut(Event) + Send>;
 
-/// Nothing runs, a cell is being compiled, a cell runs.
-pub(super) const IDLE: u8 = 0;
-const COMPILING: u8 = 1;
-pub(super) const RUNNING: u8 = 2;
+/// The first cell still has to wait; nothing runs; a cell is being compiled; a cell runs.
+const STARTING: u8 = 0;
+pub(super) const IDLE: u8 = 1;
+const COMPILING: u8 = 2;
+pub(super) const RUNNING: u8 = 3;
 
 /// What comes from the process that the cells run in, and what the threads of an engine share of it.
 pub(super) struct Streams {
@@ -57,7 +58,7 @@ impl Streams {
     pub(super) fn new() -> Self {
         Self {
             sink: Mutex::default(),
-            phase: AtomicU8::new(IDLE),
+            phase: AtomicU8::new(STARTING),
             interrupts: AtomicU8::new(0),
             killed: AtomicBool::new(false),
             failed: Mutex::default(),
@@ -90,6 +91,13 @@ impl Streams {
         std::thread::spawn(move || own.complained(&lines));
     }
 
+    /// Cells can be run.
+    pub(super) fn started(&self) {
+        let _ = self
+            .phase
+            .compare_exchange(STARTING, IDLE, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
     /// A cell begins.
     pub(super) fn begin(&self, sink: Sink) {
         *lock(&self.sink) = Some(sink);
@@ -114,8 +122,8 @@ impl Streams {
 
     pub(super) fn interrupt(&self) {
         match self.phase.load(Ordering::SeqCst) {
-            // It reaches the cell as soon as that runs.
-            COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
+            // It reaches the cell as soon as that runs, and whoever waits for the start.
+            STARTING | COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
             RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
             RUNNING => {
                 self.killed.store(true, Ordering::SeqCst);
