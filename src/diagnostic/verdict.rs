@@ -85,6 +85,7 @@ impl Test {
             })
             .collect();
         let scale = mean(right);
+        let difference = blocks(&difference);
         Self {
             name: name.into(),
             deviation: mean(&difference) / scale,
@@ -114,6 +115,20 @@ impl Test {
     pub fn power(&self, count: usize) -> f64 {
         (most_sigma(count) * self.error).max(self.tolerance)
     }
+}
+
+/// Blocks of draws per chain, in which what is slow shows beside what is noise.
+const BLOCKS: usize = 100;
+
+/// Means of blocks of draws: white noise, as of minibatches, would hide slow changes from the estimate of the autocorrelation.
+fn blocks(chains: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let shortest = chains.iter().map(Vec::len).min().unwrap_or(0);
+    let length = shortest.div_ceil(BLOCKS).max(1);
+    let of = |c: &Vec<f64>| {
+        let whole = c[..shortest].chunks_exact(length);
+        whole.map(|b| b.iter().sum::<f64>() / length as f64).collect()
+    };
+    chains.iter().map(of).collect()
 }
 
 /// Standard errors beyond which one of `count` tests fails: at least 4, and so many that one of all fails by chance in one run of a hundred

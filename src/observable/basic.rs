@@ -153,7 +153,7 @@ entry!(
 entry!(
     VIRIAL_TEMPERATURE,
     "virial_temperature",
-    "(1/N) Σ w_i ∂U/∂w_i, which is T by the virial theorem (no walls); averaged over the steps since the last record.\n\n\
+    "(1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.\n\n\
      It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.",
     "observable::virial_temperature()",
     |v| Ok(v.reported("virial"))

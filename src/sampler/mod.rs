@@ -52,7 +52,7 @@ pub trait Sampler: Send + Sync {
         &[]
     }
 
-    /// Names of what a step reports. `virial` is (1/N) Σ w_i g_i at the point where the gradient was taken, `kinetic` is
+    /// Names of what a step reports. `virial` is (1/N) Σ (w-c)_i g_i at the point where the gradient was taken, `kinetic` is
     /// (1/N) Σ p_i²/M_i; both estimate T.
     fn info(&self) -> &'static [&'static str];
 

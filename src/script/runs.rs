@@ -74,8 +74,8 @@ pub(super) fn bind(b: &mut Binder) {
     b.function(
         "run.summary() -> Summary",
         "Means with Monte Carlo standard errors, R̂, ESS and the virial thermometer with a verdict, per temperature.\n\n\
-         It prints as a table: `0.1234(12)` is 0.1234 ± 0.0012. `T virial` is (1/N)⟨w·∇U⟩, which must be T; the verdict is \"agrees\", \"hot\", \"cold\" or \
-         \"undecided\" (error bar too wide). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
+         It prints as a table: `0.1234(12)` is 0.1234 ± 0.0012. `T virial` is (1/N)⟨(w-c)·∇U⟩, which must be T. The verdict is \"converged\", \"not yet\", \
+         \"wrong\" or \"not judged\", with what is missing or wrong below the table (`ergodic docs samplers`). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
         |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
     )
     .function(
@@ -112,7 +112,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "summary.to_map() -> map",
-        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample; with each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`.",
+        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample; with each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`. `verdict`, `reasons`, `more_steps` and `tests` (maps of name, deviation, error, tolerance, ess) are the judgement; `thermometer`, `thermometer_mcse` and `thermometer_verdict` (\"agrees\", \"hot\", \"cold\", \"undecided\", \"n/a\") the temperature alone.",
         |s: &mut Arc<Summary>| map(&s.to_map()),
     )
     .function(

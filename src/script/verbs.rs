@@ -11,6 +11,7 @@ use crate::simulation::optimizer::Optimizer;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::train::{self, Trained, train};
+use crate::simulation::verify::{self, Origin, Verification};
 use crate::simulation::{self, benchmark, validate};
 use crate::target::{self, Potential, Target, analytic};
 use anyhow::anyhow;
@@ -158,19 +159,27 @@ fn training(b: &mut Binder) {
 }
 
 fn runs(b: &mut Binder) {
-    let start = |context: &Arc<Context>, plan: Plan, t: &Target, s: &Configured| {
+    let start = |context: &Arc<Context>, plan: Plan, t: &Arc<Target>, s: &Arc<Configured>| {
         if let (Some(full), false) = (plan.full_steps, context.session.quiet) {
             let (name, steps) = (&plan.name, plan.steps);
             let text = format!("--quick: '{name}' does {steps} steps instead of {full}");
             context.session.console.remark(&text);
         }
-        simulation::run(&plan, t, s, &context.session)
+        let mut run = simulation::run(&plan, t, s, &context.session)?;
+        if let Some(own) = Arc::get_mut(&mut run) {
+            own.origin = Some(Origin {
+                target: t.clone(),
+                sampler: s.clone(),
+                observables: plan.observables,
+            });
+        }
+        Ok(run)
     };
     let run = move |native: &NativeCallContext,
                     context: &Arc<Context>,
                     kind: &'static str,
-                    t: &Target,
-                    s: &Configured,
+                    t: &Arc<Target>,
+                    s: &Arc<Configured>,
                     map: &Map| {
         let call = Call { context, native };
         let specs = if kind == "sweep" {
@@ -206,7 +215,7 @@ fn runs(b: &mut Binder) {
     );
     let context = b.context.clone();
     let exchanging =
-        move |native: &NativeCallContext, t: &Target, s: &Arc<Configured>, map: &Map| {
+        move |native: &NativeCallContext, t: &Arc<Target>, s: &Arc<Configured>, map: &Map| {
             let call = Call {
                 context: &context,
                 native,
@@ -214,7 +223,7 @@ fn runs(b: &mut Binder) {
             let o = options(&call, "exchange", plan::EXCHANGE_OPTIONS, map)?;
             let plan = Plan::exchanging(&o, s, &context.session)?;
             let hottest = plan.hottest();
-            start(&context, plan, t, &*s.exchanging(t, hottest)?)
+            start(&context, plan, t, &s.exchanging(t, hottest)?)
         };
     b.function(
         "exchange(target, sampler, #{ options }) -> Run",
@@ -278,6 +287,7 @@ fn validations(b: &mut Binder) {
         validate::OPTIONS,
         "validate(target(potential::gaussian(#{ dim: 20, examples: 500, noise: 2.0 })), sampler::pseudo_langevin(#{ batch: 50 }), #{ stops: 1, steps: 5, draws: 40 })",
     );
+    verifications(b);
     b.object::<Arc<Comparison>>("Comparison", |c| c.to_string());
     b.function(
         "compare(run, reference) -> Comparison",
@@ -288,6 +298,58 @@ fn validations(b: &mut Binder) {
         "comparison.to_array() -> array",
         "Its lines as maps: name, temperature, mean, reference, relative_error, deviation (in standard errors).",
         |c: &mut Arc<Comparison>| from_json(&c.to_json()),
+    );
+}
+
+fn verifications(b: &mut Binder) {
+    b.object::<Arc<Verification>>("Verification", |v| v.to_string());
+    let context = b.context.clone();
+    let of = move |native: &NativeCallContext, r: &Run, origin: Option<&Origin>, map: &Map| {
+        let call = Call {
+            context: &context,
+            native,
+        };
+        let o = options(&call, "verify", verify::OPTIONS, map)?;
+        let origin = origin.ok_or_else(|| {
+            anyhow!("verify: this run was opened from its folder; give its target and its sampler too: verify(run, target, sampler)")
+        })?;
+        verify::verify(r, origin, &o, &context.session).map(Arc::new)
+    };
+    let (plain, given) = (of.clone(), of.clone());
+    b.function(
+        "verify(run, #{ options }) -> Verification",
+        "Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?\n\n\
+         The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few \
+         moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, \
+         -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, \
+         as a mode that none of them visited, no such test finds.\n\n\
+         The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. \
+         Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).",
+        move |n: NativeCallContext, r: Arc<Run>, m: Map| -> Bound<Arc<Verification>> { of(&n, &r, r.origin.as_ref(), &m).or_raise() },
+    )
+    .with(
+        verify::OPTIONS,
+        "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::sgld(#{ step: 0.05 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",
+    );
+    b.function(
+        "verify(run) -> Verification",
+        "",
+        move |n: NativeCallContext, r: Arc<Run>| -> Bound<Arc<Verification>> {
+            plain(&n, &r, r.origin.as_ref(), &Map::new()).or_raise()
+        },
+    );
+    b.function(
+        "verify(run, target, sampler) -> Verification",
+        "",
+        move |n: NativeCallContext, r: Arc<Run>, target: Arc<Target>, sampler: Arc<Configured>| -> Bound<Arc<Verification>> {
+            let origin = Origin { target, sampler, observables: Vec::new() };
+            given(&n, &r, Some(&origin), &Map::new()).or_raise()
+        },
+    );
+    b.function(
+        "verification.to_map() -> map",
+        "All fields as a map.",
+        |v: &mut Arc<Verification>| from_json(&v.to_json()),
     );
 }
 

@@ -31,6 +31,7 @@ mod threads;
 pub mod train;
 mod turn;
 pub mod validate;
+pub mod verify;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};
 use crate::kernels::device::Device;
@@ -290,6 +291,7 @@ pub(crate) fn unsaved(
         scores: Vec::new(),
         ladders: state.ladders,
         seconds: begin.elapsed().as_secs_f64(),
+        origin: None,
     };
     run.sort_by_rung();
     Ok(run)

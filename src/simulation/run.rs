@@ -3,6 +3,7 @@
 use super::exchange::Ladders;
 use super::parts::ELSEWHERE;
 use super::state;
+use super::verify::Origin;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::checkpoint::{self, TensorData, TensorRef};
@@ -210,6 +211,8 @@ pub struct Run {
     pub ladders: Option<Ladders>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
+    /// What made it, if that was in this process.
+    pub origin: Option<Origin>,
 }
 
 /// Posterior prediction on a split.
@@ -424,6 +427,7 @@ impl Run {
             scores: meta.scores,
             ladders,
             seconds: meta.seconds,
+            origin: None,
         };
         run.sort_by_rung();
         Ok(Some((run, meta.done)))

@@ -28,3 +28,4 @@ mod support;
 mod targets;
 mod tensors;
 mod transformer;
+mod verdicts;

@@ -1,0 +1,251 @@
+//! Verdicts: good runs are called good, and what is wrong is found.
+//!
+//! Null hypothesis of every test of the law within a run: the chain samples exp(-U/T). The bound is four standard errors as measured, and the
+//! tolerance of the test. Samplers that are wrong on purpose are made here.
+
+use super::support::{Scratch, evaluate};
+use ergodic::engine::Chains;
+use ergodic::engine::Vector::{Gradient, Params, State};
+use ergodic::error::Result;
+use ergodic::kernel;
+use ergodic::kernels::update::LANGEVIN;
+use ergodic::rng::Purpose;
+use ergodic::sampler::{Configured, Sampler};
+use ergodic::script::Interpreter;
+use ergodic::simulation::session::Session;
+use ergodic::simulation::summary::Summary;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Langevin dynamics with so many times the noise that it should have.
+struct Noisy {
+    step: f64,
+    noise: f64,
+}
+
+impl Sampler for Noisy {
+    fn name(&self) -> &'static str {
+        "noisy"
+    }
+
+    fn info(&self) -> &'static [&'static str] {
+        &["virial"]
+    }
+
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        chains.engine.gradient()?;
+        chains.report_virial(0, Gradient)?;
+        let noise = (Purpose::Noise, 0);
+        chains.map_with_noise(&LANGEVIN, &[Params, Gradient], noise, |_, m| {
+            let variance = self.noise * self.step * m.temperature;
+            [(self.step / 2.0) as f32, variance.sqrt() as f32]
+        })?;
+        chains.engine.reflect(None)
+    }
+}
+
+kernel! {
+    /// Underdamped dynamics: `p ← keep·p - force·g + sigma·η`, `w ← w + p`.
+    UNDERDAMPED = test_underdamped(w, p; g; eta; keep, force, sigma) {
+        p = keep * p - force * g + sigma * eta;
+        w += p;
+    }
+}
+
+/// Stochastic-gradient Hamiltonian dynamics with so many times the friction that belongs to its noise.
+struct Damped {
+    step: f64,
+    friction: f64,
+    wrong: f64,
+}
+
+impl Sampler for Damped {
+    fn name(&self) -> &'static str {
+        "damped"
+    }
+
+    fn vectors(&self) -> &'static [&'static str] {
+        &["momentum"]
+    }
+
+    fn info(&self) -> &'static [&'static str] {
+        &["virial"]
+    }
+
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        chains.engine.gradient()?;
+        chains.report_virial(0, Gradient)?;
+        let noise = (Purpose::Noise, 0);
+        chains.map_with_noise(&UNDERDAMPED, &[Params, State(0), Gradient], noise, |_, m| {
+            let sigma = (2.0 * self.friction * self.step * m.temperature).sqrt();
+            [1.0 - self.wrong * self.friction, self.step, sigma].map(|x| x as f32)
+        })?;
+        chains.engine.reflect(None)
+    }
+}
+
+const OPTIONS: &str =
+    "#{ temperature: 0.5, chains: 4, steps: 40_000, burn_in: 0.2, every: 10, seed: 3, observe: [observable::energy(), observable::norm2()] }";
+
+/// The summary of a run of a sampler of our own on a target.
+fn own(sampler: impl Sampler + 'static, target: &str) -> (String, Value) {
+    let scratch = Scratch::new();
+    let session = Session::new(scratch.join("out"));
+    let mut interpreter = Interpreter::new(session, BTreeMap::new());
+    let sampler: Arc<Configured> =
+        Configured::own(sampler, ergodic::options! {}).expect("a sampler");
+    interpreter.set("own", sampler).unwrap();
+    let source = format!("let t = {target}; sample(t, own, {OPTIONS}).summary()");
+    let value = interpreter.run("test.rhai", &source).unwrap();
+    let summary: Arc<Summary> = value.try_cast().expect("a summary");
+    (summary.to_string(), Value::Object(summary.to_map()))
+}
+
+fn summary(source: &str) -> Value {
+    evaluate(source).unwrap_or_else(|e| panic!("{e}\n{source}"))
+}
+
+fn reasons(value: &Value) -> String {
+    value["reasons"].to_string()
+}
+
+const GAUSSIAN: &str = "target(potential::gaussian(#{ dim: 10, condition: 10 }))";
+
+#[test]
+fn a_good_run_has_converged() {
+    let (text, found) = own(Noisy { step: 0.02, noise: 1.0 }, GAUSSIAN);
+    assert_eq!(found["verdict"], "converged", "{text}");
+    assert_eq!(reasons(&found), "[]");
+    let tests = found["tests"].as_array().unwrap();
+    let names: Vec<_> = tests.iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["virial", "|∇U|² against TΔU", "cubic virial"]);
+    for test in tests {
+        let error = test["error"].as_f64().unwrap();
+        assert!(error > 1e-4 && error < 0.02, "{test}");
+    }
+}
+
+#[test]
+fn halved_noise_is_wrong() {
+    let (text, found) = own(Noisy { step: 0.02, noise: 0.5 }, GAUSSIAN);
+    assert_eq!(found["verdict"], "wrong", "{text}");
+    assert!(text.contains("WRONG: virial is 50 % too small"), "{text}");
+    assert_eq!(found["thermometer_verdict"], "cold");
+}
+
+#[test]
+fn friction_that_does_not_belong_to_the_noise_is_wrong() {
+    let good = Damped { step: 1e-3, friction: 0.1, wrong: 1.0 };
+    let (text, found) = own(good, GAUSSIAN);
+    assert_eq!(found["verdict"], "converged", "{text}");
+    let off = Damped { step: 1e-3, friction: 0.1, wrong: 1.1 };
+    let (text, found) = own(off, GAUSSIAN);
+    assert_eq!(found["verdict"], "wrong", "{text}");
+    assert!(reasons(&found).contains("too small"), "{text}");
+}
+
+/// In a box the plain virial is far from T: -1.10 for 0.4 in the example of `theory.md`, §6.
+#[test]
+fn within_walls_the_thermometer_applies() {
+    let boxed = "target(potential::gaussian(#{ dim: 6, condition: 5 }), #{ prior: prior::uniform_box(4.0) })";
+    let (text, found) = own(Noisy { step: 0.004, noise: 1.0 }, boxed);
+    assert_eq!(found["thermometer_verdict"], "agrees", "{text}");
+    assert_eq!(found["verdict"], "converged", "{text}");
+    let (text, found) = own(Noisy { step: 0.004, noise: 1.3 }, boxed);
+    assert_eq!(found["verdict"], "wrong", "{text}");
+    assert_eq!(found["thermometer_verdict"], "hot", "{text}");
+}
+
+/// Around 0 the virial carries |mean|·noise of the gradient; around the mean of burn-in it does not.
+#[test]
+fn a_mean_far_from_the_origin_does_not_blur_the_thermometer() {
+    let found = summary(
+        "let far = potential::closure(4, |w| { let d = w - 300.0; 0.5 * d.dot(d) });
+         let t = target(far);
+         sample(t, sampler::sgld(#{ step: 0.05, gradient: gradient::full() }), #{ start: parameters([300.0, 300.0, 300.0, 300.0]), chains: 4, steps: 40_000, burn_in: 0.1, every: 5, seed: 1,
+             observe: [observable::energy()] }).summary()",
+    );
+    let (read, error) = (
+        found["thermometer"].as_f64().unwrap(),
+        found["thermometer_mcse"].as_f64().unwrap(),
+    );
+    assert!(error < 0.02, "{read} ± {error}");
+    assert!((read - 1.0).abs() < 4.0 * error + 0.02, "{read} ± {error}");
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_steps_it_takes() {
+    let found = summary(
+        "sample(target(potential::gaussian(#{ dim: 4, condition: 100 })), sampler::sgld(#{ step: 0.002, gradient: gradient::full() }),
+            #{ chains: 4, steps: 8000, every: 5, seed: 2, observe: [observable::energy(), observable::norm2()] }).summary()",
+    );
+    assert_eq!(found["verdict"], "not yet", "{found}");
+    let said = reasons(&found);
+    assert!(said.contains("ESS") && said.contains("(at least 400)"), "{said}");
+    assert!(said.contains("energy") || said.contains("norm2"), "{said}");
+    assert!(found["more_steps"].as_u64().is_some_and(|n| n > 1000), "{found}");
+}
+
+/// All four chains in the right-hand one of two wells that none of them leaves.
+#[test]
+fn chains_of_one_start_are_not_called_mixed_without_saying_so() {
+    let scratch = Scratch::new();
+    let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
+    let source = "sample(target(potential::double_well(#{ barrier: 20.0 })), sampler::hmc(), #{ start: parameters([1.0]), chains: 4, steps: 4000, every: 1, seed: 5,
+        observe: [observable::energy(), observable::parameter(0)] }).summary()";
+    let value = interpreter.run("test.rhai", source).unwrap();
+    let summary: Arc<Summary> = value.try_cast().unwrap();
+    let text = summary.to_string();
+    assert!(text.contains("converged"), "{text}");
+    assert!(text.contains("started at one point"), "{text}");
+}
+
+/// The bias of SGLD at a large step on a Gaussian is known: variances are 1/(k(1 - εk/4)), so that U is 1/(1 - ε/4) times N/2 if all k are 1.
+#[test]
+fn verification_finds_the_bias_that_is_there() {
+    let of = |step: f64| {
+        summary(&format!(
+            "let t = target(potential::gaussian(#{{ dim: 20, condition: 1 }}));
+             let run = sample(t, sampler::sgld(#{{ step: {step}, gradient: gradient::full() }}), #{{ chains: 4, steps: 8000, every: 4, seed: 4, observe: [observable::norm2()] }});
+             verify(run, #{{ draws: 400, moves: 5 }}).to_map()"
+        ))
+    };
+    let number = |line: &Value, key: &str| line[key].as_f64().unwrap();
+    for (step, wrong) in [(0.4, true), (0.004, false)] {
+        let found = of(step);
+        let line = &found["lines"][0];
+        assert_eq!(line["name"], "U");
+        let expected = 10.0 / (1.0 - step / 4.0) - 10.0;
+        let (bias, error) = (number(line, "bias"), number(line, "bias_mcse"));
+        assert!((bias - expected).abs() < 4.0 * error, "{found}");
+        assert!(error < 0.3, "{found}");
+        assert_eq!(found["verdict"] == "wrong", wrong, "{found}");
+    }
+    // Exact chains leave an exact run as it is.
+    let exact = summary(
+        "let t = target(potential::double_well(#{ dim: 8 }));
+         let run = sample(t, sampler::nuts(), #{ chains: 4, steps: 2000, every: 2, seed: 4, observe: [observable::norm2()] });
+         verify(run, #{ draws: 200, moves: 5 }).to_map()",
+    );
+    assert!(exact["verdict"] != "wrong", "{exact}");
+    assert_eq!(exact["lines"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn verification_says_what_it_cannot_do() {
+    let refused = |source: &str| evaluate(source).err().map(|e| e.message).unwrap_or_default();
+    let coupled = refused(
+        "let t = target(potential::gaussian(#{ dim: 2, examples: 10 }));
+         verify(sample(t, sampler::ohzeki_ichiki(#{ step: 0.01, gamma: 1.0, between: \"replicas\", batch: 5 }), #{ steps: 200, chains: 3 }))",
+    );
+    assert!(coupled.contains("act on each other"), "{coupled}");
+    let opened = refused(
+        "let t = target(potential::gaussian(#{ dim: 2 })); let r = sample(t, sampler::hmc(), #{ steps: 100 }); verify(open(r.folder))",
+    );
+    assert!(opened.contains("verify(run, target, sampler)"), "{opened}");
+    let other = refused(
+        "let t = target(potential::gaussian(#{ dim: 2 })); let r = sample(t, sampler::hmc(), #{ steps: 100 }); verify(open(r.folder), t, sampler::nuts())",
+    );
+    assert!(other.contains("other options") || other.contains("made by sampler::hmc"), "{other}");
+}
