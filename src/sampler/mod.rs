@@ -9,6 +9,7 @@ pub mod gradient;
 pub mod gradient_noise;
 pub mod hmc;
 pub mod langevin;
+pub mod levels;
 pub mod mala;
 pub mod metropolis;
 pub mod nuts;
