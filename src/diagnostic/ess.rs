@@ -83,7 +83,7 @@ pub(super) fn autocorrelation_time_from(rows: &[&[f64]], ess_mean: f64) -> f64 {
 ///
 /// The sum of autocorrelations ends where a pair of them first is negative (Geyer's initial positive sequence) and is
 /// made monotone (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7 (1992) 473).
-fn effective_size<C: AsRef<[f64]>>(rows: &[C]) -> f64 {
+pub(super) fn effective_size<C: AsRef<[f64]>>(rows: &[C]) -> f64 {
     let n_draw = rows[0].as_ref().len();
     let total = (rows.len() * n_draw) as f64;
     if is_constant(rows) {

@@ -21,6 +21,7 @@
 mod autocovariance;
 pub mod curvature;
 mod energy;
+mod equilibration;
 mod ess;
 pub mod evidence;
 mod grid;
@@ -38,6 +39,7 @@ pub mod verdict;
 
 pub use autocovariance::autocorrelation;
 pub use energy::bfmi;
+pub use equilibration::{Equilibration, equilibration, geweke};
 pub use ess::{
     ess_bulk, ess_mean, ess_sd, ess_tail, ess_tail_between, integrated_autocorrelation_time,
 };

@@ -4,7 +4,7 @@
 //! Both are frozen when burn-in ends. A sampler that adapts has [`SCALARS`] first among its scalars and, if its masses adapt,
 //! [`VECTORS`] first among its vectors.
 
-use super::Before;
+use super::{Before, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -23,6 +23,24 @@ pub const SCALARS: [&str; 7] = [
     "collected",
 ];
 
+/// Names of the scalars of samplers whose proposals are trajectories: these, and the [`levels`] of their Hamiltonian.
+pub const WITH_LEVELS: [&str; SCALARS.len() + levels::SCALARS.len()] = {
+    let mut out = [""; SCALARS.len() + levels::SCALARS.len()];
+    let mut i = 0;
+    while i < out.len() {
+        out[i] = if i < SCALARS.len() {
+            SCALARS[i]
+        } else {
+            levels::SCALARS[i - SCALARS.len()]
+        };
+        i += 1;
+    }
+    out
+};
+
+/// Where the levels are among these.
+pub const LEVELS: usize = SCALARS.len();
+
 /// Names of the vectors, in this order from the first.
 pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
 
@@ -37,6 +55,8 @@ const COUNT: usize = 5;
 const COLLECTED: usize = 6;
 /// Those that belong to a temperature: all after [`ENERGY`], which belongs to the parameters.
 pub const OF_TEMPERATURE: Range<usize> = 1..SCALARS.len();
+/// The same with levels.
+pub const LEVELS_OF_TEMPERATURE: Range<usize> = 1..WITH_LEVELS.len();
 
 /// The vector that holds the masses.
 pub const MASS: Vector = Vector::State(0);

@@ -1,8 +1,8 @@
 //! Hybrid (Hamiltonian) Monte Carlo.
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
+use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Sampler};
+use super::{Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -32,7 +32,10 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the \
           parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. \
           For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample \
-          statistics (not with hard walls: a trajectory that ends outside counts 0). `energy_error` is ΔH/T, cut at ±1000.",
+          statistics (not with hard walls: a trajectory that ends outside counts 0). `energy_error` is ΔH/T, cut at ±1000, and `diverging` the \
+          share of trajectories that reached that: the step is too large for where they went, or there are walls. `hamiltonian` is H at the start of a trajectory \
+          (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in \
+          (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.",
     arguments: &[],
     options: &[
         option(
@@ -103,6 +106,8 @@ struct Outcome {
     error: f64,
     /// U at its end.
     energy: f64,
+    /// H at its start.
+    level: f64,
     /// (1/N) Σ p²/M at its start and at its end.
     kinetic: [f64; 2],
 }
@@ -153,6 +158,7 @@ impl Hmc {
             Outcome {
                 error: adaptation::relative(difference, chains.members[c].temperature),
                 energy,
+                level: start[c] + 0.5 * before[c],
                 kinetic: [before[c] / n, after[c] / n],
             }
         };
@@ -180,7 +186,7 @@ impl Sampler for Hmc {
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &adaptation::SCALARS
+        &adaptation::WITH_LEVELS
     }
 
     fn info(&self) -> &'static [&'static str] {
@@ -192,6 +198,8 @@ impl Sampler for Hmc {
             "exp_energy_error",
             "step_size",
             "diverging",
+            levels::HAMILTONIAN,
+            levels::BFMI,
         ]
     }
 
@@ -213,7 +221,7 @@ impl Sampler for Hmc {
     }
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
-        adaptation::OF_TEMPERATURE
+        adaptation::LEVELS_OF_TEMPERATURE
     }
 
     fn energy_scalar(&self) -> Option<usize> {
@@ -221,6 +229,7 @@ impl Sampler for Hmc {
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        levels::change_temperature(chains, LEVELS, before);
         self.adaptation
             .change_temperature(chains, before, Some(GRADIENT))
     }
@@ -244,6 +253,8 @@ impl Sampler for Hmc {
         for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
             chains.scalars(c)[ENERGY] = o.energy;
         }
+        let hamiltonians: Vec<_> = outcomes.iter().map(|o| o.level).collect();
+        let fractions = levels::note(chains, LEVELS, &hamiltonians);
         let mut report = |slot, f: &dyn Fn(usize, &Outcome) -> f64| {
             let values: Vec<_> = outcomes.iter().enumerate().map(|(c, o)| f(c, o)).collect();
             chains.engine.report(slot, &values)
@@ -257,6 +268,8 @@ impl Sampler for Hmc {
         let squared = self.name == "mala";
         report(5, &|c, _| if squared { dt[c] * dt[c] } else { dt[c] })?;
         report(6, &|_, o| f64::from(u8::from(o.error >= 1000.0)))?;
+        report(7, &|c, _| hamiltonians[c])?;
+        report(8, &|c, _| fractions[c])?;
         let find = |chains: &mut Chains, first| self.find_dt(chains, first);
         self.adaptation.after(chains, &accept, find)
     }

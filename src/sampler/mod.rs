@@ -10,6 +10,7 @@ pub mod gradient_noise;
 pub mod hmc;
 pub mod langevin;
 pub mod law;
+pub mod levels;
 pub mod mala;
 pub mod metropolis;
 pub mod nuts;
@@ -65,6 +66,11 @@ pub trait Sampler: Send + Sync {
     /// comes with it is a sample of the loss. Not so where states are proposed and rejected, or explored without being samples.
     fn follows_one_gradient(&self) -> bool {
         false
+    }
+
+    /// The option that sets how far a step goes, where it is none of `step`, `dt` and `sigma`.
+    fn step_option(&self) -> Option<&'static str> {
+        None
     }
 
     /// Whether the chains of a temperature act on each other, and so must step together.
@@ -278,7 +284,7 @@ impl Configured {
             self.name()
         );
         anyhow::ensure!(
-            self.gradient.vectors().is_empty() || target.prior().is_flat() || hottest.is_none(),
+            !self.gradient.has_control_variates() || target.prior().is_flat() || hottest.is_none(),
             "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
             self.name()
         );
@@ -311,9 +317,10 @@ impl Configured {
             let value = self.asked.opt_float(name).filter(|_| !adapted);
             value.map(|value| (name, value))
         };
-        fixed("step")
-            .or_else(|| fixed("dt"))
-            .or_else(|| fixed("sigma"))
+        match self.sampler.step_option() {
+            Some(own) => fixed(own),
+            None => ["step", "dt", "sigma"].into_iter().find_map(fixed),
+        }
     }
 
     /// How often a step takes the gradient, or the energy where nothing else is asked for; none if that varies, and is then reported as

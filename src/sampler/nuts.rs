@@ -4,8 +4,8 @@
 //! n of a subtree compares itself with the first leaves of the subtrees that it completes, of which there is one per level (Phan,
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
-use super::{Before, Configured, Sampler};
+use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
+use super::{Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -29,7 +29,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           Hoffman & Gelman (2014), with multinomial choice of the next state along the trajectory and the generalised U-turn criterion \
           (Betancourt 2017): a velocity-Verlet trajectory is doubled, forwards or backwards in time, until its ends come closer to each other. \
           Step size and masses adapt in burn-in as those of sampler::hmc do. One step is one trajectory; `leapfrog` in the sample statistics is \
-          the number of its gradients, each over all examples.",
+          the number of its gradients, each over all examples. `reached_max_treedepth` is the share of trajectories that `max_depth` ended before they turned: \
+          raise it where that is not rare. `diverging`, `hamiltonian` and `bfmi` are as in sampler::hmc.",
     arguments: &[],
     options: &[
         option(
@@ -335,7 +336,7 @@ impl Sampler for Nuts {
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &adaptation::SCALARS
+        &adaptation::WITH_LEVELS
     }
 
     fn scratch(&self) -> usize {
@@ -350,6 +351,9 @@ impl Sampler for Nuts {
             "tree_depth",
             "leapfrog",
             "diverging",
+            "reached_max_treedepth",
+            levels::HAMILTONIAN,
+            levels::BFMI,
         ]
     }
 
@@ -367,7 +371,7 @@ impl Sampler for Nuts {
     }
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
-        adaptation::OF_TEMPERATURE
+        adaptation::LEVELS_OF_TEMPERATURE
     }
 
     fn energy_scalar(&self) -> Option<usize> {
@@ -375,6 +379,7 @@ impl Sampler for Nuts {
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        levels::change_temperature(chains, LEVELS, before);
         self.adaptation
             .change_temperature(chains, before, Some(GRADIENT))
     }
@@ -431,6 +436,7 @@ impl Sampler for Nuts {
         }
         let accept: Vec<_> = trees.iter().map(|t| t.accept / t.leaves).collect();
         let dt = chains.scalar(DT);
+        let fractions = levels::note(chains, LEVELS, &start);
         let mut report = |slot, f: &dyn Fn(usize, &Tree) -> f64| {
             let values: Vec<_> = trees.iter().enumerate().map(|(c, t)| f(c, t)).collect();
             chains.engine.report(slot, &values)
@@ -440,6 +446,10 @@ impl Sampler for Nuts {
         report(3, &|_, t| f64::from(t.depth))?;
         report(4, &|_, t| t.leaves)?;
         report(5, &|_, t| f64::from(u8::from(t.diverged)))?;
+        // It would have gone on, had it been allowed to.
+        report(6, &|_, t| f64::from(u8::from(t.grows)))?;
+        report(7, &|c, _| start[c])?;
+        report(8, &|c, _| fractions[c])?;
         let find = |chains: &mut Chains, first| self.find_dt(chains, first);
         self.adaptation.after(chains, &accept, find)
     }

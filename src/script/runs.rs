@@ -24,6 +24,25 @@ fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
     Ok(map(scores))
 }
 
+fn health(run: &Run, temperature: i64) -> Bound<Map> {
+    let at = index(temperature)?;
+    if at >= run.info.temperatures.len() {
+        let count = run.info.temperatures.len();
+        return Err(raise(anyhow!(
+            "run.health: run '{}' has {count} temperatures, and so none with index {at}",
+            run.info.name
+        )));
+    }
+    let health = run.health(at).or_raise()?;
+    let mut out = match serde_json::to_value(&health) {
+        Ok(serde_json::Value::Object(fields)) => map(&fields),
+        _ => Map::new(),
+    };
+    let remarks = health.remarks().into_iter().map(Dynamic::from);
+    out.insert("remarks".into(), remarks.collect::<Array>().into());
+    Ok(out)
+}
+
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Arc<Run>>("Run", |r| {
         format!(
@@ -78,6 +97,15 @@ pub(super) fn bind(b: &mut Binder) {
          \"wrong\" or \"not judged\", with what is missing or wrong below the table (`ergodic docs samplers`). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
         |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
     )
+    .function(
+        "run.health(temperature) -> map",
+        "What the traces say of the health of the run at one temperature (by its index; 0 if it is left out).\n\n\
+         `divergences` and `cut_short` (trajectories that NUTS's `max_depth` ended), each with count, of and share; `bfmi` per chain (worrying below 0.3); \
+         `equilibration`, the prefix of the draws after burn-in without which the effective sample size of an observable is largest (Chodera 2016), the longest of all; \
+         `geweke`, the largest score of all; `remarks`, what is wrong in words. () where the sampler does not report it.",
+        |r: &mut Arc<Run>, t: i64| -> Bound<Map> { health(r, t) },
+    )
+    .function("run.health() -> map", "", |r: &mut Arc<Run>| -> Bound<Map> { health(r, 0) })
     .function(
         "run.prediction(split, temperature) -> map",
         "Scores of the posterior prediction on a split that the option `predict` named, over all draws after burn-in of all healthy chains at one \

@@ -3,6 +3,7 @@
 use super::run::{Column, Group, Run, versions};
 use crate::error::Result;
 use crate::model::Layout;
+use crate::sampler::levels::HAMILTONIAN;
 use crate::store::{self, weights, zarr};
 use serde_json::{Map, json};
 
@@ -147,6 +148,11 @@ impl Run {
             dims.push(dim);
             shape.push(k);
         }
-        zarr::Array::new(&column.name, &dims, &shape, zarr::Data::F64(data))
+        // ArviZ knows H by another name, which is that of U here.
+        let name = match column.name.as_str() {
+            HAMILTONIAN if column.group == Group::SampleStats => "energy",
+            name => name,
+        };
+        zarr::Array::new(name, &dims, &shape, zarr::Data::F64(data))
     }
 }

@@ -21,6 +21,7 @@ mod notebook;
 mod ranks;
 mod recipes;
 mod report;
+mod samplers;
 mod scripts;
 mod shards;
 mod smc;
