@@ -197,7 +197,7 @@ const WORKLOADS: &[Workload] = &[
             "let net = model::deep_linear(#{ widths: [300, 300, 300, 300, 300] });\n\
              let data = dataset::spin_vectors(#{ dim: 300, classes: 300, train: 10_000, test: 0 });\n\
              let linear = target(net, data, #{ loss: \"squared_error\" });\n\
-             benchmark(linear, sampler::rmsprop_sgld(#{ step: 1e-8, batch: 500 }), #{ temperature: 1e-5, seconds: param(\"seconds\", 3.0) })",
+             benchmark(linear, sampler::rmsprop_sgld(#{ step: 1e-8, batch: 500, preconditioner: \"running\" }), #{ temperature: 1e-5, seconds: param(\"seconds\", 3.0) })",
         ),
     },
     Workload {

@@ -121,6 +121,7 @@ impl Sampler for Langevin {
             gradient: &self.gradient,
             half: 0.5 * self.dt,
             mass: self.mass,
+            scale: None,
         };
         momenta.change(chains, MOMENTUM, before)
     }

@@ -83,6 +83,11 @@ pub trait Sampler: Send + Sync {
         Ok(())
     }
 
+    /// What must be said of its law in a run of so many steps of burn-in, with numbers: it is shown with every run.
+    fn notes(&self, _burn_in: u64) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Prepare the state of chains whose parameters are set.
     fn init(&self, _chains: &mut Chains) -> Result<()> {
         Ok(())
@@ -149,6 +154,15 @@ struct Lagging<'a> {
     half: f64,
     /// The variance of p_0 at T = 1.
     mass: f64,
+    /// What multiplies ∇U where momenta are in units of their own.
+    scale: Option<Vector>,
+}
+
+kernel! {
+    /// `x ← scale·x`.
+    SCALE_BY = scale_by(x; scale; ; ) {
+        x = scale * x;
+    }
 }
 
 impl<'a> Lagging<'a> {
@@ -158,6 +172,7 @@ impl<'a> Lagging<'a> {
             gradient,
             half: 0.5 * epsilon,
             mass: epsilon,
+            scale: None,
         }
     }
 
@@ -165,10 +180,15 @@ impl<'a> Lagging<'a> {
     ///
     /// Without the gradient's part, momenta and parameters would be wrongly correlated after every change, an error of the order of the step.
     fn change(&self, chains: &mut Chains, momentum: Vector, before: &[Before]) -> Result<()> {
-        const PRIOR: Vector = Vector::Scratch(0);
+        const PRIOR: Vector = Vector::Scratch(1);
         // Sub-stream 3: no step and no start draws this minibatch, nor these momenta.
         self.gradient.estimate(chains, Purpose::Minibatch, 3)?;
         chains.engine.prior_gradient(PRIOR)?;
+        if let Some(scale) = self.scale {
+            for v in [Vector::Gradient, PRIOR] {
+                chains.map(&SCALE_BY, &[v, scale], |_, _| -> [f32; 0] { [] })?;
+            }
+        }
         let vectors = [momentum, Vector::Gradient, PRIOR];
         chains.map_with_noise(&CHANGE_MOMENTA, &vectors, (Purpose::Momentum, 3), |c, m| {
             let (b, h) = (before[c], self.half);
@@ -423,6 +443,11 @@ impl Configured {
     pub fn check(&self, target: &Target) -> Result<()> {
         self.gradient.check(target, self.name())?;
         self.sampler.check(target)
+    }
+
+    /// See [`Sampler::notes`].
+    pub fn notes(&self, burn_in: u64) -> Vec<String> {
+        self.sampler.notes(burn_in)
     }
 
     /// Prepare the state of chains whose parameters are set.

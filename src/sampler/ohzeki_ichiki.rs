@@ -1,8 +1,8 @@
 //! Ohzeki–Ichiki: SGLD with a flow that leaves the law as it is and mixes faster.
 
 use super::gradient::{self, Estimator};
-use super::preconditioned_sgld::{Form, Preconditioner, SCALE};
-use super::{Configured, Sampler};
+use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
+use super::{Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -36,7 +36,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           between the chains of a temperature, each with a minibatch of its own (\"data flow\", eq. 26). For two parameters, or two replicas, the cyclic \
           form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other \
           way round. A single replica is SGLD. The larger γ, the smaller the step must be.\n\n\
-          With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½.",
+          With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, \
+          frozen at the end of burn-in unless the `preconditioner` is \"running\"; with \"adam\" the step without the flow is a running mean, of gradient and noise.",
     arguments: &[],
     options: &[
         option(
@@ -63,6 +64,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             "sgld",
             "The SGLD that flows.",
         ),
+        PRECONDITIONER,
         option(
             "decay",
             Kind::Float(Range::Open01),
@@ -143,6 +145,14 @@ fn ring(chains: &Chains) -> Vec<[Option<usize>; 2]> {
     out
 }
 
+kernel! {
+    /// The same by steps that are running means, without the flow: `u ← keep·u + (1-keep)(sigma·η - half·h)`, `w ← w + scale·(u - curl·flow)`.
+    MEAN_STEP = ohzeki_mean_step(w, u; h, flow, scale; eta; half, curl, sigma, keep) {
+        u = keep * u + (1.0 - keep) * (sigma * eta - half * h);
+        w += scale * (u - curl * flow);
+    }
+}
+
 impl OhzekiIchiki {
     /// Report the virial; replicas that met a number that is not finite leave the ring before they spoil the others.
     fn report_virial(&self, chains: &mut Chains) -> Result<()> {
@@ -184,8 +194,18 @@ impl Sampler for OhzekiIchiki {
         self.between == Between::Replicas
     }
 
+    fn notes(&self, burn_in: u64) -> Vec<String> {
+        self.preconditioner.notes(burn_in)
+    }
+
     fn init(&self, chains: &mut Chains) -> Result<()> {
         self.preconditioner.init(chains)
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        let epsilon = self.step.at(chains.step);
+        self.preconditioner
+            .change_temperature(&self.gradient, epsilon, chains, before)
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
@@ -205,12 +225,26 @@ impl Sampler for OhzekiIchiki {
                 chains.engine.difference(SCALED, FLOW, &ring)?;
             }
         }
-        let vectors = [Params, SCALED, FLOW, SCALE];
-        chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
+        let draw = (Purpose::Noise, 0);
+        let scalars = |temperature: f64| {
             let half = epsilon / 2.0;
-            let sigma = (epsilon * m.temperature).sqrt();
+            let sigma = (epsilon * temperature).sqrt();
             [half, half * self.gamma, sigma].map(|x| x as f32)
-        })?;
-        chains.engine.reflect(None)
+        };
+        match self.preconditioner.keep() {
+            None => {
+                let vectors = [Params, SCALED, FLOW, SCALE];
+                chains.map_with_noise(&STEP, &vectors, draw, |_, m| scalars(m.temperature))?;
+                chains.engine.reflect(None)
+            }
+            Some(keep) => {
+                let vectors = [Params, MOMENT, SCALED, FLOW, SCALE];
+                chains.map_with_noise(&MEAN_STEP, &vectors, draw, |_, m| {
+                    let [half, curl, sigma] = scalars(m.temperature);
+                    [half, curl, sigma, keep]
+                })?;
+                chains.engine.reflect(Some(MOMENT))
+            }
+        }
     }
 }

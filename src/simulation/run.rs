@@ -68,6 +68,9 @@ pub struct RunInfo {
     pub sampler: String,
     /// Its options.
     pub options: Vec<(String, String)>,
+    /// What must be said of the sampler's law, with numbers.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Temperatures, one per group of chains; at the end of the schedule if there is one, infinite for the prior.
     #[serde(with = "temperatures")]
     pub temperatures: Vec<f64>,

@@ -12,6 +12,7 @@ use crate::model::deep_linear::problem::NAMES;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
 use crate::ranks::{agree, any};
 use crate::sampler::Configured;
+use crate::sampler::preconditioned_sgld::PRECONDITIONER;
 use crate::simulation::parts::shard_folder;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
@@ -43,7 +44,7 @@ pub const OPTIONS: &[Spec] = &[
     optional(
         "samplers",
         Kind::Objects("Sampler"),
-        "sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500",
+        "sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500, preconditioners running as in the paper",
         "The samplers; their step sizes are those of the next option.",
     ),
     optional(
@@ -388,12 +389,15 @@ fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
         .filter(|g| g.len() == samplers)
 }
 
-/// A sampler by its name, with minibatches of 500.
+/// A sampler by its name, with minibatches of 500; its preconditioner, if it has one, runs on as in the paper.
 fn named(name: &str) -> Result<Arc<Configured>> {
     let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
     let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
-    let batch = vec![("batch".to_string(), Value::Int(500))];
-    (entry.build)(&Options::check(name, entry.options, batch)?)
+    let mut given = vec![("batch".to_string(), Value::Int(500))];
+    if entry.options.iter().any(|o| o.name == PRECONDITIONER.name) {
+        given.push((PRECONDITIONER.name.into(), Value::Text("running".into())));
+    }
+    (entry.build)(&Options::check(name, entry.options, given)?)
 }
 
 /// What a sampler is called in tables: its name, and how its gradient is estimated if not by plain minibatches.

@@ -161,6 +161,7 @@ impl Plan {
             target: target.describe(),
             sampler: sampler.name().into(),
             options: sampler.options.clone(),
+            notes: sampler.notes(self.burn_in),
             temperatures: self.temperatures.iter().map(|t| t.at(self.steps)).collect(),
             schedules: self
                 .temperatures
