@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -214,6 +214,10 @@ impl Sampler for Hmc {
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
         adaptation::OF_TEMPERATURE
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

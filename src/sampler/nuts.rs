@@ -5,7 +5,7 @@
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -368,6 +368,10 @@ impl Sampler for Nuts {
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
         adaptation::OF_TEMPERATURE
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {
