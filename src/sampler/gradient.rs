@@ -280,6 +280,11 @@ impl Estimator {
         }
     }
 
+    /// Whether it takes noise away by control variates. [`Estimator::vectors`] does not tell: an anchor is also kept where losses are reported.
+    pub fn has_control_variates(&self) -> bool {
+        self.control
+    }
+
     /// Fail if it cannot work on this target.
     pub fn check(&self, target: &Target, owner: &str) -> Result<()> {
         let (n, dim) = (target.examples(), target.dim());

@@ -72,6 +72,11 @@ pub trait Sampler: Send + Sync {
         Bias::Unknown("it states no order of its error in the step size")
     }
 
+    /// The option that sets how far a step goes, where it is none of `step`, `dt` and `sigma`.
+    fn step_option(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether the chains of a temperature act on each other, and so must step together.
     fn couples(&self) -> bool {
         false
@@ -287,7 +292,7 @@ impl Configured {
             self.name()
         );
         anyhow::ensure!(
-            self.gradient.vectors().is_empty() || target.prior().is_flat() || hottest.is_none(),
+            !self.gradient.has_control_variates() || target.prior().is_flat() || hottest.is_none(),
             "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
             self.name()
         );
@@ -320,9 +325,10 @@ impl Configured {
             let value = self.asked.opt_float(name).filter(|_| !adapted);
             value.map(|value| (name, value))
         };
-        fixed("step")
-            .or_else(|| fixed("dt"))
-            .or_else(|| fixed("sigma"))
+        match self.sampler.step_option() {
+            Some(own) => fixed(own),
+            None => ["step", "dt", "sigma"].into_iter().find_map(fixed),
+        }
     }
 
     /// How often a step takes the gradient, or the energy where nothing else is asked for; none if that varies, and is then reported as

@@ -168,7 +168,7 @@ fn statistics(b: &mut Binder) {
 fn samplers(b: &mut Binder) {
     b.function(
         "sampler.step_size() -> number",
-        "The step size (`step`, `dt` or `sigma`) of a sampler whose step is fixed; NaN if it is adapted or follows a schedule.",
+        "The step size (`step`, `dt` or `sigma`; `ratio` of sampler::pseudo_langevin, unless its masses are uniform) of a sampler whose step is fixed; NaN if it is adapted or follows a schedule.",
         |s: &mut Arc<Configured>| s.step_size().map_or(f64::NAN, |(_, size)| size),
     )
     .with(&[], "sampler::sgld(#{ step: 1e-3, batch: 10 }).step_size()");

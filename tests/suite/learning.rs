@@ -119,6 +119,23 @@ fn estimates_have_the_mean_of_the_gaussian_posterior() {
     assert!(off < 4.0 * halved[3] + second_order, "{halved:?}");
 }
 
+/// Losses are reported around an anchor, which is no control variate, and the step that is halved or tried out is the ratio 𝒯.
+#[test]
+fn pseudo_langevin_estimates_and_its_step_is_the_ratio() {
+    let found = numbers(
+        &(REGRESSION.replace("DATA", "\"rows\"")
+            + "let pl = sampler::pseudo_langevin(#{ batch: 100, ratio: 0.02 });
+               let e = llc(p.target, pl, #{ start: p.start, seed: 5, steps: 20_000, burn_in: 0.1 });
+               let c = calibrate_llc(p.target, pl, #{ start: p.start, seed: 5, step_sizes: [0.003, 0.3], steps: 4000 }).to_map();
+               [e.estimate, e.mcse, c.trials[0].mcse, c.trials[1].mcse, pl.step_size(), pl.with_step_size(0.01).step_size(),
+                   sampler::pseudo_langevin(#{ masses: \"uniform\", dt: 0.25 }).step_size()]"),
+    );
+    check("pseudo_langevin", &found[..2], expected(0.0, None)[0]);
+    // Masses are inverse to 𝒯: with a hundred times the mass, errors are larger.
+    assert!(found[2] > 1.5 * found[3], "{found:?}");
+    assert_eq!(found[4..], [0.02, 0.01, 0.25]);
+}
+
 /// The spread of λ̂ over seeds is what its standard error says, whatever the baseline; pairing makes both small.
 #[test]
 fn error_bars_are_the_spread_over_seeds() {

@@ -261,13 +261,18 @@ impl Sampler for PseudoLangevin {
         true
     }
 
+    fn step_option(&self) -> Option<&'static str> {
+        // Masses that follow the noise take δt back: what is left of the step is 𝒯, to which they are inverse.
+        (!self.uniform).then_some("ratio")
+    }
+
     fn check(&self, _: &Target) -> Result<()> {
         anyhow::ensure!(
             self.gradient.batch().is_some(),
             "sampler::pseudo_langevin needs the noise of a minibatch; with gradient::full() use sampler::langevin"
         );
         anyhow::ensure!(
-            self.gradient.vectors().is_empty(),
+            !self.gradient.has_control_variates(),
             "sampler::pseudo_langevin sets its masses by the noise of a plain minibatch, which control variates take away; use sampler::langevin with them"
         );
         Ok(())
