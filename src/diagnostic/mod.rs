@@ -34,6 +34,7 @@ mod rhat;
 mod scores;
 mod spectrum;
 mod thermometer;
+pub mod verdict;
 
 pub use autocovariance::autocorrelation;
 pub use energy::bfmi;
@@ -52,7 +53,8 @@ pub use prediction::{PredictionSums, Truth};
 pub use rhat::rhat_rank;
 pub use scores::{ClassificationScores, RegressionScores, ReliabilityBin, Waic};
 pub use spectrum::{correlation_matrix, eigenvalues, marchenko_pastur_edges};
-pub use thermometer::{Reading, Verdict, thermometer};
+pub use thermometer::{Heat, Reading, thermometer};
+pub use verdict::Verdict;
 
 /// What a table of results says about one scalar quantity.
 #[derive(Debug, Clone, serde::Serialize)]

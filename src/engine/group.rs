@@ -233,10 +233,10 @@ impl Engine for Group<'_> {
         slot: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
+        range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
-        let all = 0..self.target.dim();
-        for (own, value) in self.sum(sum, vectors, all)?.into_iter().enumerate() {
+        for (own, value) in self.sum(sum, vectors, range)?.into_iter().enumerate() {
             self.chains[own].sums[slot] += factor * value;
         }
         Ok(())

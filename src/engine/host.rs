@@ -67,6 +67,7 @@ impl Chain<'_> {
             burn_in: self.burn_in,
             seed: self.seed,
             losses: None,
+            law: None,
         })?;
         let [member] = members;
         Ok(member.failure)
@@ -358,10 +359,10 @@ impl Engine for Host<'_, '_> {
         slot: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
+        range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
-        let all = 0..self.w.len();
-        self.info[slot] = factor * self.sum(sum, vectors, all)?[0];
+        self.info[slot] = factor * self.sum(sum, vectors, range)?[0];
         Ok(())
     }
 

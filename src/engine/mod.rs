@@ -7,10 +7,11 @@
 pub mod batched;
 pub mod group;
 pub mod host;
+pub mod law;
 
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
-use crate::kernels::update::DOT;
+use crate::kernels::update::{DISTANCE_DOT, DOT};
 use crate::model::loss::Sums;
 use crate::rng::{Purpose, Stream};
 use crate::target::Target;
@@ -129,12 +130,13 @@ pub trait Engine {
     /// Reflect parameters at the walls of the prior, if it has any, with their momenta.
     fn reflect(&mut self, momentum: Option<Vector>) -> Result<()>;
 
-    /// Report `factor` times a sum as the sampler's `slot`-th number. Does not wait.
+    /// Report `factor` times a sum over the elements in `range` as the sampler's `slot`-th number. Does not wait.
     fn report_sum(
         &mut self,
         slot: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
+        range: Range<usize>,
         factor: f64,
     ) -> Result<()>;
 
@@ -195,6 +197,8 @@ pub struct Chains<'a> {
     pub seed: u64,
     /// The first slot of what is reported of the gradient that the step follows, if anything is; see `sampler::LOSSES`.
     pub losses: Option<usize>,
+    /// What the virial is taken around, and where its parts go; around 0, and nowhere, if there is none.
+    pub law: Option<law::Slots>,
 }
 
 impl Chains<'_> {
@@ -306,11 +310,89 @@ impl Chains<'_> {
         self.engine.copy(from, to, &all)
     }
 
-    /// Report (1/N) Σ w_i g_i, the virial estimate of T, of parameters and a gradient taken there.
+    /// Report the virial estimate of T, (1/N) Σ (w-c)_i g_i, of parameters and a gradient taken there, and all that belongs to it:
+    /// the same per tensor and, within walls, the scales. See [`law`].
     pub fn report_virial(&mut self, slot: usize, gradient: Vector) -> Result<()> {
-        let n = self.dim() as f64;
+        let all = 0..self.dim();
+        let n = all.len() as f64;
+        let Some(law) = self.law else {
+            return self
+                .engine
+                .report_sum(slot, &DOT, &[Vector::Params, gradient], all, 1.0 / n);
+        };
+        if law.scale.is_some() {
+            let found = self.virials(gradient)?;
+            return self.report_virials(slot, &found);
+        }
+        let vectors = [Vector::Params, law.centre, gradient];
+        if let Some(first) = law.tensors {
+            for (k, range) in self.tensors().into_iter().enumerate() {
+                let part = 1.0 / range.len() as f64;
+                self.engine
+                    .report_sum(first + k, &DISTANCE_DOT, &vectors, range, part)?;
+            }
+        }
         self.engine
-            .report_sum(slot, &DOT, &[Vector::Params, gradient], 1.0 / n)
+            .report_sum(slot, &DISTANCE_DOT, &vectors, all, 1.0 / n)
+    }
+
+    /// Σ f_i g_i and Σ ∂f_i/∂w_i of every chain, for each tensor. Waits for the result.
+    pub fn virials(&mut self, gradient: Vector) -> Result<Vec<Vec<[f64; 2]>>> {
+        let (law, tensors) = (self.law, self.tensors());
+        let walls = self.engine.target().prior().walls().to_vec();
+        let half = |range: &Range<usize>| {
+            let wall = walls.iter().find(|(r, _)| r.contains(&range.start));
+            wall.map_or(f64::INFINITY, |(_, half)| f64::from(*half))
+        };
+        let of = |range: Range<usize>| {
+            let half = half(&range);
+            let Some(law) = law else {
+                let sums = self
+                    .engine
+                    .sum(&DOT, &[Vector::Params, gradient], range.clone())?;
+                return Ok(sums.into_iter().map(|s| [s, range.len() as f64]).collect());
+            };
+            law::in_box(self, law.centre, gradient, range, half)
+        };
+        tensors.into_iter().map(of).collect()
+    }
+
+    /// (1/N) Σ f_i g_i and (1/N) Σ ∂f_i/∂w_i of every chain. Waits for the result.
+    pub fn virial(&mut self, gradient: Vector) -> Result<Vec<[f64; 2]>> {
+        let found = self.virials(gradient)?;
+        Ok(self.of_all(&found))
+    }
+
+    /// The parts of each tensor, put together.
+    fn of_all(&self, found: &[Vec<[f64; 2]>]) -> Vec<[f64; 2]> {
+        let n = self.dim() as f64;
+        let total = |c: usize, part: usize| found.iter().map(|t| t[c][part]).sum::<f64>() / n;
+        (0..self.len()).map(|c| [total(c, 0), total(c, 1)]).collect()
+    }
+
+    /// Report what [`Chains::virials`] found.
+    pub fn report_virials(&mut self, slot: usize, found: &[Vec<[f64; 2]>]) -> Result<()> {
+        let all = self.of_all(found);
+        let (law, tensors) = (self.law, self.tensors());
+        let mut report = |slot: Option<usize>, of: &[[f64; 2]], part: usize, size: f64| {
+            let values: Vec<_> = of.iter().map(|f| f[part] / size).collect();
+            slot.map_or(Ok(()), |slot| self.engine.report(slot, &values))
+        };
+        report(Some(slot), &all, 0, 1.0)?;
+        let Some(law) = law else { return Ok(()) };
+        report(law.scale, &all, 1, 1.0)?;
+        for (k, (tensor, range)) in found.iter().zip(tensors).enumerate() {
+            let size = range.len() as f64;
+            report(law.tensors.map(|first| first + k), tensor, 0, size)?;
+            report(law.tensor_scales.map(|first| first + k), tensor, 1, size)?;
+        }
+        Ok(())
+    }
+
+    /// The elements of each tensor.
+    fn tensors(&self) -> Vec<Range<usize>> {
+        let layout = self.engine.target().layout();
+        layout.tensors().iter().map(|t| t.range.clone()).collect()
     }
 
     /// Report a number of every chain.

@@ -61,6 +61,16 @@ reduction! {
 }
 
 reduction! {
+    /// Σ (a-c)·b.
+    pub DISTANCE_DOT = sum distance_dot(a, c, b) { (a - c) * b }
+}
+
+reduction! {
+    /// Σ a²(a-c)·b.
+    pub CUBIC_DOT = sum cubic_dot(a, c, b) { a * a * (a - c) * b }
+}
+
+reduction! {
     /// Σ a.
     pub TOTAL = sum total(a) { a }
 }

@@ -2,9 +2,10 @@
 
 use super::read::{Part, What};
 use super::verdict::{Check, Level, check, listed, temperature};
-use crate::diagnostic::Verdict;
+use crate::diagnostic::{Heat, Verdict};
 use crate::error::Result;
 use crate::simulation::exchange::LadderReport;
+use crate::simulation::judge::{RELAXED, percent};
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::parts::ELSEWHERE;
@@ -47,7 +48,7 @@ fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result<Vec
     }
     out.push(match llc {
         Some(saved) => thermometer_of(saved),
-        None => thermometer(run, s),
+        None => law(run, s),
     });
     out.extend(match llc {
         Some(saved) => [
@@ -132,9 +133,10 @@ fn r_hat(run: &Run, worst: Option<Extreme>, over: &[f64]) -> Check {
                 "the chains disagree: {r:.3} ({name}, T = {})",
                 temperature(t)
             );
+            let level = if r > RELAXED.0 { Level::Bad } else { Level::Look };
             check(
                 what,
-                Level::Bad,
+                level,
                 says + also(&format!("above {MOST_R_HAT}"), over).as_str(),
             )
         }
@@ -159,9 +161,10 @@ fn ess(least: Option<Extreme>, under: &[f64]) -> Check {
                 temperature(t)
             );
             let also = also(&format!("below {LEAST_ESS}"), under);
+            let level = if n < RELAXED.1 { Level::Bad } else { Level::Look };
             check(
                 what,
-                Level::Bad,
+                level,
                 format!("{says}{also}: error bars are too small"),
             )
         }
@@ -236,43 +239,52 @@ fn chains(run: &Run) -> Vec<Check> {
     out
 }
 
-fn thermometer(run: &Run, s: &Summary) -> Check {
-    let what = "Thermometer";
-    let at = |verdict: Verdict| -> Vec<f64> {
-        let both = s.temperatures.iter().zip(&s.thermometers);
-        let found = both.filter(|(_, r)| r.verdict == verdict);
-        found.map(|(t, _)| *t).collect()
+/// What the tests of the law say, at all temperatures.
+fn law(run: &Run, s: &Summary) -> Check {
+    let what = "Law";
+    let at = |which: &dyn Fn(usize) -> bool| -> Vec<f64> {
+        let all = 0..s.temperatures.len();
+        all.filter(|k| which(*k)).map(|k| s.temperatures[k]).collect()
     };
-    let (hot, cold) = (at(Verdict::Hot), at(Verdict::Cold));
-    let (agrees, undecided) = (at(Verdict::Agrees), at(Verdict::Undecided));
-    let off: Vec<_> = [("hot", &hot), ("cold", &cold)]
-        .into_iter()
-        .filter(|(_, all)| !all.is_empty())
-        .map(|(word, all)| format!("{word} at T = {}", listed(all)))
-        .collect();
-    if !off.is_empty() {
-        return check(
-            what,
-            Level::Bad,
-            format!("the virial says {}", off.join(", ")),
+    let wrong = at(&|k| s.judgements[k].verdict == Verdict::Wrong);
+    if !wrong.is_empty() {
+        let first = s.judgements.iter().find(|j| j.verdict == Verdict::Wrong);
+        let says = format!(
+            "wrong at T = {}: {}",
+            listed(&wrong),
+            first.map_or(String::new(), |j| j.reasons.join(", "))
         );
+        return check(what, Level::Bad, says);
     }
-    if !undecided.is_empty() {
-        let says = format!("error bars too wide to tell at T = {}", listed(&undecided));
-        return check(what, Level::Open, says);
-    }
-    if agrees.is_empty() {
-        let why = match (run.info.walls, run.info.steady) {
-            (true, _) => "does not apply within hard walls",
-            (_, false) => "does not apply while the temperature changes",
-            _ => "does not apply",
+    let tests: usize = s.judgements.iter().map(|j| j.tests.len()).sum();
+    if tests == 0 {
+        let why = match run.info.steady {
+            false => "not tested: the temperature changes",
+            true => "not tested",
         };
         return check(what, Level::Open, why);
     }
-    let says = match agrees.len() {
-        1 => "the virial agrees with the temperature set".to_string(),
-        n => format!("the virial agrees with the temperatures set, at all {n}"),
-    };
+    let off = at(&|k| {
+        let j = &s.judgements[k];
+        j.tests.iter().any(|test| test.fails(j.of))
+    });
+    if !off.is_empty() {
+        let says = format!("tests fail at T = {}, where chains still relax", listed(&off));
+        return check(what, Level::Look, says);
+    }
+    let undecided = at(&|k| s.thermometers[k].verdict == Heat::Undecided);
+    if !undecided.is_empty() && !run.info.exact {
+        let says = format!("error bars too wide to tell at T = {}", listed(&undecided));
+        return check(what, Level::Open, says);
+    }
+    let power = s.judgements.iter().filter_map(|j| {
+        let virial = j.tests.iter().find(|test| test.name == "virial")?;
+        Some(virial.power(j.of))
+    });
+    let says = format!(
+        "none of {tests} tests failed; a temperature off by {} would have shown",
+        percent(power.fold(0.0, f64::max))
+    );
     check(what, Level::Good, says)
 }
 

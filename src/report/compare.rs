@@ -41,28 +41,24 @@ impl Entry {
         self.least_ess() / self.run.seconds
     }
 
-    /// What its thermometers say: the worst first.
-    fn thermometer(&self) -> String {
-        let all = &self.summary.thermometers;
-        let count = |v: Verdict| all.iter().filter(|r| r.verdict == v).count();
+    /// The verdicts of its temperatures: the worst first.
+    fn verdict(&self) -> String {
+        let all = &self.summary.judgements;
+        let count = |v: Verdict| all.iter().filter(|j| j.verdict == v).count();
         let said = [
-            Verdict::Hot,
-            Verdict::Cold,
-            Verdict::Undecided,
-            Verdict::Agrees,
+            Verdict::Wrong,
+            Verdict::NotYet,
+            Verdict::NotJudged,
+            Verdict::Converged,
         ];
-        let found: Vec<_> = said
-            .into_iter()
-            .filter(|v| count(*v) > 0)
+        let found = said.into_iter().filter(|v| count(*v) > 0);
+        let found: Vec<_> = found
             .map(|v| match all.len() {
                 1 => v.to_string(),
                 _ => format!("{} {v}", count(v)),
             })
             .collect();
-        match found.is_empty() {
-            true => Verdict::NotApplicable.to_string(),
-            false => found.join(", "),
-        }
+        found.join(", ")
     }
 
     fn failed(&self) -> usize {
@@ -132,7 +128,7 @@ impl SideBySide {
                 "run": e.label, "kind": e.run.info.kind, "sampler": e.run.info.sampler, "done": e.done,
                 "chains": e.run.info.chains, "draws": e.run.info.draws, "temperatures": e.run.info.temperatures.len(),
                 "seconds": e.run.seconds, "ess": e.least_ess(), "ess_per_second": e.ess_per_second(), "rhat": e.worst_r_hat(),
-                "thermometer": e.thermometer(), "failed": e.failed(),
+                "verdict": e.verdict(), "failed": e.failed(),
             })
         };
         let mean = |key: &(String, f64)| {
@@ -202,7 +198,7 @@ impl fmt::Display for SideBySide {
             "least ESS",
             "ESS/s",
             "worst R̂",
-            "thermometer",
+            "verdict",
             "failed",
         ];
         let mut rows = vec![head.map(String::from).to_vec()];
@@ -224,7 +220,7 @@ impl fmt::Display for SideBySide {
                 number(e.least_ess(), 0),
                 number(per_second, if per_second < 10.0 { 2 } else { 0 }),
                 number(e.worst_r_hat(), 3),
-                e.thermometer(),
+                e.verdict(),
                 e.failed().to_string(),
             ]);
         }
@@ -261,18 +257,17 @@ impl fmt::Display for SideBySide {
             let (sign, _) = Level::Look.sign();
             writeln!(f, "{sign} {why}")?;
         }
-        let unmixed: Vec<_> = self
-            .entries
-            .iter()
-            .filter(|e| (0..e.summary.temperatures.len()).any(|t| e.summary.unmixed(t)))
-            .map(|e| e.label.as_str())
-            .collect();
-        if !unmixed.is_empty() {
-            writeln!(
-                f,
-                "NOT MIXED: {}; the error bars there are too small, and differences look larger than they are",
-                unmixed.join(", ")
-            )?;
+        for (verdict, word) in [(Verdict::Wrong, "WRONG"), (Verdict::NotYet, "NOT YET")] {
+            let found = self.entries.iter();
+            let found = found.filter(|e| e.summary.verdict() == verdict);
+            let labels: Vec<_> = found.map(|e| e.label.as_str()).collect();
+            if !labels.is_empty() {
+                writeln!(
+                    f,
+                    "{word}: {}; the differences above are not to be trusted",
+                    labels.join(", ")
+                )?;
+            }
         }
         Ok(())
     }

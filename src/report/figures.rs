@@ -1,6 +1,6 @@
 //! Figures of runs: what scripts draw with `plot::`, `ergodic plot` writes and a report shows.
 
-use crate::diagnostic::Verdict;
+use crate::diagnostic::Heat;
 use crate::error::{Result, did_you_mean};
 use crate::plot::learning::{self, Contender, Online};
 use crate::plot::{self, Axis, Figure, Kind, Panel, Scale, Series, ladder};
@@ -122,11 +122,11 @@ pub fn ranks(run: &Run, name: &str, temperature: usize) -> Result<Figure> {
     Ok(plot::ranks::ranks(name, &draws, &labels))
 }
 
-/// T by the virial over the T that was set, with the 3 % within which it always agrees; none where it does not apply.
+/// T by the virial over the T that was set, with the 1 % within which it always agrees; none where it does not apply.
 pub fn thermometer(summary: &Summary) -> Option<Figure> {
     let (mut x, mut y, mut error) = (Vec::new(), Vec::new(), Vec::new());
     for (t, r) in summary.temperatures.iter().zip(&summary.thermometers) {
-        if r.verdict != Verdict::NotApplicable {
+        if r.verdict != Heat::NotApplicable {
             x.push(*t);
             y.push(1.0 + r.relative_deviation);
             error.push(r.mcse / t);
@@ -147,7 +147,7 @@ pub fn thermometer(summary: &Summary) -> Option<Figure> {
     };
     let edge = |y: f64| vec![y; 2];
     let series = vec![
-        Series::band("within 3 %", vec![reach.0, reach.1], edge(0.97), edge(1.03)),
+        Series::band("within 1 %", vec![reach.0, reach.1], edge(0.99), edge(1.01)),
         Series::hline("", 1.0),
         Series::points("T virial / T", x, y).with_error(error),
     ];

@@ -10,7 +10,8 @@ use crate::simulation::evidence::{Transition, transition};
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::{Saved, online};
 use crate::simulation::run::Run;
-use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary};
+use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
+use crate::simulation::summary::Summary;
 use std::collections::HashSet;
 
 /// Observables that have figures of their own; more are for a script to draw.
@@ -232,6 +233,6 @@ fn about_peak(t: &Transition) -> String {
 /// The limits of the verdicts, for a reader who wants to know.
 pub fn limits() -> String {
     format!(
-        "Good is: R̂ (rank-normalised) up to {MOST_R_HAT}, at least {LEAST_ESS} effective draws in the bulk, a virial temperature within 4 standard errors or 3 % of the one set."
+        "Converged: R̂ (rank-normalised, split) of every observable is at most {MOST_R_HAT}, bulk and tail ESS are at least {LEAST_ESS}, and no test of the law failed. Not yet: something is missing. Wrong: a test failed by more than 4 standard errors and more than its tolerance (1 % of the temperature; 3 % of single tensors and of |∇U|²)."
     )
 }

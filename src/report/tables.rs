@@ -53,7 +53,7 @@ fn limited(x: Option<f64>, digits: usize, fine: impl Fn(f64) -> bool) -> Cell {
     match x {
         None => Cell::Verdict(Level::Open, "n/a".into()),
         Some(x) if fine(x) => Cell::Verdict(Level::Good, number(x, digits)),
-        Some(x) => Cell::Verdict(Level::Bad, number(x, digits)),
+        Some(x) => Cell::Verdict(Level::Look, number(x, digits)),
     }
 }
 
@@ -63,6 +63,7 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
         format!("Verdicts of {}", run.info.name),
         &[
             "T",
+            "verdict",
             "T virial",
             "off by",
             "thermometer",
@@ -76,6 +77,7 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
     );
     for (t, reading) in s.temperatures.iter().zip(&s.thermometers).enumerate() {
         let (set, reading) = reading;
+        let said = s.judgements[t].verdict;
         let (r_hat, ess) = (s.worst_r_hat(t), s.least_ess(t));
         let name = |of: Option<(f64, &str)>| words(of.map_or("", |(_, name)| name));
         let off = match reading.relative_deviation {
@@ -84,17 +86,15 @@ pub fn verdicts(run: &Run, s: &Summary) -> Table {
         };
         table.rows.push(vec![
             text(temperature(*set)),
+            Cell::Verdict(Level::of(said), said.to_string()),
             mean(reading.temperature, reading.mcse),
             text(off),
-            Cell::Verdict(Level::of(reading.verdict), reading.verdict.to_string()),
+            text(reading.verdict.to_string()),
             limited(r_hat.map(|(x, _)| x), 3, |x| x <= MOST_R_HAT),
             name(r_hat),
             limited(ess.map(|(x, _)| x), 0, |x| x >= LEAST_ESS),
             name(ess),
-            text(
-                s.least_tail_ess(t)
-                    .map_or("n/a".into(), |(x, _)| number(x, 0)),
-            ),
+            limited(s.least_tail_ess(t).map(|(x, _)| x), 0, |x| x >= LEAST_ESS),
             match s.failed[t] {
                 0 => text("0"),
                 n => Cell::Verdict(Level::Bad, n.to_string()),

@@ -27,12 +27,13 @@ impl Level {
         }
     }
 
-    /// That of a verdict of the thermometer.
+    /// That of a verdict.
     pub fn of(verdict: Verdict) -> Self {
         match verdict {
-            Verdict::Agrees => Self::Good,
-            Verdict::Hot | Verdict::Cold => Self::Bad,
-            Verdict::Undecided | Verdict::NotApplicable => Self::Open,
+            Verdict::Converged => Self::Good,
+            Verdict::NotYet => Self::Look,
+            Verdict::NotJudged => Self::Open,
+            Verdict::Wrong => Self::Bad,
         }
     }
 }
@@ -115,11 +116,11 @@ pub fn sentence(all: &[(String, Check)]) -> (Level, String) {
         n => format!(" (and {} more)", n - 1),
     };
     let text = match level {
-        Level::Good => "Healthy: nothing that was looked at speaks against these numbers.".into(),
+        Level::Good => "All checks passed.".into(),
         Level::Open => format!(
-            "Nothing speaks against these numbers, but not everything could be tested. {said}{more}"
+            "No check failed, but not everything could be tested. {said}{more}"
         ),
-        Level::Look => format!("To be used with care. {said}{more}"),
+        Level::Look => format!("Use with care. {said}{more}"),
         Level::Bad => format!("Look at this first. {said}{more}"),
     };
     (level, text)

@@ -3,8 +3,8 @@
 use crate::engine::Vector::{self, Gradient, Params, Scratch, State};
 use crate::engine::{Chains, Draw};
 use crate::error::Result;
-use crate::kernels::map::{kernel, reduction};
-use crate::kernels::update::SQUARED_DISTANCE;
+use crate::kernels::map::kernel;
+use crate::kernels::update::{DISTANCE_DOT, SQUARED_DISTANCE};
 use crate::options::{Entry, Kind, Options, Range, Spec, option, optional};
 use crate::rng::Purpose;
 use crate::target::Target;
@@ -162,11 +162,6 @@ kernel! {
     CONTROL = control_variate(g; at_anchor, full; ; ) {
         g = g - at_anchor + full;
     }
-}
-
-reduction! {
-    /// Σ (w - w0) g.
-    DISTANCE_DOT = sum distance_dot(w, from, g) { (w - from) * g }
 }
 
 /// A place that no sampler uses: parameters that are away, or a first gradient.
@@ -348,7 +343,13 @@ impl Estimator {
             let per = 1.0 / chains.dim() as f64;
             chains
                 .engine
-                .report_sum(slot + 1, &DISTANCE_DOT, &[Params, anchor, Gradient], per)?;
+                .report_sum(
+                    slot + 1,
+                    &DISTANCE_DOT,
+                    &[Params, anchor, Gradient],
+                    0..chains.dim(),
+                    per,
+                )?;
         }
         Ok(())
     }

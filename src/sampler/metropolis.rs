@@ -6,7 +6,6 @@ use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
-use crate::kernels::update::DOT;
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
     },
 };
 
-/// A scalar of the state, after those of the adaptation, whose step size is σ.
+/// Scalars of the state, after those of the adaptation, whose step size is σ: the virial, and its scale.
 const VIRIAL: usize = adaptation::SCALARS.len();
 
 const HOME: Vector = Vector::Scratch(0);
@@ -113,6 +112,7 @@ impl Sampler for Metropolis {
             "count",
             "collected",
             "virial",
+            "virial_scale",
         ]
     }
 
@@ -137,7 +137,7 @@ impl Sampler for Metropolis {
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
         // The virial too: until it is measured again, it is that of a draw at this temperature.
-        adaptation::OF_TEMPERATURE.start..VIRIAL + 1
+        adaptation::OF_TEMPERATURE.start..VIRIAL + 2
     }
 
     fn bias(&self) -> Bias {
@@ -155,13 +155,9 @@ impl Sampler for Metropolis {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         if chains.step.is_multiple_of(self.thermometer) {
             chains.engine.gradient()?;
-            let n = chains.dim() as f64;
-            for (c, sum) in chains
-                .sum(&DOT, &[Params, Gradient])?
-                .into_iter()
-                .enumerate()
-            {
-                chains.scalars(c)[VIRIAL] = sum / n;
+            for (c, [virial, scale]) in chains.virial(Gradient)?.into_iter().enumerate() {
+                let kept = chains.scalars(c);
+                (kept[VIRIAL], kept[VIRIAL + 1]) = (virial, scale);
             }
         }
         let sigma = chains.scalar(DT);
@@ -174,6 +170,9 @@ impl Sampler for Metropolis {
             chains.scalars(c)[ENERGY] = *energy;
         }
         chains.report_scalar(0, VIRIAL)?;
+        if let Some(scale) = chains.law.and_then(|law| law.scale) {
+            chains.report_scalar(scale, VIRIAL + 1)?;
+        }
         chains.engine.report(1, &accept)?;
         chains.engine.report(2, &sigma)?;
         self.adaptation

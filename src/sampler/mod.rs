@@ -10,6 +10,7 @@ pub mod gradient;
 pub mod gradient_noise;
 pub mod hmc;
 pub mod langevin;
+pub mod law;
 pub mod mala;
 pub mod metropolis;
 pub mod nuts;
@@ -20,6 +21,7 @@ pub mod sghmc;
 pub mod sgld;
 pub mod sgnht;
 
+use crate::engine::law::{Column, Slots, columns, width};
 use crate::engine::{Chains, Vector};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::map::kernel;
@@ -215,9 +217,6 @@ pub struct Configured {
 /// same minibatch.
 pub const LOSSES: [&str; 3] = ["gradient_loss", "gradient_virial", "gradient_loss_at_start"];
 
-/// Steps between two measurements of the gradient's noise: two minibatches more in so many.
-const PROBE: u64 = 200;
-
 /// What the noise of the gradient is called, averaged over the components: state and report.
 pub const NOISE: &str = "gradient_variance_mean";
 
@@ -238,11 +237,10 @@ impl Configured {
         if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == "gradient") {
             *text = gradient.to_string();
         }
-        let with = |own: &[&'static str], more: &[&'static str]| [own, more].concat();
         Arc::new(Self {
-            vectors: with(sampler.vectors(), gradient.vectors()),
-            scalars: with(sampler.scalars(), noise.as_slice()),
-            info: with(sampler.info(), noise.as_slice()),
+            vectors: [sampler.vectors(), &["centre"], gradient.vectors()].concat(),
+            scalars: [sampler.scalars(), &[law::CURVATURE], noise.as_slice()].concat(),
+            info: [sampler.info(), noise.as_slice()].concat(),
             options,
             gradient,
             sampler: Box::new(sampler),
@@ -405,9 +403,31 @@ impl Configured {
         self.sampler.couples()
     }
 
-    /// See [`Sampler::scratch`].
+    /// See [`Sampler::scratch`]; those of probes among them.
     pub fn scratch(&self) -> usize {
-        self.sampler.scratch()
+        self.sampler.scratch() + if self.is_exact() { 0 } else { 3 }
+    }
+
+    /// Whether proposals are accepted or rejected by U over all examples, so that the law holds at any step size.
+    pub fn is_exact(&self) -> bool {
+        self.energy_scalar().is_some()
+    }
+
+    /// All that a step reports on this target: numbers by name, and those of one component per tensor.
+    pub fn columns(&self, target: &Target) -> Vec<Column> {
+        let own = self.info.iter().map(|name| (*name, None));
+        own.chain(columns(target, self.is_exact())).collect()
+    }
+
+    /// How many numbers those are.
+    pub fn slots(&self, target: &Target) -> usize {
+        self.columns(target).iter().map(width).sum()
+    }
+
+    /// What chains report for tests of the law, beside the sampler's own.
+    fn law(&self, target: &Target) -> Slots {
+        let centre = Vector::State(self.sampler.vectors().len());
+        Slots::new(target, self.is_exact(), centre, self.info.len())
     }
 
     /// Fail if the sampler cannot work on this target; the message says why.
@@ -418,6 +438,8 @@ impl Configured {
 
     /// Prepare the state of chains whose parameters are set.
     pub fn init(&self, chains: &mut Chains) -> Result<()> {
+        chains.law = Some(self.law(chains.engine.target()));
+        chains.copy(Vector::Params, Vector::State(self.sampler.vectors().len()))?;
         self.gradient.init(chains)?;
         self.sampler.init(chains)
     }
@@ -439,22 +461,27 @@ impl Configured {
 
     /// Move the chains by one step and report everything in [`Configured::info`].
     pub fn step(&self, chains: &mut Chains) -> Result<()> {
-        chains.losses = self.losses;
+        let slots = self.law(chains.engine.target());
+        (chains.losses, chains.law) = (self.losses, Some(slots));
         self.sampler.step(chains)?;
-        if self.gradient.batch().is_none() {
-            return Ok(());
-        }
+        law::follow(chains, slots.centre)?;
         chains.losses = None;
-        let (slot, scalar) = (
-            self.losses.unwrap_or(self.info.len()) - 1,
-            self.scalars.len() - 1,
-        );
-        if chains.step.is_multiple_of(PROBE) {
-            for (c, v) in self.gradient.variance(chains)?.into_iter().enumerate() {
-                chains.scalars(c)[scalar] = v;
+        let batch = self.gradient.batch().is_some();
+        let noise = self.scalars.len() - 1;
+        let curvature = if batch { noise - 1 } else { noise };
+        let probed = slots.probe.is_some() || batch;
+        if probed && chains.step.is_multiple_of(law::PROBE) {
+            let variances = law::probe(chains, &self.gradient, &slots, curvature)?;
+            for (c, v) in variances.into_iter().enumerate() {
+                chains.scalars(c)[noise] = v;
             }
+        } else {
+            law::no_probe(chains, &slots)?;
         }
-        chains.report_scalar(slot, scalar)
+        match batch {
+            true => chains.report_scalar(self.losses.unwrap_or(self.info.len()) - 1, noise),
+            false => Ok(()),
+        }
     }
 }
 

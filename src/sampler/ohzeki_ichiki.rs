@@ -8,7 +8,6 @@ use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
-use crate::kernels::update::DOT;
 use crate::options::{Entry, Kind, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
@@ -151,15 +150,13 @@ impl OhzekiIchiki {
         if self.between == Between::Parameters {
             return chains.report_virial(0, Gradient);
         }
-        let n = chains.dim() as f64;
-        let mut sums = chains.sum(&DOT, &[Params, Gradient])?;
-        for (c, sum) in sums.iter_mut().enumerate() {
-            *sum /= n;
-            if !sum.is_finite() {
+        let virials = chains.virials(Gradient)?;
+        for c in 0..chains.len() {
+            if virials.iter().any(|tensor| !tensor[c][0].is_finite()) {
                 chains.fail(c, "met a number that is not finite");
             }
         }
-        chains.engine.report(0, &sums)
+        chains.report_virials(0, &virials)
     }
 }
 

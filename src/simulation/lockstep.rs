@@ -31,7 +31,10 @@ impl<'a> Lockstep<'a> {
         state: &State,
         threads: usize,
     ) -> Result<Self> {
-        let (vectors, slots) = (shared.sampler.vectors.len(), shared.sampler.info.len());
+        let (vectors, slots) = (
+            shared.sampler.vectors.len(),
+            shared.sampler.slots(shared.target),
+        );
         let (target, chains) = (shared.target, state.chains);
         let mut engine: Box<dyn Resident> = match device {
             Some(d) => Box::new(Batched::new(d, target, chains, vectors, slots)?),
@@ -85,6 +88,7 @@ impl<'a> Lockstep<'a> {
             step,
             burn_in: self.shared.plan.burn_in,
             losses: None,
+            law: None,
             seed: self.shared.plan.seed,
         })?;
         for (i, m) in self.members.iter().enumerate() {
@@ -139,7 +143,8 @@ impl<'a> Lockstep<'a> {
         let Some(ladders) = &state.ladders else {
             return Ok(());
         };
-        let (target, info) = (self.shared.target, self.shared.sampler.info.len());
+        let target = self.shared.target;
+        let info = self.shared.sampler.slots(target);
         let there = |i: &usize| ladders.temperatures[state.replicas[*i].rung].is_infinite();
         let redrawn: Vec<usize> = (0..state.chains).filter(there).collect();
         if redrawn.is_empty() {
@@ -249,11 +254,14 @@ impl<'a> Lockstep<'a> {
     /// Mark the chains that met a number that is not finite, as the sums of what they reported tell. Only at records, so that it does
     /// not depend on when a checkpoint was made.
     fn judge(&self, state: &mut State) {
-        let info = &self.shared.sampler.info;
+        let (info, width) = (
+            &self.shared.sampler.info,
+            self.shared.sampler.slots(self.shared.target),
+        );
         if let Some(v) = info.iter().position(|n| *n == "virial") {
             for c in 0..state.chains {
                 let prior = state.replicas.get(c).is_some_and(|r| r.redrawn);
-                let finite = state.info_sums[c * info.len() + v].is_finite();
+                let finite = state.info_sums[c * width + v].is_finite();
                 if !finite && !prior && state.failures[c].is_none() {
                     state.fail(c, state.steps[c], "met a number that is not finite");
                 }

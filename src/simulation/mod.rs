@@ -12,6 +12,7 @@ mod course;
 pub mod evidence;
 pub mod exchange;
 mod export;
+pub mod judge;
 pub mod llc;
 mod lockstep;
 pub mod optimizer;

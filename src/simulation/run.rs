@@ -1,6 +1,7 @@
 //! Runs: what a simulation leaves behind, in memory and on disk.
 
 use super::exchange::Ladders;
+use super::parts::ELSEWHERE;
 use super::state;
 use crate::diagnostic;
 use crate::error::Result;
@@ -108,8 +109,14 @@ pub struct RunInfo {
     /// Whether temperatures divide the energy of a prior that is not flat.
     #[serde(default)]
     pub prior_tempered: bool,
-    /// Whether hard walls make the virial thermometer inapplicable.
+    /// Whether there are hard walls, at which Gaussian approximations end.
     pub walls: bool,
+    /// Whether the sampler accepts or rejects by U over all examples, so that its law holds at any step size.
+    #[serde(default)]
+    pub exact: bool,
+    /// Whether all chains of a temperature started at one point.
+    #[serde(default)]
+    pub one_start: bool,
     /// Seed.
     pub seed: u64,
     /// Whether steps were cut by --quick.
@@ -331,16 +338,12 @@ impl Run {
         numbers
     }
 
-    /// The virial thermometer at one temperature; not applicable where there are walls or the temperature changes.
-    pub fn thermometer(&self, temperature: usize) -> Result<diagnostic::Reading> {
-        let prior = self.info.temperatures[temperature].is_infinite();
-        let set = if self.info.walls || !self.info.steady || prior {
-            f64::NAN
-        } else {
-            self.info.temperatures[temperature]
-        };
-        let virial = self.draws("virial", 0, temperature, true)?;
-        Ok(diagnostic::thermometer(&self.independent(virial), set))
+    /// How many chains of a temperature failed; those of other shards are not counted.
+    pub fn failed(&self, temperature: usize) -> usize {
+        let chains = self.info.chains;
+        let here = &self.failures[temperature * chains..(temperature + 1) * chains];
+        let failed = here.iter().flatten();
+        failed.filter(|f| f.reason != ELSEWHERE).count()
     }
 
     /// Whether it has come to its end.

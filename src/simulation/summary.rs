@@ -2,24 +2,19 @@
 
 use super::parts::ELSEWHERE;
 use super::prediction::RUNNING;
+use super::judge::{Judgement, Mixing};
 use super::run::{Group, Run};
-use crate::diagnostic::Reading;
 use crate::diagnostic::Summary as Numbers;
-use crate::diagnostic::Verdict;
+use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::error::Result;
 use crate::sampler::NOISE;
 use crate::table::Table;
+pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// Vectors of more components are not in the table.
 pub const WIDEST: usize = 12;
-
-/// R̂ above which chains disagree.
-pub const MOST_R_HAT: f64 = 1.05;
-
-/// Effective draws below which error bars are too small.
-pub const LEAST_ESS: f64 = 100.0;
 
 /// One quantity at every temperature.
 #[derive(Debug, Clone)]
@@ -45,8 +40,14 @@ pub struct Summary {
     pub stats: Vec<Row>,
     /// The virial thermometer, per temperature.
     pub thermometers: Vec<Reading>,
+    /// R̂ and effective sizes of all observables, per temperature.
+    pub mixing: Vec<Mixing>,
+    /// What may be said of the numbers, per temperature.
+    pub judgements: Vec<Judgement>,
     /// Failed chains, per temperature.
     pub failed: Vec<usize>,
+    /// What is to be known beside the verdicts.
+    notes: Vec<String>,
     header: Vec<String>,
     sweep: bool,
     sizes: Map<String, Value>,
@@ -90,15 +91,18 @@ impl Summary {
             }
         }
         let thermometers: Result<Vec<_>> = (0..count).map(|t| run.thermometer(t)).collect();
-        let failed = (0..count)
-            .map(|t| {
-                run.failures[t * info.chains..(t + 1) * info.chains]
-                    .iter()
-                    .flatten()
-                    .filter(|f| f.reason != ELSEWHERE)
-                    .count()
-            })
-            .collect();
+        let failed = (0..count).map(|t| run.failed(t)).collect();
+        let named = |t: usize| rows.iter().map(move |r: &Row| (r.name.as_str(), &r.numbers[t]));
+        let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
+        let judgements = run.judge(&mixing)?;
+        let mut notes = Vec::new();
+        let good = |j: &Judgement| j.verdict == Verdict::Converged;
+        if judgements.iter().any(good) && info.one_start {
+            notes.push(
+                "NOTE: all chains of a temperature started at one point; R̂ knows nothing of modes that none of them has visited"
+                    .to_string(),
+            );
+        }
         let options: Vec<_> = info
             .options
             .iter()
@@ -204,7 +208,10 @@ impl Summary {
             rows,
             stats,
             thermometers: thermometers?,
+            mixing,
+            judgements,
             failed,
+            notes,
             header,
             sweep: info.has_temperatures(),
             sizes,
@@ -249,13 +256,24 @@ impl Summary {
             "thermometer_mcse".into(),
             floats(&|t| self.thermometers[t].mcse),
         );
+        let each = |f: &dyn Fn(usize) -> Value| (0..self.temperatures.len()).map(f).collect();
+        put(
+            "thermometer_verdict".into(),
+            each(&|t| json!(self.thermometers[t].verdict)),
+        );
         put(
             "verdict".into(),
-            self.thermometers
-                .iter()
-                .map(|r| json!(r.verdict.to_string()))
-                .collect(),
+            each(&|t| json!(self.judgements[t].verdict)),
         );
+        put(
+            "reasons".into(),
+            each(&|t| json!(self.judgements[t].reasons)),
+        );
+        put(
+            "more_steps".into(),
+            each(&|t| json!(self.judgements[t].more_steps)),
+        );
+        put("tests".into(), each(&|t| json!(self.judgements[t].tests)));
         put(
             "failed".into(),
             self.failed.iter().map(|f| json!(f)).collect(),
@@ -264,35 +282,30 @@ impl Summary {
         out
     }
 
-    /// Whether the chains at a temperature disagree or hold too few independent draws for their error bars.
-    pub fn unmixed(&self, t: usize) -> bool {
-        self.worst_r_hat(t).is_some_and(|(r, _)| r > MOST_R_HAT)
-            || self.least_ess(t).is_some_and(|(n, _)| n < LEAST_ESS)
-    }
-
-    /// The largest R̂ of an observable at a temperature, and whose it is; none if there is none.
+    /// The largest R̂ of an observable at a temperature, and whose it is; none if nothing is known.
     pub fn worst_r_hat(&self, t: usize) -> Option<(f64, &str)> {
-        self.of_scalars(t, |n| n.r_hat)
-            .reduce(|a, b| if b.0 > a.0 { b } else { a })
+        known(&self.mixing[t].r_hat)
     }
 
-    /// The least effective number of draws, bulk, of an observable at a temperature, and whose it is.
+    /// The least effective number of draws in the bulk at a temperature, and whose it is.
     pub fn least_ess(&self, t: usize) -> Option<(f64, &str)> {
-        self.of_scalars(t, |n| n.ess_bulk)
-            .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        known(&self.mixing[t].bulk)
     }
 
-    /// The same of the tails.
+    /// The least effective number of draws in the tails at a temperature, and whose it is.
     pub fn least_tail_ess(&self, t: usize) -> Option<(f64, &str)> {
-        self.of_scalars(t, |n| n.ess_tail)
-            .reduce(|a, b| if b.0 < a.0 { b } else { a })
+        known(&self.mixing[t].tail)
     }
 
-    /// A number of every observable that is no vector. NaN, as of a constant trace, says nothing; infinity, as of stuck chains, says a lot.
-    fn of_scalars(&self, t: usize, of: fn(&Numbers) -> f64) -> impl Iterator<Item = (f64, &str)> {
-        let scalars = self.rows.iter().filter(|r| r.component_of.is_none());
-        let each = scalars.map(move |r| (of(&r.numbers[t]), r.name.as_str()));
-        each.filter(|(x, _)| !x.is_nan())
+    /// Whether something is missing or wrong at a temperature.
+    pub fn unconverged(&self, t: usize) -> bool {
+        self.judgements[t].verdict >= Verdict::NotYet
+    }
+
+    /// The worst of the verdicts.
+    pub fn verdict(&self) -> Verdict {
+        let all = self.judgements.iter().map(|j| j.verdict);
+        all.max().unwrap_or(Verdict::NotJudged)
     }
 
     /// The table's columns: title and one cell per temperature.
@@ -310,19 +323,23 @@ impl Summary {
                 with_error(row.numbers[t].mean, row.numbers[t].mcse_mean)
             });
         }
-        if self.rows.iter().any(|r| r.component_of.is_none()) {
-            let number = |x: Option<(f64, &str)>, digits: usize| {
-                x.map_or("n/a".into(), |(v, _)| format!("{v:.digits$}"))
+        if !self.rows.is_empty() {
+            let whose = |(x, name): &(f64, String), digits: usize| match x.is_nan() {
+                true => "n/a".to_string(),
+                false => format!("{x:.digits$} {name}"),
             };
-            column("worst R̂", &|t| number(self.worst_r_hat(t), 3));
-            column("least ESS", &|t| number(self.least_ess(t), 0));
+            column("worst R̂", &|t| whose(&self.mixing[t].r_hat, 3));
+            column("least ESS", &|t| {
+                let m = &self.mixing[t];
+                let tail = m.tail.0 < m.bulk.0;
+                whose(if tail { &m.tail } else { &m.bulk }, 0)
+            });
         }
         let readings = &self.thermometers;
         column("T virial", &|t| {
             with_error(readings[t].temperature, readings[t].mcse)
         });
-        // Within walls the virial is no thermometer.
-        let applies = readings.iter().any(|r| r.verdict != Verdict::NotApplicable);
+        let applies = readings.iter().any(|r| r.verdict != Heat::NotApplicable);
         let noise = self.stats.iter().find(|r| r.name == NOISE);
         if let Some(noise) = noise.filter(|_| applies) {
             // What the noise of the gradient, and all else that is not exact, make of the temperature.
@@ -336,12 +353,16 @@ impl Summary {
                 with_error(noise.numbers[t].mean, noise.numbers[t].mcse_mean)
             });
         }
-        column("verdict", &|t| readings[t].verdict.to_string());
+        column("verdict", &|t| self.judgements[t].verdict.to_string());
         if self.failed.iter().any(|n| *n > 0) {
             column("failed", &|t| self.failed[t].to_string());
         }
         out
     }
+}
+
+fn known((x, name): &(f64, String)) -> Option<(f64, &str)> {
+    (!x.is_nan()).then_some((*x, name.as_str()))
 }
 
 /// The scores a reader looks for first: as in maps, and as in words.
@@ -432,22 +453,31 @@ impl Summary {
         let mut out = Table::new(cell(0));
         out.above.clone_from(&self.header);
         (1..=self.temperatures.len()).for_each(|t| out.push(cell(t)));
-        out.below.extend(self.not_mixed());
+        out.below.extend(self.below());
         out
     }
 
-    /// A warning, if there are temperatures where chains have not mixed.
-    fn not_mixed(&self) -> Option<String> {
-        let unmixed: Vec<_> = (0..self.temperatures.len())
-            .filter(|t| self.unmixed(*t))
-            .map(|t| format!("{:.2e}", self.temperatures[t]))
-            .collect();
-        (!unmixed.is_empty()).then(|| {
-            format!(
-                "NOT MIXED at T = {}: R̂ above {MOST_R_HAT} or ESS below {LEAST_ESS}; the error bars there are too small, take more steps",
-                unmixed.join(", ")
-            )
-        })
+    /// What is missing and what is wrong, temperature by temperature, and what else is to be known.
+    fn below(&self) -> Vec<String> {
+        const MOST: usize = 8;
+        let mut out = Vec::new();
+        for (verdict, word) in [(Verdict::Wrong, "WRONG"), (Verdict::NotYet, "NOT YET")] {
+            let each = self.judgements.iter().zip(&self.temperatures);
+            let found: Vec<_> = each.filter(|(j, _)| j.verdict == verdict).collect();
+            for (j, t) in found.iter().take(MOST) {
+                let at = match self.sweep {
+                    true => format!(" at T = {t:.3e}"),
+                    false => String::new(),
+                };
+                out.push(format!("{word}{at}: {}", j.says()));
+            }
+            if found.len() > MOST {
+                let more = found.len() - MOST;
+                out.push(format!("{word}: and {more} temperatures more"));
+            }
+        }
+        out.extend(self.notes.iter().cloned());
+        out
     }
 }
 
@@ -484,10 +514,7 @@ impl fmt::Display for Summary {
                 }
             }
         }
-        if let Some(warning) = self.not_mixed() {
-            writeln!(f, "{warning}")?;
-        }
-        Ok(())
+        self.below().iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 

@@ -483,10 +483,10 @@ impl Engine for Batched<'_> {
         slot: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
+        range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
-        let all = 0..self.dim;
-        self.reduce(sum, vectors, &all)?;
+        self.reduce(sum, vectors, &range)?;
         let out = self.info.at.offset(8 * slot);
         self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
     }

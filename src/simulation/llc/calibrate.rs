@@ -5,7 +5,7 @@
 use super::grid::step_sizes;
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::{Estimate, nbeta, one_point};
-use crate::diagnostic::Verdict;
+use crate::diagnostic::Heat;
 use crate::error::Result;
 use crate::options::{Kind, Options, Range, Spec, option, optional, required};
 use crate::sampler::Configured;
@@ -318,7 +318,7 @@ fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String
     let off = e.virial.temperature - 1.0;
     let clear = off.abs() > tolerance.max(2.0 * e.virial.mcse);
     match e.virial.verdict {
-        Verdict::Undecided if e.virial.mcse > tolerance => {
+        Heat::Undecided if e.virial.mcse > tolerance => {
             out.push("the virial is too noisy to tell".into())
         }
         _ if clear && off > 0.0 => out.push("hot: the step is too large".into()),

@@ -34,11 +34,11 @@ impl Plan {
                 components: None,
             }));
         }
-        let stats = sampler.info.iter();
-        columns.extend(stats.map(|n| Column {
-            name: n.to_string(),
+        let stats = sampler.columns(target).into_iter();
+        columns.extend(stats.map(|(name, tensors)| Column {
+            name: name.into(),
             group: Group::SampleStats,
-            components: None,
+            components: tensors.map(|names| ("tensor".into(), names)),
         }));
         let dims: Vec<_> = columns
             .iter()
@@ -192,6 +192,8 @@ impl Plan {
                 None => !target.prior().is_flat(),
             },
             walls: target.prior().has_walls(),
+            exact: sampler.is_exact(),
+            one_start: starts.is_some_and(|s| s.one_point(target)),
             steady: self
                 .temperatures
                 .iter()

@@ -17,6 +17,17 @@ pub struct Starts {
 }
 
 impl Starts {
+    /// Whether there are several chains at every temperature, and all of them start at one point.
+    pub fn one_point(&self, target: &Target) -> bool {
+        let groups = (0..self.count).step_by(self.per_temperature.max(1));
+        self.given.is_some()
+            && self.per_temperature > 1
+            && groups.clone().all(|first| {
+                let home = self.of(first, target);
+                (first + 1..first + self.per_temperature).all(|c| self.of(c, target) == home)
+            })
+    }
+
     /// The start of one chain.
     pub fn of(&self, chain: usize, target: &Target) -> Arc<Vec<f32>> {
         let Some(p) = &self.given else {

@@ -126,7 +126,7 @@ impl State {
             vectors: vectors.map(|_| vec![0.0; chains * dim]).collect(),
             scalars: vec![0.0; chains * sampler.scalars.len()],
             steps: vec![0; chains],
-            info_sums: vec![0.0; chains * sampler.info.len()],
+            info_sums: vec![0.0; chains * sampler.slots(target)],
             info_counts: vec![0; chains],
             records: vec![Vec::new(); chains],
             predictions: vec![0.0; chains * predictions],

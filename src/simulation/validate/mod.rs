@@ -130,7 +130,7 @@ pub fn validate(
         target,
         sampler,
         work: Workspace::new(session.threads),
-        info: vec![0.0; sampler.info.len()],
+        info: vec![0.0; sampler.slots(target)],
         variance,
         mass,
         size,
