@@ -144,7 +144,7 @@ fn pseudo_langevin_takes_every_baseline_and_halves_its_ratio() {
 fn an_estimate_that_is_none_says_so_first() {
     let told = |setting: &str| {
         found(&format!(
-            "{} {setting} let e = llc(t, s, o); #{{ text: e.to_string(), convergence: e.convergence, says: e.says, map: e.to_map() }}",
+            "{} {setting} let e = llc(t, s, o); #{{ text: e.to_string(), convergence: e.convergence, reasons: e.reasons, map: e.to_map() }}",
             well(0.0)
         ))
     };
@@ -154,7 +154,7 @@ fn an_estimate_that_is_none_says_so_first() {
         "{fine}"
     );
     assert_eq!(fine["convergence"], "converged");
-    assert_eq!(fine["says"], serde_json::json!([]));
+    assert_eq!(fine["reasons"], serde_json::json!([]));
     // 40 relaxation times of about 1000 steps are asked for, a few tenths of one are made.
     let short =
         told("let s = sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }); o.steps = 600;");
@@ -230,7 +230,7 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
         };
         assert_eq!(model["convergence"], expected, "{model}");
         assert_eq!(
-            model["says"].as_array().unwrap().is_empty(),
+            model["reasons"].as_array().unwrap().is_empty(),
             expected == "converged"
         );
     }

@@ -90,8 +90,8 @@ impl ModelComparison {
     pub fn judged(&self) -> Judged {
         let mut out = Judged::converged();
         for (name, of) in self.names.iter().zip(&self.judged) {
-            if !of.says.is_empty() {
-                out.add(of.standing, format!("{name}: {}", of.says.join("; ")));
+            if !of.reasons.is_empty() {
+                out.add(of.verdict, format!("{name}: {}", of.reasons.join("; ")));
             }
         }
         out
@@ -109,8 +109,8 @@ impl ModelComparison {
                 "ln_bayes_factor_error": factors[k].standard_error,
                 "weight": self.weights[k].weight.value,
                 "weight_error": self.weights[k].weight.standard_error,
-                "convergence": self.judged[k].standing,
-                "says": self.judged[k].says,
+                "convergence": self.judged[k].verdict,
+                "reasons": self.judged[k].reasons,
             })
         };
         Value::Array(self.order().into_iter().map(one).collect())
@@ -130,7 +130,7 @@ impl ModelComparison {
                 number(&self.ln_z[k]),
                 number(&factors[k]),
                 number(&self.weights[k].weight),
-                self.judged[k].standing.to_string(),
+                self.judged[k].verdict.to_string(),
             ]);
         }
         out.below.push(

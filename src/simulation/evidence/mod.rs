@@ -11,12 +11,12 @@ pub use transition::{Transition, transition};
 use super::exchange::LadderReport;
 use super::run::{Run, TEMPERED_ENERGY};
 use super::smc::Smc;
-use super::standing::{Judged, Standing, lacking};
+use super::standing::{Judged, lacking};
 use super::summary::with_error;
-use crate::diagnostic;
 use crate::diagnostic::evidence::{
     Estimate, Ladder, Mbar, Replicas, stepping_stone, thermodynamic_integration,
 };
+use crate::diagnostic::{self, Verdict};
 use crate::error::Result;
 use crate::options::{Kind, Range, Spec, option};
 use anyhow::Context;
@@ -159,19 +159,22 @@ impl Energies {
     /// What the worst rung lacks of convergence, in words; none if none lacks anything. Draws of the prior are independent.
     fn lacking(&self) -> Option<String> {
         let of = |(beta, draws): (&f64, &Vec<Vec<f64>>)| {
-            let [r_hat, bulk, tail] = [
+            let numbers = [
                 diagnostic::rhat_rank(draws),
                 diagnostic::ess_bulk(draws),
                 diagnostic::ess_tail(draws),
             ];
-            lacking(r_hat, bulk, tail).map(|(says, factor)| (1.0 / beta, says, factor))
+            let (says, factor) = lacking("the energy", numbers)?;
+            Some((1.0 / beta, says, factor.unwrap_or(f64::INFINITY)))
         };
         let rungs = self.betas.iter().zip(&self.draws);
         let each = rungs.filter(|(beta, _)| **beta > 0.0).filter_map(of);
         let (t, says, factor) = each.max_by(|a, b| a.2.total_cmp(&b.2))?;
-        Some(format!(
-            "the energy at T = {t:.4e} has {says}, so take {factor:.0} times the steps or so"
-        ))
+        let times = match factor.is_finite() {
+            true => format!(", so take {factor:.0} times the steps or so"),
+            false => String::new(),
+        };
+        Some(format!("at T = {t:.4e} {says}{times}"))
     }
 
     fn ladder(&self) -> Result<Ladder<'_>> {
@@ -272,7 +275,7 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
                 "the rungs are too far apart for stepping stones: {:.1} % of the draws carry weight; put more rungs where swaps are rare",
                 100.0 * forward
             );
-            judged.add(Standing::NotYet, says);
+            judged.add(Verdict::NotYet, says);
         }
     }
     let (ln_z, note) = match is_rung {
@@ -293,16 +296,16 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         note,
     });
     if let Some(says) = disagreement(&lines) {
-        judged.add(Standing::Wrong, says);
+        judged.add(Verdict::Wrong, says);
     }
     if let Ok(report) = LadderReport::new(run) {
         let each = report.warnings().into_iter();
-        each.for_each(|says| judged.add(Standing::NotYet, says));
+        each.for_each(|says| judged.add(Verdict::NotYet, says));
     }
     if let Some(says) = energies.lacking() {
-        judged.add(Standing::NotYet, says);
+        judged.add(Verdict::NotYet, says);
     }
-    let mut warnings = judged.says.clone();
+    let mut warnings = judged.reasons.clone();
     if !ladder.starts_at_prior() {
         warnings.push(format!(
             "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
@@ -379,7 +382,7 @@ pub fn of_populations(smc: &Smc) -> Evidence {
             .warnings()
             .into_iter()
             .fold(Judged::converged(), |mut judged, says| {
-                judged.add(Standing::NotYet, says);
+                judged.add(Verdict::NotYet, says);
                 judged
             }),
         warnings: smc.warnings(),
@@ -401,11 +404,11 @@ impl Evidence {
         self.lines.last().map_or(nothing, |l| l.ln_z)
     }
 
-    /// As a map: `convergence` and `says`, `ln_z`, `error`, and each estimator by its name, with `_error`.
+    /// As a map: `convergence` and `reasons`, `ln_z`, `error`, and each estimator by its name, with `_error`.
     pub fn to_map(&self) -> Map<String, Value> {
         let mut out = Map::new();
-        out.insert("convergence".into(), json!(self.judged.standing));
-        out.insert("says".into(), json!(self.judged.says));
+        out.insert("convergence".into(), json!(self.judged.verdict));
+        out.insert("reasons".into(), json!(self.judged.reasons));
         let best = self.best();
         for (name, e) in [("ln_z", best)]
             .into_iter()
@@ -448,7 +451,7 @@ impl fmt::Display for Evidence {
             write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (but for noise)")?;
         }
         // What is judged stands above.
-        let notes = self.warnings.iter().skip(self.judged.says.len());
+        let notes = self.warnings.iter().skip(self.judged.reasons.len());
         notes.into_iter().try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }

@@ -325,10 +325,9 @@ fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String
         _ if clear => out.push("cold: chains have not relaxed".into()),
         _ => {}
     }
-    if let Some((says, factor)) = lacking(e.rhat, e.ess_bulk, e.ess_tail) {
-        out.push(format!(
-            "not converged: {says}, {factor:.1} times the steps or so"
-        ));
+    if let Some((says, factor)) = lacking("the loss", [e.rhat, e.ess_bulk, e.ess_tail]) {
+        let times = factor.map_or(String::new(), |f| format!(", {f:.1} times the steps or so"));
+        out.push(format!("not converged: {says}{times}"));
     }
     if let Some(s) = smaller
         .and_then(|t| t.estimate.as_ref())

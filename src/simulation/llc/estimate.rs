@@ -140,8 +140,8 @@ impl Estimate {
         let truth = self.truth.map(|t| t.lambda);
         let judged = self.judged();
         let mut map = json!({
-            "convergence": judged.standing,
-            "says": judged.says,
+            "convergence": judged.verdict,
+            "reasons": judged.reasons,
             "estimate": self.lambda,
             "mcse": self.mcse,
             "chains": self.chains,
