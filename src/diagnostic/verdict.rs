@@ -25,7 +25,9 @@ pub const MOST_SIGMA: f64 = 4.0;
 pub const FALSE_ALARMS: f64 = 0.01;
 
 /// What may be said of a run's numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub enum Verdict {
     /// R̂ at most 1.01, bulk and tail ESS at least 400, and no test of the law failed.
     #[serde(rename = "converged")]
@@ -158,7 +160,12 @@ pub fn factor(r_hat: f64, ess: f64) -> Option<f64> {
     }
     let of_r_hat = (r_hat - 1.0) / (MOST_R_HAT - 1.0);
     let of_ess = LEAST_ESS / ess.max(1.0);
-    Some([of_r_hat, of_ess].into_iter().filter(|x| !x.is_nan()).fold(1.0, f64::max))
+    Some(
+        [of_r_hat, of_ess]
+            .into_iter()
+            .filter(|x| !x.is_nan())
+            .fold(1.0, f64::max),
+    )
 }
 
 #[cfg(test)]
@@ -181,14 +188,21 @@ mod tests {
         // Its error is 0.1/2/sqrt(1200) = 0.0014.
         let off = test(0.06, 0.1);
         assert!((off.error / 0.00144 - 1.0).abs() < 0.2, "{off:?}");
-        assert!((off.deviation - 0.03).abs() < 0.006 && off.fails(1), "{off:?}");
+        assert!(
+            (off.deviation - 0.03).abs() < 0.006 && off.fails(1),
+            "{off:?}"
+        );
         // 5 standard errors and more, but less than matters.
         let small = test(0.016, 0.1);
         assert!(small.sigma() > 4.0 && !small.fails(1), "{small:?}");
         // Much, but within the error.
         let wide = test(0.06, 2.0);
         assert!(wide.deviation.abs() > 0.01 && !wide.fails(1), "{wide:?}");
-        assert!(wide.power(1) > 0.1 && off.power(1) == 0.01, "{}", off.power(1));
+        assert!(
+            wide.power(1) > 0.1 && off.power(1) == 0.01,
+            "{}",
+            off.power(1)
+        );
     }
 
     #[test]
@@ -196,14 +210,28 @@ mod tests {
         assert_eq!(most_sigma(1), 4.0);
         assert_eq!(most_sigma(100), 4.0);
         // 2·(1 - Φ(4.4172)) = 1e-5.
-        assert!((most_sigma(1000) - 4.417_17).abs() < 1e-3, "{}", most_sigma(1000));
+        assert!(
+            (most_sigma(1000) - 4.417_17).abs() < 1e-3,
+            "{}",
+            most_sigma(1000)
+        );
     }
 
     #[test]
     fn few_draws_ask_for_more_sigma() {
         // Student's density of 5 degrees of freedom, integrated numerically: 4 is as rare as 2.5648 of a normal number.
-        let of = |ess| Test { name: "x".into(), deviation: 4.0, error: 1.0, tolerance: 0.0, ess };
-        assert!((of(20.0).sigma() - 2.5648).abs() < 0.02, "{}", of(20.0).sigma());
+        let of = |ess| Test {
+            name: "x".into(),
+            deviation: 4.0,
+            error: 1.0,
+            tolerance: 0.0,
+            ess,
+        };
+        assert!(
+            (of(20.0).sigma() - 2.5648).abs() < 0.02,
+            "{}",
+            of(20.0).sigma()
+        );
         assert!((of(1e9).sigma() - 4.0).abs() < 1e-6);
     }
 

@@ -125,9 +125,8 @@ pub fn in_box(
     half: f64,
 ) -> Result<Vec<[f64; 2]>> {
     let n = range.len() as f64;
-    let mut sum = |reduction, vectors: &[Vector]| {
-        chains.engine.sum(reduction, vectors, range.clone())
-    };
+    let mut sum =
+        |reduction, vectors: &[Vector]| chains.engine.sum(reduction, vectors, range.clone());
     let plain = sum(&DISTANCE_DOT, &[Vector::Params, centre, gradient])?;
     if half.is_infinite() {
         return Ok(plain.into_iter().map(|v| [v, n]).collect());

@@ -367,7 +367,9 @@ impl Chains<'_> {
     fn of_all(&self, found: &[Vec<[f64; 2]>]) -> Vec<[f64; 2]> {
         let n = self.dim() as f64;
         let total = |c: usize, part: usize| found.iter().map(|t| t[c][part]).sum::<f64>() / n;
-        (0..self.len()).map(|c| [total(c, 0), total(c, 1)]).collect()
+        (0..self.len())
+            .map(|c| [total(c, 0), total(c, 1)])
+            .collect()
     }
 
     /// Report what [`Chains::virials`] found.

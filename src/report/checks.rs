@@ -133,7 +133,11 @@ fn r_hat(run: &Run, worst: Option<Extreme>, over: &[f64]) -> Check {
                 "the chains disagree: {r:.3} ({name}, T = {})",
                 temperature(t)
             );
-            let level = if r > RELAXED.0 { Level::Bad } else { Level::Look };
+            let level = if r > RELAXED.0 {
+                Level::Bad
+            } else {
+                Level::Look
+            };
             check(
                 what,
                 level,
@@ -161,7 +165,11 @@ fn ess(least: Option<Extreme>, under: &[f64]) -> Check {
                 temperature(t)
             );
             let also = also(&format!("below {LEAST_ESS}"), under);
-            let level = if n < RELAXED.1 { Level::Bad } else { Level::Look };
+            let level = if n < RELAXED.1 {
+                Level::Bad
+            } else {
+                Level::Look
+            };
             check(
                 what,
                 level,
@@ -244,7 +252,9 @@ fn law(run: &Run, s: &Summary) -> Check {
     let what = "Law";
     let at = |which: &dyn Fn(usize) -> bool| -> Vec<f64> {
         let all = 0..s.temperatures.len();
-        all.filter(|k| which(*k)).map(|k| s.temperatures[k]).collect()
+        all.filter(|k| which(*k))
+            .map(|k| s.temperatures[k])
+            .collect()
     };
     let wrong = at(&|k| s.judgements[k].verdict == Verdict::Wrong);
     if !wrong.is_empty() {
@@ -269,7 +279,10 @@ fn law(run: &Run, s: &Summary) -> Check {
         j.tests.iter().any(|test| test.fails(j.of))
     });
     if !off.is_empty() {
-        let says = format!("tests fail at T = {}, where chains still relax", listed(&off));
+        let says = format!(
+            "tests fail at T = {}, where chains still relax",
+            listed(&off)
+        );
         return check(what, Level::Look, says);
     }
     let undecided = at(&|k| s.thermometers[k].verdict == Heat::Undecided);

@@ -4,13 +4,13 @@ use super::figures::{self, Coefficient};
 use super::html::plain;
 use super::read::{Part, What};
 use super::verdict::temperature;
+use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::error::Result;
 use crate::plot::Figure;
 use crate::simulation::evidence::{Transition, transition};
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::{Saved, online};
 use crate::simulation::run::Run;
-use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::simulation::summary::Summary;
 use std::collections::HashSet;
 

@@ -117,9 +117,7 @@ pub fn sentence(all: &[(String, Check)]) -> (Level, String) {
     };
     let text = match level {
         Level::Good => "All checks passed.".into(),
-        Level::Open => format!(
-            "No check failed, but not everything could be tested. {said}{more}"
-        ),
+        Level::Open => format!("No check failed, but not everything could be tested. {said}{more}"),
         Level::Look => format!("Use with care. {said}{more}"),
         Level::Bad => format!("Look at this first. {said}{more}"),
     };

@@ -1,7 +1,7 @@
 //! SGLD with a cyclical step size.
 
 use super::gradient::{self, Estimator};
-use super::{Configured, Sampler};
+use super::{Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -66,6 +66,10 @@ impl Sampler for CyclicalSgld {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Unknown("its steps are of all sizes")
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {

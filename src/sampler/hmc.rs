@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Sampler, levels};
+use super::{Before, Bias, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -222,6 +222,10 @@ impl Sampler for Hmc {
 
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
         adaptation::LEVELS_OF_TEMPERATURE
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

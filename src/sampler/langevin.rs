@@ -1,7 +1,7 @@
 //! Underdamped Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Lagging, Sampler};
+use super::{Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -100,6 +100,15 @@ impl Sampler for Langevin {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        match self.gradient.batch() {
+            None => Bias::Order(2),
+            Some(_) => Bias::Unknown(
+                "the noise of the gradient adds an error of order δt to that of order δt²",
+            ),
+        }
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -109,7 +109,11 @@ pub fn probe(
             let kept = &mut chains.scalars(c)[curvature];
             let now = (found / n).abs();
             if now.is_finite() {
-                *kept = if *kept > 0.0 { 0.7 * *kept + 0.3 * now } else { now };
+                *kept = if *kept > 0.0 {
+                    0.7 * *kept + 0.3 * now
+                } else {
+                    now
+                };
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -138,6 +138,10 @@ impl Sampler for Metropolis {
     fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
         // The virial too: until it is measured again, it is that of a draw at this temperature.
         adaptation::OF_TEMPERATURE.start..VIRIAL + 2
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

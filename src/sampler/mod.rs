@@ -4,6 +4,7 @@
 //! [`REGISTRY`]. The script constructor, option checks, reference, completion and the contract suite pick it up.
 
 pub mod adaptation;
+mod bias;
 pub mod cyclical_sgld;
 pub mod gradient;
 pub mod gradient_noise;
@@ -28,6 +29,7 @@ use crate::kernels::map::kernel;
 use crate::options::{Entry, Given, Options, Value};
 use crate::rng::Purpose;
 use crate::target::Target;
+pub use bias::Bias;
 use gradient::Estimator;
 use std::fmt;
 use std::ops::Range;
@@ -66,6 +68,11 @@ pub trait Sampler: Send + Sync {
     /// comes with it is a sample of the loss. Not so where states are proposed and rejected, or explored without being samples.
     fn follows_one_gradient(&self) -> bool {
         false
+    }
+
+    /// How its law is off at a finite step.
+    fn bias(&self) -> Bias {
+        Bias::Unknown("it states no order of its error in the step size")
     }
 
     /// The option that sets how far a step goes, where it is none of `step`, `dt` and `sigma`.
@@ -405,6 +412,11 @@ impl Configured {
     /// How it estimates ∇U.
     pub fn estimator(&self) -> &Estimator {
         &self.gradient
+    }
+
+    /// See [`Sampler::bias`].
+    pub fn bias(&self) -> Bias {
+        self.sampler.bias()
     }
 
     /// See [`Sampler::couples`].

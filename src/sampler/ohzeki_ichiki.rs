@@ -1,8 +1,9 @@
 //! Ohzeki–Ichiki: SGLD with a flow that leaves the law as it is and mixes faster.
 
+use super::bias::PRECONDITIONED;
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -184,6 +185,13 @@ impl Sampler for OhzekiIchiki {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        match self.preconditioner.form {
+            Form::Sgld => Bias::Order(1),
+            _ => PRECONDITIONED,
+        }
     }
 
     fn follows_one_gradient(&self) -> bool {

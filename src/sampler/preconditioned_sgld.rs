@@ -1,7 +1,8 @@
 //! SGLD with a step size per parameter, from running statistics of the loss gradient: RMSProp-SGLD and Adam-SGLD.
 
+use super::bias::PRECONDITIONED;
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Lagging, Sampler};
+use super::{Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -326,6 +327,10 @@ impl Sampler for PreconditionedSgld {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        PRECONDITIONED
     }
 
     fn follows_one_gradient(&self) -> bool {

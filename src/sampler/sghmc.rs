@@ -1,7 +1,7 @@
 //! Stochastic-gradient Hamiltonian Monte Carlo.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Configured, Lagging, Sampler};
+use super::{Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -125,6 +125,13 @@ impl Sampler for Sghmc {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        match self.form {
+            Form::Correct => Bias::Order(1),
+            Form::Hitchcock2025 => Bias::Unknown("the form as printed samples another temperature"),
+        }
     }
 
     fn follows_one_gradient(&self) -> bool {

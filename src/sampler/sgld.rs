@@ -1,7 +1,7 @@
 //! Stochastic-gradient Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Configured, Sampler};
+use super::{Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -56,6 +56,10 @@ impl Sampler for Sgld {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Order(1)
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Before, Configured, Lagging, Sampler};
+use super::{Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -112,6 +112,10 @@ impl Sampler for Sgnht {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        Bias::Unknown("the thermostat's own error is of no known order")
     }
 
     fn follows_one_gradient(&self) -> bool {

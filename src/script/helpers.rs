@@ -6,7 +6,7 @@ use super::plots::{number, numbers};
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
-use crate::sampler::Configured;
+use crate::sampler::{Bias, Configured};
 use crate::simulation::prediction::Predictor;
 use crate::simulation::summary::with_error;
 use crate::target::Target;
@@ -192,6 +192,12 @@ fn samplers(b: &mut Binder) {
         &[],
         "sampler::hmc(#{ dt: 0.1, adapt: false }).with_step_size(0.05).step_size()",
     );
+    b.function(
+        "sampler.is_exact() -> bool",
+        "Whether the sampler accepts or rejects by the energy over all examples, so that its law has no error of the step size or of minibatches: `hmc`, `nuts`, `mala`, `metropolis`.",
+        |s: &mut Arc<Configured>| s.bias() == Bias::Exact,
+    )
+    .with(&[], "sampler::mala().is_exact()");
     b.function(
         "sampler.gradients_per_step() -> number",
         "How often a step takes the gradient (or the energy, where it takes no gradient); NaN where that varies and is recorded as `leapfrog`.",

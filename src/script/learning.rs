@@ -66,17 +66,25 @@ fn floats(x: impl IntoIterator<Item = f64>) -> Dynamic {
     x.into_iter().map(Dynamic::from).collect::<Array>().into()
 }
 
-fn influence(e: &Estimate, split: &str) -> Bound<Array> {
-    let rows = e.influence(split).or_raise()?;
-    Ok(rows.into_iter().map(floats).collect())
+/// `#{ estimate, mcse }`.
+fn beside(estimate: impl Into<Dynamic>, mcse: impl Into<Dynamic>) -> Map {
+    let pairs = [("estimate", estimate.into()), ("mcse", mcse.into())];
+    pairs.into_iter().map(|(k, v)| (k.into(), v)).collect()
+}
+
+fn influence(e: &Estimate, split: &str) -> Bound<Map> {
+    let rows = |rows: Vec<Vec<f64>>| rows.into_iter().map(floats).collect::<Array>();
+    let [estimate, mcse] = e.influence(split).or_raise()?.map(rows);
+    Ok(beside(estimate, mcse))
+}
+
+fn susceptibilities(e: &Estimate, split: &str) -> Bound<Map> {
+    let [estimate, mcse] = e.susceptibilities(split).or_raise()?.map(floats);
+    Ok(beside(estimate, mcse))
 }
 
 fn with_mcse((value, mcse): (f64, f64)) -> Map {
-    let pairs = [("estimate", value), ("mcse", mcse)];
-    pairs
-        .map(|(k, v)| (k.into(), v.into()))
-        .into_iter()
-        .collect()
+    beside(value, mcse)
 }
 
 fn estimates(b: &mut Binder) {
@@ -89,7 +97,8 @@ fn estimates(b: &mut Binder) {
          take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 \
          on the same minibatches; samplers that accept or reject give the loss over all examples.\n\n\
          `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample \
-         size), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`. Check the step size with \
+         size), `convergence` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
+         `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
          `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Estimate>> {
             let call = Call { context: &context, native: &native };
@@ -131,8 +140,14 @@ fn estimates(b: &mut Binder) {
         })
         .register_get("run", |e: &mut Arc<Estimate>| e.run.clone())
         .register_get("halved", |e: &mut Arc<Estimate>| match &e.halved {
-            Some(half) => Dynamic::from(Arc::new(Estimate::clone(half))),
+            Some(half) => Dynamic::from(Arc::new(Estimate::clone(&half.estimate))),
             None => Dynamic::UNIT,
+        })
+        .register_get("convergence", |e: &mut Arc<Estimate>| {
+            e.judged().verdict.to_string()
+        })
+        .register_get("reasons", |e: &mut Arc<Estimate>| -> Array {
+            e.judged().reasons.into_iter().map(Dynamic::from).collect()
         });
     b.function(
         "estimate.to_map() -> map",
@@ -141,23 +156,21 @@ fn estimates(b: &mut Binder) {
     );
     let of_train = |e: &mut Arc<Estimate>| influence(e, "train");
     b.function(
-        "estimate.influence(split) -> array",
-        "How the mean loss of example j responds to the weight of example i: `-β Cov(ℓ_i, ℓ_j)`, an array of arrays (Kreer et al. 2025, Bayesian influence, times β).\n\n\
-         Negative where seeing more of i helps with j. Without `split` it is that of the training split. Needs `observe: [observable::example_losses()]`. Of positions, -β/P Cov: each \
+        "estimate.influence(split) -> map",
+        "How the mean loss of example j responds to the weight of example i: `-β Cov(ℓ_i, ℓ_j)` (Kreer et al. 2025, Bayesian influence, times β).\n\n\
+         `#{ estimate, mcse }`, arrays of arrays: numbers and their standard errors, from the scatter over blocks of draws. Negative where seeing more of i helps with j. Without `split` it is that of the training split. Needs `observe: [observable::example_losses()]`. Of positions, -β/P Cov: each \
          has a P-th of its row's weight.",
         |e: &mut Arc<Estimate>, split: &str| influence(e, split),
     )
-    .function("estimate.influence() -> array", "", of_train);
-    let susceptibilities =
-        |e: &Estimate, split: &str| e.susceptibilities(split).map(floats).or_raise();
+    .function("estimate.influence() -> map", "", of_train);
     b.function(
-        "estimate.susceptibilities(split) -> array",
+        "estimate.susceptibilities(split) -> map",
         "`-Cov(L, ℓ_i - L)` of every observed example: how ⟨L⟩ responds when the data shift towards it, over nβ (Baker et al. 2025).\n\n\
-         With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses(), observable::cost()]`, with \
+         `#{ estimate, mcse }`, arrays: numbers and their standard errors, from the scatter over blocks of draws. With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses(), observable::cost()]`, with \
          `each: \"position\"` for single tokens; without the cost, L is the mean over the other observed examples. Without `split` it is the training split.",
-        move |e: &mut Arc<Estimate>, split: &str| susceptibilities(e, split),
+        |e: &mut Arc<Estimate>, split: &str| susceptibilities(e, split),
     )
-    .function("estimate.susceptibilities() -> array", "", move |e: &mut Arc<Estimate>| susceptibilities(e, "train"));
+    .function("estimate.susceptibilities() -> map", "", |e: &mut Arc<Estimate>| susceptibilities(e, "train"));
     b.function(
         "estimate.singular_fluctuation() -> map",
         "`½ β Σ_i Var(ℓ_i)`, the singular fluctuation ν (Watanabe 2010): `#{ estimate, mcse }`.\n\n\
@@ -237,8 +250,8 @@ fn calibrations(b: &mut Binder) {
         "calibrate_llc(target, sampler, #{ options }) -> Calibration",
         "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
          Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
-         relaxed), chains that disagree, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is the one with the smallest error bar that nothing speaks \
-         against. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
+         relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring \
+         step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
          with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Calibration>> {
             let call = Call { context: &context, native: &native };
@@ -250,7 +263,7 @@ fn calibrations(b: &mut Binder) {
     )
     .with(
         calibrate::OPTIONS,
-        "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), step_sizes: [1e-4, 1e-3, 1e-2], steps: 400 })",
+        "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
     );
     b.function(
         "calibration.to_map() -> map",

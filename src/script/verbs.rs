@@ -275,7 +275,7 @@ fn validations(b: &mut Binder) {
          is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and \
          `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. \
          `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of \
-         hybrid Monte Carlo by `compare(run, reference)`.",
+         hybrid Monte Carlo by `compare(reference, run)`.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Dynamic> {
             let call = Call { context: &context, native: &native };
             let found = options(&call, "validate", validate::OPTIONS, &map)
@@ -290,13 +290,14 @@ fn validations(b: &mut Binder) {
     verifications(b);
     b.object::<Arc<Comparison>>("Comparison", |c| c.to_string());
     b.function(
-        "compare(run, reference) -> Comparison",
-        "Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.",
-        |run: Arc<Run>, reference: Arc<Run>| -> Bound<Arc<Comparison>> { compare(&run, &reference).map(Arc::new).or_raise() },
+        "compare(reference, run) -> Comparison",
+        "Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.\n\n\
+         The first is the reference: differences are the second minus the first, as `ergodic compare` has them.",
+        |reference: Arc<Run>, run: Arc<Run>| -> Bound<Arc<Comparison>> { compare(&run, &reference).map(Arc::new).or_raise() },
     );
     b.function(
         "comparison.to_array() -> array",
-        "Its lines as maps: name, temperature, mean, reference, relative_error, deviation (in standard errors).",
+        "Its lines as maps: name, temperature, reference (the mean of the first run), mean (that of the second), relative_error, deviation (second minus first, in joint standard errors).",
         |c: &mut Arc<Comparison>| from_json(&c.to_json()),
     );
 }

@@ -14,18 +14,18 @@ pub struct Line {
     pub name: String,
     /// T.
     pub temperature: f64,
-    /// Mean and standard error of the run and of the reference.
+    /// Mean and standard error of the run, and of the reference that it is held against.
     pub means: [(f64, f64); 2],
 }
 
 impl Line {
-    /// |a - b| / |b|.
+    /// |run - reference| / |reference|.
     pub fn relative(&self) -> f64 {
         let [(a, _), (b, _)] = self.means;
         (a - b).abs() / b.abs()
     }
 
-    /// (a - b) in standard errors.
+    /// Run minus reference, in joint standard errors.
     pub fn deviation(&self) -> f64 {
         let [(a, da), (b, db)] = self.means;
         (a - b) / da.hypot(db)
@@ -40,7 +40,7 @@ pub struct Comparison {
     pub lines: Vec<Line>,
 }
 
-/// Compare the observables of two runs at the temperatures they share (to a part in 10⁶).
+/// Compare the observables of a run with those of a reference, at the temperatures they share (to a part in 10⁶).
 pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
     let mut lines = Vec::new();
     let columns = run.info.columns.iter();
@@ -97,14 +97,17 @@ impl Comparison {
 impl Comparison {
     /// A row per observable and temperature.
     pub fn table(&self) -> Table {
-        let [a, b] = &self.names;
-        let mut out = Table::new(["T", "observable", a, b, "difference", "σ"]);
+        let [run, reference] = &self.names;
+        let mut out = Table::new(["T", "observable", reference, run, "difference", "σ"])
+            .line_above(format!(
+                "σ: {run} minus {reference}, in joint standard errors"
+            ));
         for l in &self.lines {
             out.push([
                 format!("{:.3e}", l.temperature),
                 l.name.clone(),
-                with_error(l.means[0].0, l.means[0].1),
                 with_error(l.means[1].0, l.means[1].1),
+                with_error(l.means[0].0, l.means[0].1),
                 format!("{:.2} %", 100.0 * l.relative()),
                 format!("{:+.1}", l.deviation()),
             ]);

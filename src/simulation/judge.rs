@@ -177,7 +177,11 @@ impl Run {
             }
         }
         for (name, left, right) in [
-            ("|∇U|² against TΔU", names::SQUARED_GRADIENT, names::LAPLACIAN),
+            (
+                "|∇U|² against TΔU",
+                names::SQUARED_GRADIENT,
+                names::LAPLACIAN,
+            ),
             ("cubic virial", names::CUBIC, names::DISTANCE),
         ] {
             if !has(left) {

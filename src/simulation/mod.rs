@@ -25,6 +25,7 @@ mod resume;
 pub mod run;
 pub mod session;
 pub mod smc;
+pub mod standing;
 pub mod state;
 pub mod summary;
 pub mod terminal;

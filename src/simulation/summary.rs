@@ -1,15 +1,15 @@
 //! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
 
+use super::judge::{Judgement, Mixing};
 use super::parts::ELSEWHERE;
 use super::prediction::RUNNING;
-use super::judge::{Judgement, Mixing};
 use super::run::{Group, Run};
 use crate::diagnostic::Summary as Numbers;
+pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::error::Result;
 use crate::sampler::NOISE;
 use crate::table::Table;
-pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -92,7 +92,10 @@ impl Summary {
         }
         let thermometers: Result<Vec<_>> = (0..count).map(|t| run.thermometer(t)).collect();
         let failed = (0..count).map(|t| run.failed(t)).collect();
-        let named = |t: usize| rows.iter().map(move |r: &Row| (r.name.as_str(), &r.numbers[t]));
+        let named = |t: usize| {
+            rows.iter()
+                .map(move |r: &Row| (r.name.as_str(), &r.numbers[t]))
+        };
         let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
         let judgements = run.judge(&mixing)?;
         let mut notes = Vec::new();
@@ -514,7 +517,9 @@ impl fmt::Display for Summary {
                 }
             }
         }
-        self.below().iter().try_for_each(|line| writeln!(f, "{line}"))
+        self.below()
+            .iter()
+            .try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The test suite: one binary, one module per contract.
 
 mod accelerator;
+mod claims;
 mod cli;
 mod contract;
 mod custom;

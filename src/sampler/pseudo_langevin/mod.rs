@@ -5,7 +5,7 @@ mod ratio;
 use self::ratio::{COOLING, FIRST, REDRAW};
 use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
@@ -245,6 +245,16 @@ impl Sampler for PseudoLangevin {
 
     fn gradient(&self) -> Option<&Estimator> {
         Some(&self.gradient)
+    }
+
+    fn bias(&self) -> Bias {
+        // Masses go like 1/ratio, and the error of the step like 1/mass.
+        match self.uniform {
+            false => Bias::Order(1),
+            true => Bias::Unknown(
+                "what V misses of the noise adds an error of order δt to that of order δt²",
+            ),
+        }
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::Evidence;
 use crate::diagnostic::evidence::{Estimate, PosteriorWeight, ln_bayes_factor, posterior_weights};
 use crate::error::Result;
+use crate::simulation::standing::Judged;
 use crate::simulation::summary::with_error;
 use crate::table::Table;
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ pub struct ModelComparison {
     pub ln_z: Vec<Estimate>,
     /// Posterior probability of each, all being equally probable before.
     pub weights: Vec<PosteriorWeight>,
+    /// How far each ln Z can be relied on.
+    pub judged: Vec<Judged>,
 }
 
 /// Compare models whose ln Z are of the same data; they are equally probable before.
@@ -52,8 +55,10 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
             first.temperature
         );
     }
+    let judged = models.iter().map(|(_, e)| e.judged.clone()).collect();
     let (names, ln_z): (Vec<_>, Vec<_>) = models.into_iter().map(|(n, e)| (n, e.best())).unzip();
     Ok(ModelComparison {
+        judged,
         weights: posterior_weights(&ln_z, None)?,
         names,
         ln_z,
@@ -81,6 +86,17 @@ impl ModelComparison {
         (0..self.names.len()).map(against).collect()
     }
 
+    /// How far the whole can be relied on: no further than any of its models.
+    pub fn judged(&self) -> Judged {
+        let mut out = Judged::converged();
+        for (name, of) in self.names.iter().zip(&self.judged) {
+            if !of.reasons.is_empty() {
+                out.add(of.verdict, format!("{name}: {}", of.reasons.join("; ")));
+            }
+        }
+        out
+    }
+
     /// A map per model, the most probable first.
     pub fn to_json(&self) -> Value {
         let factors = self.ln_bayes_factors();
@@ -93,6 +109,8 @@ impl ModelComparison {
                 "ln_bayes_factor_error": factors[k].standard_error,
                 "weight": self.weights[k].weight.value,
                 "weight_error": self.weights[k].weight.standard_error,
+                "convergence": self.judged[k].verdict,
+                "reasons": self.judged[k].reasons,
             })
         };
         Value::Array(self.order().into_iter().map(one).collect())
@@ -104,13 +122,15 @@ impl ModelComparison {
     pub fn table(&self) -> Table {
         let factors = self.ln_bayes_factors();
         let number = |e: &Estimate| with_error(e.value, e.standard_error);
-        let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight"]);
+        let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight", "convergence"]);
+        out.above.extend(self.judged().line("comparison"));
         for k in self.order() {
             out.push([
                 self.names[k].clone(),
                 number(&self.ln_z[k]),
                 number(&factors[k]),
                 number(&self.weights[k].weight),
+                self.judged[k].verdict.to_string(),
             ]);
         }
         out.below.push(

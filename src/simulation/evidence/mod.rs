@@ -11,10 +11,12 @@ pub use transition::{Transition, transition};
 use super::exchange::LadderReport;
 use super::run::{Run, TEMPERED_ENERGY};
 use super::smc::Smc;
+use super::standing::{Judged, lacking};
 use super::summary::with_error;
 use crate::diagnostic::evidence::{
     Estimate, Ladder, Mbar, Replicas, stepping_stone, thermodynamic_integration,
 };
+use crate::diagnostic::{self, Verdict};
 use crate::error::Result;
 use crate::options::{Kind, Range, Spec, option};
 use anyhow::Context;
@@ -63,7 +65,9 @@ pub struct Evidence {
     pub lines: Vec<Line>,
     /// Bounds of ln Z by the Gibbs-Bogoliubov inequality, exact but for Monte Carlo error.
     pub bounds: (f64, f64),
-    /// What may make the numbers useless.
+    /// How far they can be relied on.
+    pub judged: Judged,
+    /// All that is to be known of them: what `judged` says, and more.
     pub warnings: Vec<String>,
 }
 
@@ -152,6 +156,27 @@ impl Energies {
         }
     }
 
+    /// What the worst rung lacks of convergence, in words; none if none lacks anything. Draws of the prior are independent.
+    fn lacking(&self) -> Option<String> {
+        let of = |(beta, draws): (&f64, &Vec<Vec<f64>>)| {
+            let numbers = [
+                diagnostic::rhat_rank(draws),
+                diagnostic::ess_bulk(draws),
+                diagnostic::ess_tail(draws),
+            ];
+            let (says, factor) = lacking("the energy", numbers)?;
+            Some((1.0 / beta, says, factor.unwrap_or(f64::INFINITY)))
+        };
+        let rungs = self.betas.iter().zip(&self.draws);
+        let each = rungs.filter(|(beta, _)| **beta > 0.0).filter_map(of);
+        let (t, says, factor) = each.max_by(|a, b| a.2.total_cmp(&b.2))?;
+        let times = match factor.is_finite() {
+            true => format!(", so take {factor:.0} times the steps or so"),
+            false => String::new(),
+        };
+        Some(format!("at T = {t:.4e} {says}{times}"))
+    }
+
     fn ladder(&self) -> Result<Ladder<'_>> {
         Ladder::new(&self.betas, &self.draws)
     }
@@ -179,7 +204,7 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     let mbar = Mbar::solve(&ladder).with_context(of)?;
     let mut lines = Vec::new();
     let mut bounds = (f64::NAN, f64::NAN);
-    let mut warnings = Vec::new();
+    let mut judged = Judged::converged();
     if is_rung {
         let integral = thermodynamic_integration(&ladder, replicas)?;
         let stones = stepping_stone(&ladder, replicas)?;
@@ -246,10 +271,11 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
             });
         }
         if forward < 0.02 {
-            warnings.push(format!(
+            let says = format!(
                 "the rungs are too far apart for stepping stones: {:.1} % of the draws carry weight; put more rungs where swaps are rare",
                 100.0 * forward
-            ));
+            );
+            judged.add(Verdict::NotYet, says);
         }
     }
     let (ln_z, note) = match is_rung {
@@ -269,9 +295,17 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         ln_z,
         note,
     });
-    if let Ok(report) = LadderReport::new(run) {
-        warnings.extend(report.warnings());
+    if let Some(says) = disagreement(&lines) {
+        judged.add(Verdict::Wrong, says);
     }
+    if let Ok(report) = LadderReport::new(run) {
+        let each = report.warnings().into_iter();
+        each.for_each(|says| judged.add(Verdict::NotYet, says));
+    }
+    if let Some(says) = energies.lacking() {
+        judged.add(Verdict::NotYet, says);
+    }
+    let mut warnings = judged.reasons.clone();
     if !ladder.starts_at_prior() {
         warnings.push(format!(
             "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
@@ -288,8 +322,41 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         rungs: energies.betas.len(),
         lines,
         bounds,
+        judged,
         warnings,
     })
+}
+
+/// Joint standard errors beyond which two estimators contradict each other. They share their draws, so that their true difference is smaller
+/// still.
+const MOST_APART: f64 = 4.0;
+
+/// Which of the best estimators of each kind contradict each other, in words.
+fn disagreement(lines: &[Line]) -> Option<String> {
+    let best = ["thermodynamic_integration", "stepping_stone", "mbar"];
+    let of = |name: &&str| lines.iter().find(|l| l.name == *name);
+    let found: Vec<_> = best.iter().filter_map(of).collect();
+    let pairs = (0..found.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let apart = pairs.map(|(i, j)| {
+        let (a, b) = (found[j], found[i]);
+        let joint = a.ln_z.standard_error.hypot(b.ln_z.standard_error);
+        ((a.ln_z.value - b.ln_z.value).abs() / joint, a, b)
+    });
+    let (errors, a, b) = apart
+        .filter(|(errors, ..)| *errors > MOST_APART)
+        .max_by(|x, y| x.0.total_cmp(&y.0))?;
+    let shown = |l: &Line| {
+        format!(
+            "{} {}",
+            l.what,
+            with_error(l.ln_z.value, l.ln_z.standard_error)
+        )
+    };
+    Some(format!(
+        "{} and {} are {errors:.1} joint errors apart: put more rungs between those there are",
+        shown(a),
+        shown(b)
+    ))
 }
 
 /// ln Z of a target, by populations that came to it from the prior.
@@ -311,6 +378,13 @@ pub fn of_populations(smc: &Smc) -> Evidence {
             note: format!("{populations} populations of {particles} particles"),
         }],
         bounds: (f64::NAN, f64::NAN),
+        judged: smc
+            .warnings()
+            .into_iter()
+            .fold(Judged::converged(), |mut judged, says| {
+                judged.add(Verdict::NotYet, says);
+                judged
+            }),
         warnings: smc.warnings(),
     }
 }
@@ -321,7 +395,7 @@ impl Evidence {
         self.lines.iter().find(|l| l.name == name)
     }
 
-    /// ln Z by the estimator with the least error, MBAR.
+    /// ln Z by the estimator with the least error, MBAR; whether the others agree with it is in `judged`.
     pub fn best(&self) -> Estimate {
         let nothing = Estimate {
             value: f64::NAN,
@@ -330,9 +404,11 @@ impl Evidence {
         self.lines.last().map_or(nothing, |l| l.ln_z)
     }
 
-    /// As a map: `ln_z`, `error`, and each estimator by its name, with `_error`.
+    /// As a map: `convergence` and `reasons`, `ln_z`, `error`, and each estimator by its name, with `_error`.
     pub fn to_map(&self) -> Map<String, Value> {
         let mut out = Map::new();
+        out.insert("convergence".into(), json!(self.judged.verdict));
+        out.insert("reasons".into(), json!(self.judged.reasons));
         let best = self.best();
         for (name, e) in [("ln_z", best)]
             .into_iter()
@@ -358,6 +434,9 @@ impl fmt::Display for Evidence {
             true => format!(" - ln Z(T = {:.4e})", self.relative_to),
             false => String::new(),
         };
+        if let Some(line) = self.judged.line("estimate") {
+            writeln!(f, "{line}")?;
+        }
         writeln!(
             f,
             "ln Z(T = {}){from} of '{}', {} rungs, N = {}",
@@ -371,8 +450,8 @@ impl fmt::Display for Evidence {
             let (low, high) = self.bounds;
             write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (but for noise)")?;
         }
-        self.warnings
-            .iter()
-            .try_for_each(|w| write!(f, "\nNOTE: {w}"))
+        // What is judged stands above.
+        let notes = self.warnings.iter().skip(self.judged.reasons.len());
+        notes.into_iter().try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }

@@ -1,7 +1,8 @@
 //! Calibration without a known answer: the sweep over step sizes and nβ that is otherwise judged by eye, with the signs of a step that is
 //! too large (a hot virial, an estimate that halving changes, failed chains) or too small (a cold virial, chains that disagree) read off
-//! at each point.
+//! at each point. What is looked for is a plateau: estimates that neighbouring steps, and neighbouring nβ, confirm.
 
+use super::grid::step_sizes;
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::{Estimate, nbeta, one_point};
 use crate::diagnostic::Heat;
@@ -11,6 +12,7 @@ use crate::sampler::Configured;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
+use crate::simulation::standing::lacking;
 use crate::simulation::unsaved;
 use crate::table::Table;
 use crate::target::Target;
@@ -23,10 +25,12 @@ use std::sync::Arc;
 /// Options of `calibrate_llc(target, sampler, #{…})`.
 pub const OPTIONS: &[Spec] = &[
     required("start", Kind::Object("Parameters"), "w0, as in `llc`."),
-    required(
+    optional(
         "step_sizes",
         Kind::Floats(Range::Positive),
-        "Step sizes to try, in place of the sampler's own.",
+        "7, halved from the largest stable one",
+        "Step sizes to try, in place of the sampler's own (of `pseudo_langevin` its ratio). If they are not given, short runs find the largest step, four times more or less than the \
+         sampler's own again and again, at which chains survive and are not twice too hot; around the own step of samplers that accept or reject.",
     ),
     optional(
         "nbetas",
@@ -43,7 +47,7 @@ pub const OPTIONS: &[Spec] = &[
     option(
         "steps",
         Kind::Int(Range::Between(20.0, 1e12)),
-        "2000",
+        "5000",
         "Steps per chain, burn-in included.",
     ),
     option(
@@ -89,8 +93,13 @@ pub struct Trial {
 pub struct Calibration {
     /// In order of nβ, then of the step size.
     pub trials: Vec<Trial>,
-    /// The trial with the smallest error bar among those that nothing speaks against; none if there is none.
+    /// The sampler's option that was varied.
+    pub option: &'static str,
+    /// The trial on a plateau: of those that nothing speaks against and a neighbouring step confirms, the one with the smallest error bar at
+    /// its nβ; of several nβ the one nearest to n/ln n that a neighbouring nβ confirms. None if there is none.
     pub recommended: Option<usize>,
+    /// Whether several nβ have a plateau each, and no two neighbours of them agree.
+    pub nbetas_disagree: bool,
     /// The trial at which the estimate changes least with the step size, of those that are not plainly wrong: what there is to take where
     /// directions that only γ holds back need more steps than can be made.
     pub steadiest: Option<usize>,
@@ -111,10 +120,41 @@ pub fn calibrate(
             sampler.name()
         )
     };
-    let mut steps = o.floats("step_sizes").unwrap_or_default();
     let mut nbetas = match o.floats("nbetas") {
         Some(list) => list,
         None => vec![nbeta(o, target.stands_for())?],
+    };
+    nbetas.sort_by(f64::total_cmp);
+    let point = |nbeta: f64| -> Result<Point> {
+        Ok(Point {
+            nbeta,
+            gamma: o.float("gamma")?,
+            baseline: Baseline::from_options(o)?,
+        })
+    };
+    let trial = |step: f64, nbeta: f64, most: u64| -> Result<Trial> {
+        let changed = sampler.with(name, step)?;
+        let changed = changed.unwrap_or_else(|| sampler.clone());
+        let prepared = Prepared::new(target, &changed, &start, point(nbeta)?, None)?;
+        let plan = plan(o, &prepared, session, most)?;
+        let (target, sampler) = (&prepared.target, &prepared.sampler);
+        let run = unsaved(&plan, target, sampler, session, session.threads)?;
+        let estimate = match run.failures.iter().all(Option::is_some) {
+            true => None,
+            false => Some(prepared.estimate(Arc::new(run), session.threads)?),
+        };
+        Ok(Trial {
+            step,
+            nbeta,
+            estimate,
+            against: Vec::new(),
+        })
+    };
+    let mut steps = match (o.floats("step_sizes"), nbetas.last()) {
+        (Some(given), _) => given,
+        // Where the potential is steepest.
+        (None, Some(nbeta)) => step_sizes(sampler, |step, most| trial(step, *nbeta, most))?,
+        (None, None) => Vec::new(),
     };
     anyhow::ensure!(
         !steps.is_empty() && !nbetas.is_empty(),
@@ -122,40 +162,13 @@ pub fn calibrate(
         o.owner()
     );
     steps.sort_by(f64::total_cmp);
-    nbetas.sort_by(f64::total_cmp);
     let tolerance = o.float("tolerance")?;
     let total = (steps.len() * nbetas.len()) as u64;
     let progress = Progress::new(session, "calibrate_llc", "estimates", total, 0);
     let mut trials: Vec<Trial> = Vec::new();
     for nbeta in &nbetas {
-        let point = Point {
-            nbeta: *nbeta,
-            gamma: o.float("gamma")?,
-            baseline: Baseline::from_options(o)?,
-        };
         for step in &steps {
-            let changed = sampler
-                .with(name, *step)?
-                .unwrap_or_else(|| sampler.clone());
-            let prepared = Prepared::new(target, &changed, &start, point, None)?;
-            let plan = plan(o, &prepared, session)?;
-            let run = unsaved(
-                &plan,
-                &prepared.target,
-                &prepared.sampler,
-                session,
-                session.threads,
-            )?;
-            let estimate = match run.failures.iter().all(Option::is_some) {
-                true => None,
-                false => Some(prepared.estimate(Arc::new(run), session.threads)?),
-            };
-            trials.push(Trial {
-                step: *step,
-                nbeta: *nbeta,
-                estimate,
-                against: Vec::new(),
-            });
+            trials.push(trial(*step, *nbeta, u64::MAX)?);
             progress.set(trials.len() as u64, 0);
         }
     }
@@ -164,21 +177,73 @@ pub fn calibrate(
         let smaller = (i % steps.len() > 0).then(|| trials[i - 1].clone());
         trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
     }
-    let fine = |i: &usize| trials[*i].against.is_empty();
-    let error = |i: &usize| {
-        trials[*i]
-            .estimate
-            .as_ref()
-            .map_or(f64::INFINITY, |e| e.mcse / e.lambda.abs())
-    };
-    let recommended = (0..trials.len())
-        .filter(fine)
-        .min_by(|a, b| error(a).total_cmp(&error(b)));
+    unconfirmed(&mut trials, tolerance);
+    let usual = nbeta(o, target.stands_for()).unwrap_or(nbetas[0]);
+    let (recommended, nbetas_disagree) = plateau(&trials, (&nbetas, usual), tolerance);
     Ok(Calibration {
         steadiest: steadiest(&trials, tolerance),
+        option: name,
         trials,
         recommended,
+        nbetas_disagree,
     })
+}
+
+/// Whether two estimates are the same, within two joint errors or what is tolerated.
+fn agree(a: &Estimate, b: &Estimate, tolerance: f64) -> bool {
+    let noise = 2.0 * a.mcse.hypot(b.mcse);
+    (a.lambda - b.lambda).abs() <= noise.max(tolerance * a.lambda.abs())
+}
+
+/// Note where nothing speaks against a trial, but no neighbouring step that is as good confirms it.
+fn unconfirmed(trials: &mut [Trial], tolerance: f64) {
+    let confirms = |i: usize, j: Option<usize>| {
+        let fine = |k: usize| trials.get(k).filter(|t| t.against.is_empty());
+        let (Some(a), Some(b)) = (fine(i), j.and_then(fine)) else {
+            return false;
+        };
+        let both = a.estimate.as_ref().zip(b.estimate.as_ref());
+        a.nbeta == b.nbeta && both.is_some_and(|(a, b)| agree(a, b, tolerance))
+    };
+    let alone = |i: usize| {
+        let neighbours = [i.checked_sub(1), Some(i + 1)];
+        trials[i].against.is_empty() && !neighbours.into_iter().any(|j| confirms(i, j))
+    };
+    let which: Vec<_> = (0..trials.len()).filter(|i| alone(*i)).collect();
+    for i in which {
+        trials[i]
+            .against
+            .push("no neighbouring step confirms it".into());
+    }
+}
+
+/// See [`Calibration::recommended`] and [`Calibration::nbetas_disagree`]. Error bars are compared at one nβ only: those of different nβ are of
+/// different things.
+fn plateau(
+    trials: &[Trial],
+    (nbetas, usual): (&[f64], f64),
+    tolerance: f64,
+) -> (Option<usize>, bool) {
+    let best = |nbeta: &f64| {
+        let there = (0..trials.len()).filter(|i| trials[*i].nbeta == *nbeta);
+        let fine = there.filter(|i| trials[*i].against.is_empty());
+        let each = fine.filter_map(|i| Some((i, trials[i].estimate.as_ref()?)));
+        each.min_by(|a, b| a.1.mcse.total_cmp(&b.1.mcse))
+    };
+    let each: Vec<_> = nbetas.iter().map(best).collect();
+    if let [one] = each[..] {
+        return (one.map(|(i, _)| i), false);
+    }
+    let confirmed = |k: usize| {
+        let (i, own) = each[k]?;
+        let neighbours = [k.checked_sub(1), Some(k + 1)].into_iter().flatten();
+        let mut others = neighbours.filter_map(|j| *each.get(j)?);
+        others.any(|(_, e)| agree(own, e, tolerance)).then_some(i)
+    };
+    let far = |i: &usize| (trials[*i].nbeta / usual).ln().abs();
+    let found = (0..each.len()).filter_map(confirmed);
+    let found = found.min_by(|a, b| far(a).total_cmp(&far(b)));
+    (found, found.is_none() && each.iter().flatten().count() > 1)
 }
 
 /// See [`Calibration::steadiest`]. Trials with the same nβ are neighbours.
@@ -207,8 +272,12 @@ fn steadiest(trials: &[Trial], tolerance: f64) -> Option<usize> {
     best.map(|(i, _)| i)
 }
 
-fn plan(o: &Options, prepared: &Prepared, session: &Session) -> Result<Plan> {
-    let mut steps = o.int("steps")?;
+/// Records per chain that are enough for an effective sample size.
+const RECORDS: u64 = 1000;
+
+/// The plan of a trial, of at most so many steps.
+fn plan(o: &Options, prepared: &Prepared, session: &Session, most: u64) -> Result<Plan> {
+    let mut steps = o.int("steps")?.min(most);
     if session.quick {
         steps = steps.min(400);
     }
@@ -222,7 +291,7 @@ fn plan(o: &Options, prepared: &Prepared, session: &Session) -> Result<Plan> {
     Ok(Plan {
         name: "trial".into(),
         burn_in,
-        every: Trigger::Every(prepared.every().min((steps - burn_in) / 8).max(1)),
+        every: Trigger::Every(((steps - burn_in) / RECORDS).clamp(1, prepared.every())),
         observables: prepared.observables()?,
         ..Plan::bare("calibrate_llc", (o.size("chains")?, start), steps, seed)
     })
@@ -256,16 +325,15 @@ fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String
         _ if clear => out.push("cold: chains have not relaxed".into()),
         _ => {}
     }
-    if e.rhat > 1.05 {
-        out.push(format!("chains disagree (R̂ {:.2})", e.rhat));
+    if let Some((says, factor)) = lacking("the loss", [e.rhat, e.ess_bulk, e.ess_tail]) {
+        let times = factor.map_or(String::new(), |f| format!(", {f:.1} times the steps or so"));
+        out.push(format!("not converged: {says}{times}"));
     }
     if let Some(s) = smaller
         .and_then(|t| t.estimate.as_ref())
         .filter(|s| !is_cold(s, tolerance))
     {
-        let difference = e.lambda - s.lambda;
-        let noise = 2.0 * e.mcse.hypot(s.mcse);
-        if difference.abs() > noise.max(tolerance * e.lambda.abs()) {
+        if !agree(e, s, tolerance) {
             out.push("the next smaller step gives another estimate".into());
         }
     }
@@ -283,10 +351,12 @@ impl Calibration {
             json!({
                 "step": t.step, "nbeta": t.nbeta, "against": t.against,
                 "estimate": e.map(|e| e.lambda), "mcse": e.map(|e| e.mcse),
-                "virial": e.map(|e| e.virial.temperature), "rhat": e.map(|e| e.rhat),
+                "virial": e.map(|e| e.virial.temperature), "rhat": e.map(|e| e.rhat), "ess": e.map(|e| e.ess_bulk.min(e.ess_tail)),
             })
         };
         json!({
+            "option": self.option,
+            "nbetas_disagree": self.nbetas_disagree,
             "trials": self.trials.iter().map(trial).collect::<Vec<_>>(),
             "recommended": self.recommended.map(|i| trial(&self.trials[i])),
             "steadiest": self.steadiest.map(|i| trial(&self.trials[i])),
@@ -297,7 +367,15 @@ impl Calibration {
 impl Calibration {
     /// A row per trial, and what to make of them.
     pub fn table(&self) -> Table {
-        let mut out = Table::new(["nβ", "step", "estimate", "virial", "R̂", "remarks"]);
+        let mut out = Table::new([
+            "nβ",
+            self.option,
+            "estimate",
+            "virial",
+            "R̂",
+            "ESS",
+            "remarks",
+        ]);
         for (i, t) in self.trials.iter().enumerate() {
             let of = |text: &dyn Fn(&Estimate) -> String| {
                 t.estimate.as_ref().map_or(String::new(), text)
@@ -308,14 +386,17 @@ impl Calibration {
                 of(&|e| format!("{:.4} ± {:.4}", e.lambda, e.mcse)),
                 of(&|e| format!("{:.3} ± {:.3}", e.virial.temperature, e.virial.mcse)),
                 of(&|e| format!("{:.3}", e.rhat)),
+                of(&|e| format!("{:.0}", e.ess_bulk.min(e.ess_tail))),
                 match (self.recommended == Some(i), t.against.is_empty()) {
                     (true, _) => "← recommended".into(),
-                    (_, true) => "fine".into(),
+                    (_, true) => "on a plateau".into(),
                     _ => t.against.join("; "),
                 },
             ]);
         }
-        if self.recommended.is_none() {
+        if self.nbetas_disagree {
+            out.below.push("nothing is recommended: neighbouring nβ give different estimates, so that there is no one coefficient here; try other nβ or γ".into());
+        } else if self.recommended.is_none() {
             out.below.push(
                 "nothing is recommended: take more steps, or other step sizes, as the remarks say"
                     .into(),
@@ -324,8 +405,8 @@ impl Calibration {
                 && let Some(e) = &t.estimate
             {
                 out.below.push(format!(
-                    "the estimate changes least with the step size at {:.3e}: {:.4} ± {:.4}, provisionally",
-                    t.step, e.lambda, e.mcse
+                    "the estimate changes least with the {} at {:.3e}: {:.4} ± {:.4}, provisionally",
+                    self.option, t.step, e.lambda, e.mcse
                 ));
             }
         }

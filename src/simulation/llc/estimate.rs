@@ -1,5 +1,6 @@
 //! An estimate of the learning coefficient, and what speaks for it.
 
+use super::halved::{Extrapolated, Halved};
 use super::protocol::{Losses, Point, Prepared};
 use super::saved::online;
 use crate::diagnostic::{self, Reading};
@@ -20,8 +21,12 @@ pub struct Estimate {
     pub mcse: f64,
     /// λ̂ of each chain; NaN for those that failed.
     pub chains: Vec<f64>,
-    /// Effective sample size of the loss, all chains together, and R̂.
+    /// Effective sample size of the mean loss, all chains together.
     pub ess: f64,
+    /// The same of the bulk and of the tails of the loss.
+    pub ess_bulk: f64,
+    /// See `ess_bulk`.
+    pub ess_tail: f64,
     /// R̂ of the loss.
     pub rhat: f64,
     /// The virial thermometer, whose set temperature is 1.
@@ -41,7 +46,7 @@ pub struct Estimate {
     /// nβ(L - L(w0)) of every chain and record, burn-in included.
     pub traces: Vec<Vec<f64>>,
     /// The estimate with half the step size.
-    pub halved: Option<Box<Estimate>>,
+    pub halved: Option<Halved>,
     /// The run it was taken from.
     pub run: Arc<Run>,
     /// Where these come from.
@@ -90,6 +95,8 @@ impl Estimate {
             mcse: diagnostic::mcse_mean(&draws).hypot(of_baseline),
             chains: (0..traces.len()).map(of_chain).collect(),
             ess: diagnostic::ess_mean(&draws),
+            ess_bulk: diagnostic::ess_bulk(&draws),
+            ess_tail: diagnostic::ess_tail(&draws),
             rhat: diagnostic::rhat_rank(&draws),
             virial: prepared.thermometer(&run)?,
             failed: failed.collect(),
@@ -123,22 +130,25 @@ impl Estimate {
         online(&self.run, &self.traces)
     }
 
-    /// The estimate without the error of discretisation to first order in the step size, and its standard error; none unless it was halved.
-    pub fn extrapolated(&self) -> Option<(f64, f64)> {
-        let half = self.halved.as_ref()?;
-        let value = 2.0 * half.lambda - self.lambda;
-        Some((value, (2.0 * half.mcse).hypot(self.mcse)))
+    /// The estimate without the leading error of discretisation; none unless it was halved, by a sampler that states the order of its error.
+    pub fn extrapolated(&self) -> Option<Extrapolated> {
+        self.halved.as_ref()?.extrapolated(self)
     }
 
     /// As a map, for scripts.
     pub fn to_json(&self) -> serde_json::Value {
         let truth = self.truth.map(|t| t.lambda);
+        let judged = self.judged();
         let mut map = json!({
+            "convergence": judged.verdict,
+            "reasons": judged.reasons,
             "estimate": self.lambda,
             "mcse": self.mcse,
             "chains": self.chains,
             "spread": self.spread(),
             "ess": self.ess,
+            "ess_bulk": self.ess_bulk,
+            "ess_tail": self.ess_tail,
             "rhat": self.rhat,
             "virial": self.virial.temperature,
             "virial_mcse": self.virial.mcse,
@@ -155,12 +165,13 @@ impl Estimate {
             "relative_error": truth.map(|t| self.lambda / t - 1.0),
             "seconds": self.run.seconds,
         });
-        if let (Some(half), Some((value, error)), Some(map)) =
-            (&self.halved, self.extrapolated(), map.as_object_mut())
-        {
-            map.insert("halved".into(), half.to_json());
-            map.insert("extrapolated".into(), json!(value));
-            map.insert("extrapolated_mcse".into(), json!(error));
+        if let (Some(half), Some(map)) = (&self.halved, map.as_object_mut()) {
+            map.insert("halved".into(), half.estimate.to_json());
+            if let Some(e) = half.extrapolated(self) {
+                map.insert("extrapolated".into(), json!(e.value));
+                map.insert("extrapolated_mcse".into(), json!(e.mcse));
+                map.insert("extrapolated_error".into(), json!(e.error()));
+            }
         }
         map
     }
@@ -169,6 +180,9 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = &self.run.info;
+        if let Some(line) = self.judged().line("estimate") {
+            writeln!(f, "{line}")?;
+        }
         write!(
             f,
             "learning coefficient {:.5} ± {:.2}",
@@ -196,13 +210,15 @@ impl fmt::Display for Estimate {
         )?;
         write!(
             f,
-            "\n  {}: {} chains × {} steps ({} burn-in), R̂ {:.3}, ESS {:.0}, spread of chains {:.3}, {:.1} s",
+            "\n  {}: {} chains × {} steps ({} burn-in), R̂ {:.3}, ESS {:.0} (bulk {:.0}, tail {:.0}), spread of chains {:.3}, {:.1} s",
             info.sampler,
             info.chains,
             info.steps,
             info.burn_in,
             self.rhat,
             self.ess,
+            self.ess_bulk,
+            self.ess_tail,
             self.spread(),
             self.run.seconds
         )?;
@@ -211,14 +227,8 @@ impl fmt::Display for Estimate {
             "\n  temperature by the virial {:.4} ± {:.4}, set 1: {}",
             self.virial.temperature, self.virial.mcse, self.virial.verdict
         )?;
-        if let (Some(half), Some((value, error))) = (&self.halved, self.extrapolated()) {
-            write!(
-                f,
-                "\n  with half the step {:.5} ± {:.2}, extrapolated to none {value:.5} ± {:.2}",
-                half.lambda,
-                Short(half.mcse),
-                Short(error)
-            )?;
+        if let Some(half) = &self.halved {
+            write!(f, "\n  {}", half.in_words(self))?;
         }
         for reason in &self.failed {
             write!(f, "\n  FAILED and left out: {reason}")?;
@@ -234,7 +244,7 @@ impl fmt::Display for Estimate {
 }
 
 /// A standard error in two digits.
-struct Short(f64);
+pub(super) struct Short(pub f64);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 //! WBIC, from their mean.
 //!
 //! With `U = nβ·L(w) + ½γ|w-w0|²` and `L` the mean of the losses ℓ_i, means over the distribution respond to weights of examples by
-//! covariances, which the draws give.
+//! covariances, which the draws give. Their errors are from the scatter over blocks of draws that are long against the autocorrelation time.
 
 use super::Estimate;
 use crate::diagnostic;
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::observable::example_losses::name;
 use crate::target::Workspace;
+use std::ops::Range;
 
 /// The draws of the losses, around their means.
 struct Losses {
@@ -69,6 +70,66 @@ impl Losses {
     fn draws(&self) -> f64 {
         (self.centred.len() / self.examples) as f64
     }
+
+    /// Consecutive draws of one chain, a block after the other: as many as there are ten autocorrelation times of the slowest square, but two
+    /// per chain at least.
+    fn blocks(&self) -> Vec<Range<usize>> {
+        let mut first = 0;
+        let mut chains = Vec::new();
+        for length in &self.lengths {
+            chains.push(first..first + length);
+            first += length;
+        }
+        let time = |k: usize| {
+            let square = |t: usize| self.centred[t * self.examples + k].powi(2);
+            let squares: Vec<Vec<f64>> = chains
+                .iter()
+                .map(|c| c.clone().map(square).collect())
+                .collect();
+            diagnostic::integrated_autocorrelation_time(&squares)
+        };
+        // NaN, as of a loss that never changes, says nothing.
+        let slowest = (0..self.examples).map(time).fold(1.0, f64::max);
+        let long = (10.0 * slowest).ceil();
+        let cut = |chain: Range<usize>| {
+            let count = ((chain.len() as f64 / long) as usize).max(2);
+            let at = move |i: usize| chain.start + i * chain.len() / count;
+            (0..count).map(move |i| at(i)..at(i + 1))
+        };
+        chains.iter().cloned().flat_map(cut).collect()
+    }
+
+    /// Means over all draws of the `width` numbers that `add` adds for each, and their standard errors.
+    fn averaged(
+        &self,
+        width: usize,
+        mut add: impl FnMut(usize, &[f64], &mut [f64]),
+    ) -> (Vec<f64>, Vec<f64>) {
+        let mut of_block = vec![0.0; width];
+        let (mut total, mut means, mut squares) =
+            (of_block.clone(), of_block.clone(), of_block.clone());
+        let blocks = self.blocks();
+        for block in &blocks {
+            of_block.fill(0.0);
+            for t in block.clone() {
+                let draw = &self.centred[t * self.examples..][..self.examples];
+                add(t, draw, &mut of_block);
+            }
+            for (k, sum) in of_block.iter().enumerate() {
+                let mean = sum / block.len() as f64;
+                total[k] += sum;
+                means[k] += mean;
+                squares[k] += mean * mean;
+            }
+        }
+        let count = blocks.len() as f64;
+        for (square, mean) in squares.iter_mut().zip(&means) {
+            let scatter = (*square - mean * mean / count).max(0.0);
+            *square = (scatter / (count * (count - 1.0))).sqrt();
+        }
+        total.iter_mut().for_each(|x| *x /= self.draws());
+        (total, squares)
+    }
 }
 
 /// All chains, less their common mean.
@@ -81,38 +142,39 @@ fn around_mean(chains: &[Vec<f64>]) -> Vec<f64> {
 impl Estimate {
     /// `-β Cov(ℓ_i, ℓ_j)`, `[examples, examples]`: how the mean loss of example j responds to the weight of example i in
     /// `nβL = β Σ w_i ℓ_i` (the Bayesian influence function of Kreer et al. 2025, times β). A position of a row of P has weight β/P there.
+    /// And the standard errors of all these.
     ///
     /// # Errors
     /// If the losses of single examples of this split were not observed, or the matrix does not fit into memory.
-    pub fn influence(&self, split: &str) -> Result<Vec<Vec<f64>>> {
+    pub fn influence(&self, split: &str) -> Result<[Vec<Vec<f64>>; 2]> {
         let losses = Losses::new(self, split)?;
         let k = losses.examples;
-        // As it is, and once more as a script's array.
+        // Sums, means, squares, and once more as a script's arrays.
         memory::check(
-            40 * (k * k) as u128,
+            96 * (k * k) as u128,
             &format!("the influence of {k} examples"),
         )?;
-        let mut sums = vec![vec![0.0; k]; k];
-        for draw in losses.each_draw() {
-            for (sums, x) in sums.iter_mut().zip(draw) {
-                for (s, y) in sums.iter_mut().zip(draw) {
-                    *s += x * y;
-                }
+        let (means, errors) = losses.averaged(k * k, |_, draw, out| {
+            for (row, x) in out.chunks_exact_mut(k).zip(draw) {
+                row.iter_mut().zip(draw).for_each(|(s, y)| *s += x * y);
             }
-        }
+        });
         let share = if losses.apart { losses.positions } else { 1 };
-        let factor = -self.point.nbeta / (self.n * share) as f64 / losses.draws();
-        sums.iter_mut().flatten().for_each(|s| *s *= factor);
-        Ok(sums)
+        let beta = self.point.nbeta / (self.n * share) as f64;
+        let rows = |all: Vec<f64>, factor: f64| -> Vec<Vec<f64>> {
+            let row = |r: &[f64]| r.iter().map(|x| factor * x).collect();
+            all.chunks_exact(k).map(row).collect()
+        };
+        Ok([rows(means, -beta), rows(errors, beta)])
     }
 
     /// `χ_i = -Cov(L, ℓ_i - L)`: 1/nβ of the response of ⟨L⟩ to data that shift towards example i (Baker et al. 2025; of a part of the
     /// model, if only that moved). L is the loss over all examples where `cost` was recorded, otherwise the mean over the *other*
-    /// observed examples: with its own it would be mostly a variance.
+    /// observed examples: with its own it would be mostly a variance. And the standard errors.
     ///
     /// # Errors
     /// If the losses of single examples of this split were not observed, or of one alone and no cost.
-    pub fn susceptibilities(&self, split: &str) -> Result<Vec<f64>> {
+    pub fn susceptibilities(&self, split: &str) -> Result<[Vec<f64>; 2]> {
         let losses = Losses::new(self, split)?;
         let cost = self.run.draws("cost", 0, 0, true).ok();
         let cost = cost.map(|chains| around_mean(&chains));
@@ -120,20 +182,17 @@ impl Estimate {
             cost.is_some() || losses.examples > 1,
             "the susceptibility of a single example needs the loss over all; observe observable::cost() too"
         );
-        let mut chi = vec![0.0; losses.examples];
-        for (t, draw) in losses.each_draw().enumerate() {
+        let (chi, errors) = losses.averaged(losses.examples, |t, draw, out| {
             let total: f64 = draw.iter().sum();
-            for (c, x) in chi.iter_mut().zip(draw) {
+            for (c, x) in out.iter_mut().zip(draw) {
                 let mean = match &cost {
                     Some(cost) => cost[t],
                     None => (total - x) / (draw.len() - 1) as f64,
                 };
                 *c -= mean * (x - mean);
             }
-        }
-        let draws = losses.draws();
-        chi.iter_mut().for_each(|c| *c /= draws);
-        Ok(chi)
+        });
+        Ok([chi, errors])
     }
 
     /// `ν = ½ β Σ_i Var(ℓ_i)`, the singular fluctuation (Watanabe 2010), and its standard error: that of the chains, and where not all n

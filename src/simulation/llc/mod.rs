@@ -6,8 +6,10 @@
 //! | `mod.rs` | `llc` and its options |
 //! | `protocol.rs` | target, sampler and point put together, and traces turned into numbers |
 //! | `estimate.rs`, `saved.rs` | the estimate, and what speaks for it; on disk |
+//! | `halved.rs` | what half the step size tells |
+//! | `verdict.rs` | whether it is an estimate yet, in words |
 //! | `examples.rs` | what the losses of single examples tell besides |
-//! | `calibrate.rs` | `calibrate_llc` |
+//! | `calibrate.rs`, `grid.rs` | `calibrate_llc`, and the steps that it tries |
 //! | `problems.rs` | `llc_problem` |
 //! | `benchmark.rs`, `table.rs` | `llc_benchmark`, and its table |
 
@@ -15,10 +17,13 @@ pub mod benchmark;
 pub mod calibrate;
 pub mod estimate;
 pub mod examples;
+mod grid;
+pub mod halved;
 pub mod problems;
 pub mod protocol;
 pub mod saved;
 pub mod table;
+pub mod verdict;
 
 use super::plan::{self, Plan};
 use super::session::Session;
@@ -30,6 +35,7 @@ use crate::sampler::Configured;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 pub use estimate::Estimate;
+use halved::Halved;
 use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use std::sync::Arc;
 
@@ -96,7 +102,8 @@ pub const OPTIONS: &[Spec] = &[
         "halve",
         Kind::Bool,
         "false",
-        "Whether to run again with half the step size and twice the steps: what changes is the error of discretisation.",
+        "Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: what changes is the error of discretisation. It is extrapolated \
+         to no step at all where the sampler states its order: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.",
     ),
     option(
         "region",
@@ -148,7 +155,11 @@ pub fn llc(
         let name = format!("{}-half", estimate.run.info.name);
         let half = one(&prepared, o, session, (Some(&name), 2))?;
         half.write()?;
-        estimate.halved = Some(Box::new(half));
+        estimate.halved = Some(Halved {
+            option,
+            bias: sampler.bias(),
+            estimate: Box::new(half),
+        });
         estimate.write()?;
     }
     Ok(estimate)

@@ -1,0 +1,79 @@
+//! An estimate at half the step size, and what the two tell of none at all.
+
+use super::Estimate;
+use super::estimate::Short;
+use crate::sampler::Bias;
+
+/// The estimate at half the step size.
+#[derive(Debug, Clone)]
+pub struct Halved {
+    /// The sampler's option that was halved.
+    pub option: &'static str,
+    /// How the sampler's error goes with it.
+    pub bias: Bias,
+    /// What came out.
+    pub estimate: Box<Estimate>,
+}
+
+/// An estimate without the leading error of discretisation.
+#[derive(Debug, Clone, Copy)]
+pub struct Extrapolated {
+    /// λ̂ at no step at all.
+    pub value: f64,
+    /// Its standard error from the draws.
+    pub mcse: f64,
+    /// How far it may be off because the error has higher orders too: half of what was added to the estimate at half the step. In a
+    /// harmonic well of stiffness k, SGLD is off by the part x/(1-x), x = εk/4, and Langevin dynamics with x = δt²k/4M; then
+    /// the extrapolated value is off by x of what was added, and x = 1 is where steps are no longer stable.
+    pub next_order: f64,
+}
+
+impl Extrapolated {
+    /// Both together.
+    pub fn error(&self) -> f64 {
+        self.mcse.hypot(self.next_order)
+    }
+}
+
+impl Halved {
+    /// From this and the estimate at the whole step (Richardson); none where the order of the error is not known, or there is no error.
+    pub fn extrapolated(&self, whole: &Estimate) -> Option<Extrapolated> {
+        let Bias::Order(order) = self.bias else {
+            return None;
+        };
+        let (half, gain) = (&self.estimate, 2f64.powi(order));
+        let added = (half.lambda - whole.lambda) / (gain - 1.0);
+        Some(Extrapolated {
+            value: half.lambda + added,
+            mcse: (gain * half.mcse).hypot(whole.mcse) / (gain - 1.0),
+            next_order: added.abs() / 2.0,
+        })
+    }
+
+    /// A line for tables.
+    pub(super) fn in_words(&self, whole: &Estimate) -> String {
+        let half = &self.estimate;
+        let found = format!(
+            "with half the {} {:.5} ± {:.2}",
+            self.option,
+            half.lambda,
+            Short(half.mcse)
+        );
+        match (self.bias, self.extrapolated(whole)) {
+            (Bias::Order(order), Some(e)) => format!(
+                "{found}, extrapolated to none {:.5} ± {:.2} (error of order {}{}; the next order may be {:.2})",
+                e.value,
+                Short(e.error()),
+                self.option,
+                if order == 1 {
+                    String::new()
+                } else {
+                    format!("^{order}")
+                },
+                Short(e.next_order)
+            ),
+            (Bias::Unknown(why), _) => format!("{found}; not extrapolated: {why}"),
+            _ => format!("{found}; the sampler is exact at any, so both estimate the same"),
+        }
+    }
+}

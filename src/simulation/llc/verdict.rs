@@ -1,0 +1,61 @@
+//! Whether an estimate of the learning coefficient is one yet, in words.
+
+use super::Estimate;
+use super::estimate::Short;
+use crate::diagnostic::{Heat, Verdict};
+use crate::simulation::standing::{Judged, lacking};
+
+/// Steps in words that nobody takes for exact.
+fn about(steps: f64) -> String {
+    let unit = 10f64.powf(steps.log10().floor());
+    format!("{:.0}", (steps / unit).ceil() * unit)
+}
+
+impl Estimate {
+    /// How far it can be relied on, and why no further.
+    pub fn judged(&self) -> Judged {
+        let mut out = Judged::converged();
+        let missing = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
+        if let Some((missing, factor)) = &missing {
+            let steps = self.run.info.steps as f64;
+            out.add(
+                Verdict::NotYet,
+                match factor {
+                    Some(f) => format!("{missing}, so take about {} steps", about(f * steps)),
+                    None => format!("{missing}, so take more steps"),
+                },
+            );
+        }
+        let read = &self.virial;
+        let temperature = format!(
+            "the temperature around w0 is {:.3} ± {:.2}, not 1",
+            read.temperature,
+            Short(read.mcse)
+        );
+        match read.verdict {
+            Heat::Hot => out.add(
+                Verdict::Wrong,
+                format!("{temperature}: the step is too large"),
+            ),
+            Heat::Cold => out.add(
+                // Chains that have only begun to spread are cold, whatever the sampler.
+                if missing.is_some() { Verdict::NotYet } else { Verdict::Wrong },
+                format!(
+                    "{temperature}: chains have not spread over the directions that only γ holds back, so take more steps, a larger γ, or masses that adapt (sampler::hmc)"
+                ),
+            ),
+            _ => {}
+        }
+        if self.lambda < 0.0 {
+            let clear = missing.is_none() && self.lambda < -4.0 * self.mcse;
+            out.add(
+                if clear { Verdict::Wrong } else { Verdict::NotYet },
+                format!(
+                    "λ̂ is negative: the mean loss is below that at w0, so w0 is no local minimum at nβ = {:.4}, γ = {}; train further, start where these chains have ended (estimate.run.at(0)), or take a larger γ",
+                    self.point.nbeta, self.point.gamma
+                ),
+            );
+        }
+        out
+    }
+}

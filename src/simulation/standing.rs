@@ -1,0 +1,54 @@
+//! What is said of a result that is made of runs: an estimate, or a comparison.
+
+use super::judge::Mixing;
+use crate::diagnostic::Verdict;
+
+/// A verdict, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// In one word.
+    pub verdict: Verdict,
+    /// What speaks against the result, the weightiest first; empty if nothing does.
+    pub reasons: Vec<String>,
+}
+
+impl Judged {
+    /// Nothing speaks against it so far.
+    pub fn converged() -> Self {
+        Self {
+            verdict: Verdict::Converged,
+            reasons: Vec::new(),
+        }
+    }
+
+    /// Something speaks against it, which makes it no better than `verdict`.
+    pub fn add(&mut self, verdict: Verdict, reason: impl Into<String>) {
+        // In front of what is less weighty.
+        let worse = verdict > self.verdict;
+        let at = if worse { 0 } else { self.reasons.len() };
+        self.verdict = self.verdict.max(verdict);
+        self.reasons.insert(at, reason.into());
+    }
+
+    /// What stands above a result that is none, an estimate or a comparison; nothing above one that has converged.
+    pub fn line(&self, result: &str) -> Option<String> {
+        let said = self.reasons.join("; ");
+        match self.verdict {
+            Verdict::Converged => None,
+            Verdict::Wrong => Some(format!("WRONG: {said}")),
+            _ => Some(format!("NOT CONVERGED: {said}: this is no {result} yet")),
+        }
+    }
+}
+
+/// What the convergence of one quantity lacks, in words, and how many times as many steps would do, about; none if it lacks nothing.
+pub fn lacking(of: &str, [r_hat, bulk, tail]: [f64; 3]) -> Option<(String, Option<f64>)> {
+    let named = |x: f64| (x, of.to_string());
+    let mixing = Mixing {
+        r_hat: named(r_hat),
+        bulk: named(bulk),
+        tail: named(tail),
+    };
+    let missing = mixing.missing();
+    (!missing.is_empty()).then(|| (missing.join(", "), mixing.factor().filter(|f| *f > 1.0)))
+}
