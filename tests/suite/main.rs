@@ -2,6 +2,7 @@
 
 mod accelerator;
 mod cli;
+mod closures;
 mod contract;
 mod custom;
 mod determinism;
