@@ -63,7 +63,10 @@ fn of_closure(
         .map(Dynamic::from)
         .collect();
     let (given, hint): (&[&str], _) = match data {
-        Some(_) => (&["w", "x", "y"], ": the parameters, and the input and the target of an example"),
+        Some(_) => (
+            &["w", "x", "y"],
+            ": the parameters, and the input and the target of an example",
+        ),
         None => (
             &["w"],
             ", the parameters; of a closure of examples the data set is the third argument: potential::closure(parameters, |w, x, y| …, data)",

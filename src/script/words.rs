@@ -45,7 +45,10 @@ pub(super) fn plain(message: &str) -> String {
     if out.contains("ergodic::") {
         let names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
         // The longest first: one name may be a part of another.
-        let mut all: Vec<_> = names.iter().map(|(path, (_, name))| (*path, *name)).collect();
+        let mut all: Vec<_> = names
+            .iter()
+            .map(|(path, (_, name))| (*path, *name))
+            .collect();
         all.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         for (path, name) in all {
             out = out.replace(path, name);

@@ -88,7 +88,10 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
 
 /// The observable whose closure is another one, and what in both differs first.
 fn changed<'a>(old: &'a RunInfo, new: &'a RunInfo) -> Option<(&'a str, &'a str, &'a str)> {
-    let mut both = old.closures.iter().filter_map(|(name, was)| Some((name, was, new.closures.get(name)?)));
+    let mut both = old
+        .closures
+        .iter()
+        .filter_map(|(name, was)| Some((name, was, new.closures.get(name)?)));
     let (name, was, is) = both.find(|(_, was, is)| was != is)?;
     let mut lines = was.lines().zip(is.lines());
     let (was, is) = lines.find(|(a, b)| a != b).unwrap_or((was, is));

@@ -30,6 +30,8 @@ pub(in crate::script) struct Frozen {
     /// With captured values as they were; never called.
     function: FnPtr,
     names: Vec<ImmutableString>,
+    /// Whether a call may change them.
+    watched: Vec<bool>,
     stored: NativeCallContextStore,
     engine: Arc<Engine>,
     /// Copies that no thread uses now.
@@ -59,12 +61,21 @@ impl Frozen {
         expect(what, function, arguments, hint, call.native).map_err(plain)?;
         let function = own(function, 0).map_err(|e| plain(anyhow!("{what} {e}")))?;
         let stored = call.native.store_data();
-        let names = definition(&stored, &function)
-            .map(|d| d.params.iter().take(function.curry().len()).cloned().collect());
-        let engine = call.context.closures.get_or_init(|| Arc::new(bind(call.context).0));
-        let out = Self {
+        let names = definition(&stored, &function).map(|d| {
+            d.params
+                .iter()
+                .take(function.curry().len())
+                .cloned()
+                .collect()
+        });
+        let engine = call
+            .context
+            .closures
+            .get_or_init(|| Arc::new(bind(call.context).0));
+        let mut out = Self {
             what: what.into(),
             names: names.unwrap_or_default(),
+            watched: Vec::new(),
             stored,
             engine: engine.clone(),
             idle: Mutex::default(),
@@ -74,6 +85,7 @@ impl Frozen {
             function,
         };
         out.check(&out.function)?;
+        out.watched = out.to_watch();
         Ok(out)
     }
 
@@ -92,11 +104,28 @@ impl Frozen {
         source.with_functions();
         if let Some((name, why, at)) = source.refused.first() {
             let what = &self.what;
-            return Err(self.home.placed(*at, &format!("{what} must not use {name}: {why}")));
+            return Err(self
+                .home
+                .placed(*at, &format!("{what} must not use {name}: {why}")));
         }
         let mut inner = Vec::new();
         captured.iter().for_each(|(_, x)| pointers(x, &mut inner));
         inner.iter().try_for_each(|f| self.check(f))
+    }
+
+    /// Which of the captured values to look at after a call. Comparing a large array costs more than most closures, and is seldom needed.
+    fn to_watch(&self) -> Vec<bool> {
+        let find = |name: &str| functions(&self.stored, name);
+        let body = definition(&self.stored, &self.function);
+        let source = body.map(|b| Source::of(&b, &find));
+        let pairs = self.names.iter().zip(self.function.iter_curry());
+        let watch = |(name, x): (&ImmutableString, &Dynamic)| {
+            let mut inner = Vec::new();
+            pointers(x, &mut inner);
+            let unread = source.as_ref().is_none_or(|s| s.may_change(name));
+            unread || !inner.is_empty()
+        };
+        pairs.map(watch).collect()
     }
 
     fn changes(&self, name: &str) -> String {
@@ -120,7 +149,10 @@ impl Frozen {
             anyhow::Error::from(self.home.failed(&what, &e, &self.context))
         })?;
         let pairs = self.function.iter_curry().zip(own.function.iter_curry());
-        if let Some(i) = pairs.into_iter().position(|(was, is)| !same(was, is)) {
+        let changed = pairs
+            .zip(&self.watched)
+            .position(|((was, is), watched)| *watched && !same(was, is));
+        if let Some(i) = changed {
             let name = self.names.get(i).map_or("?", |n| n.as_str());
             return Err(anyhow!(self.changes(name)));
         }
@@ -148,7 +180,8 @@ impl Frozen {
             for name in constants {
                 let all = self.stored.global.constants.as_ref();
                 let all = all.map(|c| c.read().unwrap_or_else(|e| e.into_inner()));
-                if let Some(x) = all.and_then(|c| c.get(name.as_str()).map(Dynamic::flatten_clone)) {
+                if let Some(x) = all.and_then(|c| c.get(name.as_str()).map(Dynamic::flatten_clone))
+                {
                     let value = identity(&x, &|f| f.fn_name().into());
                     out += &format!("\nconst {name} = {value}");
                 }
@@ -250,13 +283,18 @@ fn owned(x: &Dynamic, depth: usize) -> Result<Dynamic> {
         "captures itself, or values nested more than {DEEPEST} deep; what calls itself must be a function: fn name(…) {{ … }}"
     );
     let x = x.flatten_clone();
-    ensure!(!x.is_shared(), "captures a variable that is just being changed");
+    ensure!(
+        !x.is_shared(),
+        "captures a variable that is just being changed"
+    );
     if let Some(list) = x.read_lock::<Array>() {
         let each = list.iter().map(|x| owned(x, depth + 1));
         return Ok(each.collect::<Result<Array>>()?.into());
     }
     if let Some(map) = x.read_lock::<Map>() {
-        let each = map.iter().map(|(k, x)| Ok((k.clone(), owned(x, depth + 1)?)));
+        let each = map
+            .iter()
+            .map(|(k, x)| Ok((k.clone(), owned(x, depth + 1)?)));
         return Ok(each.collect::<Result<Map>>()?.into());
     }
     if let Some(f) = x.read_lock::<FnPtr>() {
@@ -289,7 +327,11 @@ fn lent(f: &FnPtr) -> FnPtr {
         }
     }
     let mut out = f.clone();
-    out.set_curry(f.iter_curry().map(|x| value(x).into_shared()).collect::<Vec<_>>());
+    out.set_curry(
+        f.iter_curry()
+            .map(|x| value(x).into_shared())
+            .collect::<Vec<_>>(),
+    );
     out
 }
 
@@ -317,13 +359,22 @@ fn same(was: &Dynamic, is: &Dynamic) -> bool {
     fn all<'a>(mut pairs: impl Iterator<Item = (&'a Dynamic, &'a Dynamic)>) -> bool {
         pairs.all(|(a, b)| same(a, b))
     }
-    both::<Array>(was, is, |a, b| a.len() == b.len() && all(a.iter().zip(b)))
-        .or_else(|| both::<Map>(was, is, |a, b| a.keys().eq(b.keys()) && all(a.values().zip(b.values()))))
-        .or_else(|| both::<FnPtr>(was, is, |a, b| a.fn_name() == b.fn_name() && all(a.iter_curry().zip(b.iter_curry()))))
-        .or_else(|| both::<i64>(was, is, i64::eq))
+    // Numbers first: large arrays hold them.
+    both::<i64>(was, is, i64::eq)
         .or_else(|| both::<f64>(was, is, |a, b| a.to_bits() == b.to_bits()))
         .or_else(|| both::<bool>(was, is, bool::eq))
         .or_else(|| both::<char>(was, is, char::eq))
+        .or_else(|| both::<Array>(was, is, |a, b| a.len() == b.len() && all(a.iter().zip(b))))
+        .or_else(|| {
+            both::<Map>(was, is, |a, b| {
+                a.keys().eq(b.keys()) && all(a.values().zip(b.values()))
+            })
+        })
+        .or_else(|| {
+            both::<FnPtr>(was, is, |a, b| {
+                a.fn_name() == b.fn_name() && all(a.iter_curry().zip(b.iter_curry()))
+            })
+        })
         .or_else(|| both::<ImmutableString>(was, is, ImmutableString::eq))
         .or_else(|| both::<Blob>(was, is, Blob::eq))
         .unwrap_or_else(|| was.type_id() == is.type_id())

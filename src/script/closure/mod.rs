@@ -3,6 +3,7 @@
 
 mod frozen;
 mod identity;
+mod rules;
 mod source;
 
 pub(super) use frozen::{Frozen, expect};
@@ -155,7 +156,11 @@ impl Observable for Closure {
             step: first.step as i64,
             chain: 0,
             temperature: first.temperature,
-            info: first.info.iter().map(|k| ((*k).into(), 0.0.into())).collect(),
+            info: first
+                .info
+                .iter()
+                .map(|k| ((*k).into(), 0.0.into()))
+                .collect(),
         })?;
         ensure!(
             labels.as_ref().is_none_or(|l| !l.is_empty()),

@@ -1,6 +1,7 @@
 //! The text of a closure as its tree has it, without comments, spaces and places; what it calls; and what in it cannot be.
 
 use super::identity::identity;
+use super::rules::{self, method, root};
 use rhai::{
     AST, ASTFlags, ASTNode, Dynamic, Expr, FnCallExpr, FnPtr, ImmutableString, Module, Position,
     ScriptFuncDef, Shared, Stmt,
@@ -9,29 +10,6 @@ use std::collections::BTreeSet;
 
 /// A function of a script.
 pub(super) type Function = Shared<ScriptFuncDef>;
-
-/// Methods that change an array, a map, a string or bytes.
-const CHANGES: &[&str] = &[
-    "append", "chop", "clear", "crop", "dedup", "drain", "fill_with", "insert", "make_lower",
-    "make_upper", "mixin", "order", "order_by", "order_desc", "order_by_desc", "pad", "pop",
-    "push", "remove", "replace", "retain", "reverse", "set", "shift", "sort", "sort_by",
-    "sort_desc", "sort_by_desc", "splice", "trim", "truncate", "write",
-];
-
-/// What depends on more than its arguments, or leaves traces, and why that cannot be.
-const REFUSED: &[(&[&str], &str)] = &[
-    (
-        &["timestamp"],
-        "the time differs from run to run, and a record must not",
-    ),
-    (&["eval"], "what it runs cannot be known beforehand"),
-    (
-        &[
-            "exchange", "llc", "param", "run_name", "sample", "smc", "sweep", "train",
-        ],
-        "runs and parameters are the script's; keep what the closure needs of them in a variable before it",
-    ),
-];
 
 /// What was read of a closure and of the functions that it calls.
 pub(super) struct Source<'a> {
@@ -77,16 +55,23 @@ impl<'a> Source<'a> {
             let mut all = captured.iter();
             all.find(|(n, _)| n == name && !self.own.contains(name))
         };
-        let container =
-            |x: &Dynamic| x.is_array() || x.is_map() || x.is_string() || x.is_blob();
         let assigned = self.changed.iter().filter(|(name, _)| of(name).is_some());
-        let methods = self.methods.iter().filter(|(name, method, _)| {
-            CHANGES.contains(&method.as_str()) && of(name).is_some_and(|(_, x)| container(x))
-        });
+        let methods = self
+            .methods
+            .iter()
+            .filter(|(name, method, _)| of(name).is_some_and(|(_, x)| rules::changes(method, x)));
         let assigned = assigned.map(|(name, at)| (name.to_string(), *at));
         assigned
             .chain(methods.map(|(name, _, at)| (name.to_string(), *at)))
             .collect()
+    }
+
+    /// Whether a method is called on a variable that may change it, for all that can be read here: calls have to be watched. Nothing else that is
+    /// not an assignment changes an array or a map, since functions get copies.
+    pub fn may_change(&self, name: &str) -> bool {
+        let of = |method: &str| !rules::reads(method) || !(self.find)(method).is_empty();
+        let mut methods = self.methods.iter();
+        methods.any(|(on, method, _)| on == name && of(method))
     }
 
     /// Read on: the functions that it calls, and those that they call.
@@ -123,8 +108,7 @@ impl<'a> Source<'a> {
     }
 
     fn refuse(&mut self, name: &str, at: Position) {
-        let why = REFUSED.iter().find(|(names, _)| names.contains(&name));
-        if let Some((_, why)) = why.filter(|_| (self.find)(name).is_empty()) {
+        if let Some(why) = rules::refused(name).filter(|_| (self.find)(name).is_empty()) {
             self.refused.push((name.into(), why, at));
         }
     }
@@ -153,7 +137,11 @@ impl<'a> Source<'a> {
                 self.text += "switch ";
                 self.expression(of);
                 // Of values there are only checksums.
-                let mut values: Vec<_> = cases.cases.iter().map(|(k, v)| format!("{k}: {:?}", v.blocks)).collect();
+                let mut values: Vec<_> = cases
+                    .cases
+                    .iter()
+                    .map(|(k, v)| format!("{k}: {:?}", v.blocks))
+                    .collect();
                 values.sort();
                 self.text += &format!("{values:?} {:?} {:?} ", cases.ranges, cases.def_case);
                 for e in &cases.expressions {
@@ -171,7 +159,11 @@ impl<'a> Source<'a> {
             Stmt::Do(x, flags, _) => {
                 self.text += "do ";
                 self.block(x.body.statements());
-                self.text += if flags.contains(ASTFlags::NEGATED) { " until " } else { " while " };
+                self.text += if flags.contains(ASTFlags::NEGATED) {
+                    " until "
+                } else {
+                    " while "
+                };
                 self.expression(&x.expr);
             }
             Stmt::For(x, _) => {
@@ -188,14 +180,19 @@ impl<'a> Source<'a> {
             }
             Stmt::Var(x, flags, _) => {
                 self.own.insert(x.0.name.clone());
-                let word = if flags.contains(ASTFlags::CONSTANT) { "const" } else { "let" };
+                let word = if flags.contains(ASTFlags::CONSTANT) {
+                    "const"
+                } else {
+                    "let"
+                };
                 self.text += &format!("{word} {} = ", x.0.name);
                 self.expression(&x.1);
             }
             Stmt::Assignment(x) => {
                 let (operator, sides) = &**x;
                 if let Some(name) = root(&sides.lhs) {
-                    self.changed.push((name.clone(), sides.lhs.start_position()));
+                    self.changed
+                        .push((name.clone(), sides.lhs.start_position()));
                 }
                 self.expression(&sides.lhs);
                 let sign = operator.get_op_assignment_info().map_or("=", |i| i.3);
@@ -216,11 +213,19 @@ impl<'a> Source<'a> {
             }
             Stmt::Expr(e) => self.expression(e),
             Stmt::BreakLoop(e, flags, _) => {
-                self.text += if flags.contains(ASTFlags::BREAK) { "break " } else { "continue " };
+                self.text += if flags.contains(ASTFlags::BREAK) {
+                    "break "
+                } else {
+                    "continue "
+                };
                 e.iter().for_each(|e| self.expression(e));
             }
             Stmt::Return(e, flags, _) => {
-                self.text += if flags.contains(ASTFlags::BREAK) { "throw " } else { "return " };
+                self.text += if flags.contains(ASTFlags::BREAK) {
+                    "throw "
+                } else {
+                    "return "
+                };
                 e.iter().for_each(|e| self.expression(e));
             }
             Stmt::Import(x, at) => {
@@ -244,7 +249,8 @@ impl<'a> Source<'a> {
     /// A call; of a function that is no method, with its place.
     fn calls(&mut self, x: &FnCallExpr, at: Option<Position>) {
         // A closure within, with what it captures.
-        if let ("curry", [Expr::DynamicConstant(f, _), captured @ ..]) = (x.name.as_str(), &x.args[..])
+        if let ("curry", [Expr::DynamicConstant(f, _), captured @ ..]) =
+            (x.name.as_str(), &x.args[..])
             && let Some(f) = f.read_lock::<FnPtr>()
         {
             return self.pointer(&f, captured.len());
@@ -324,7 +330,11 @@ impl<'a> Source<'a> {
                     self.methods.push((name, method, at));
                 }
                 self.expression(&x.lhs);
-                self.text += if flags.contains(ASTFlags::NEGATED) { "?." } else { "." };
+                self.text += if flags.contains(ASTFlags::NEGATED) {
+                    "?."
+                } else {
+                    "."
+                };
                 self.expression(&x.rhs);
             }
             Expr::Index(x, flags, _) => {
@@ -332,7 +342,11 @@ impl<'a> Source<'a> {
                     self.methods.push((name, method, at));
                 }
                 self.expression(&x.lhs);
-                self.text += if flags.contains(ASTFlags::NEGATED) { "?[" } else { "[" };
+                self.text += if flags.contains(ASTFlags::NEGATED) {
+                    "?["
+                } else {
+                    "["
+                };
                 self.expression(&x.rhs);
                 self.text += "]";
             }
@@ -375,32 +389,4 @@ fn body(f: &ScriptFuncDef) -> Vec<Stmt> {
         true
     });
     out
-}
-
-/// The variable that an expression is, or is a part of.
-fn root(e: &Expr) -> Option<&ImmutableString> {
-    match e {
-        Expr::Variable(x, ..) if x.2.is_empty() => Some(&x.1),
-        Expr::Dot(x, ..) | Expr::Index(x, ..) => root(&x.lhs),
-        _ => None,
-    }
-}
-
-/// The variable at the begin of a chain, and the first method in it.
-fn method(e: &Expr) -> Option<(ImmutableString, ImmutableString, Position)> {
-    let name = root(e)?.clone();
-    let (Expr::Dot(x, ..) | Expr::Index(x, ..)) = e else {
-        return None;
-    };
-    let mut at = &x.rhs;
-    loop {
-        match at {
-            Expr::MethodCall(f, position) => return Some((name, f.name.clone(), *position)),
-            Expr::Dot(x, ..) | Expr::Index(x, ..) => match &x.lhs {
-                Expr::MethodCall(f, position) => return Some((name, f.name.clone(), *position)),
-                _ => at = &x.rhs,
-            },
-            _ => return None,
-        }
-    }
 }
