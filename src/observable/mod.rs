@@ -33,6 +33,20 @@ pub struct View<'a, 'c> {
     pub known: Known,
 }
 
+/// What is known of a run before its first step.
+pub struct First<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// Parameters where the first chain starts.
+    pub start: &'a dyn Fn() -> Arc<Vec<f32>>,
+    /// The step of the first record.
+    pub step: u64,
+    /// Temperature of the first chain.
+    pub temperature: f64,
+    /// Names of what the sampler reports.
+    pub info: &'a [&'static str],
+}
+
 /// Losses at a chain's parameters, once some observable has asked for them.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
@@ -102,6 +116,16 @@ pub trait Observable: Send + Sync {
 
     /// Fail if it cannot be measured on this target; the message says why.
     fn check(&self, _target: &Target) -> Result<()> {
+        Ok(())
+    }
+
+    /// What else than its name its values follow from, as text: of a closure its source. A run is resumed only with the same.
+    fn definition(&self) -> Option<String> {
+        None
+    }
+
+    /// Look at the start of a run, before its first step; after this the components are known.
+    fn begin(&self, _first: &First) -> Result<()> {
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Values between the script and the program.
 
+use super::values::Values;
 use super::{Bound, OrRaise, closure, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
@@ -76,7 +77,7 @@ fn object(x: &Dynamic) -> Option<Value> {
     parameters(x).and_then(|p| value(p, "Parameters"))
 }
 
-/// Parameters, or anything that holds some: a training, a run.
+/// Parameters, or anything that holds some: a training, a run, the state of a chain.
 pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
     let x = x.clone();
     if x.is::<Arc<Trained>>() {
@@ -91,6 +92,9 @@ pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
     }
     if x.is::<Arc<Smc>>() {
         return x.try_cast::<Arc<Smc>>().map(|s| s.params.clone());
+    }
+    if let Some(v) = x.read_lock::<Values>() {
+        return Some(Arc::new(v.parameters()));
     }
     x.try_cast()
 }

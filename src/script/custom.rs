@@ -1,10 +1,8 @@
 //! `model::custom`: a closure over tensors as a model, traced or called at every step.
 
-#![allow(deprecated)] // Rhai marks the stored call context so only to say that it may change with a new version.
-
 use super::convert::{Call, to_value};
 use super::tensors::{from_dynamic, shape_of};
-use super::{Binder, Bound, Context, OrRaise, bind as engine, raise, report};
+use super::{Binder, Bound, OrRaise, closure, raise};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Symbol, Tensor};
 use crate::model::Model;
@@ -12,10 +10,14 @@ use crate::model::custom::{self, Custom, Declared, Interpreted, Parameters, Star
 use crate::model::initialise::{Initialise, NAMES};
 use crate::options::{Options, Value};
 use anyhow::{Context as _, anyhow, ensure};
-use rhai::{Array, Dynamic, EvalAltResult, FnPtr, Map, NativeCallContext};
+use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use std::sync::Arc;
 
 const OWNER: &str = "model::custom";
+
+/// The closure, and what it is called with.
+const FORWARD: &str = "model::custom: forward";
+const ARGUMENTS: &[&str] = &["the parameters", "the inputs"];
 
 /// The parameters, as a closure sees them.
 #[derive(Clone)]
@@ -198,16 +200,6 @@ fn result(value: Dynamic) -> Result<Tensor> {
     })
 }
 
-/// A closure of another number of arguments is not found, by a name that nobody gave it.
-fn arguments(e: Box<EvalAltResult>) -> Box<EvalAltResult> {
-    match &*e {
-        EvalAltResult::ErrorFunctionNotFound(name, _) if name.starts_with("anon$") => raise(
-            anyhow!("{OWNER}: forward must be a closure of two arguments, |p, x| …"),
-        ),
-        _ => e,
-    }
-}
-
 fn traced(
     call: &Call,
     parameters: Parameters,
@@ -221,9 +213,8 @@ fn traced(
         parameters: Arc::new(parameters.clone()),
     };
     let x = Tensor::from(Symbol::input(inputs));
-    let value = forward
-        .call_raw(call.native, None, [Dynamic::from(p), Dynamic::from(x)])
-        .map_err(arguments)?;
+    closure::expect(FORWARD, forward, ARGUMENTS, "", call.native).or_raise()?;
+    let value = forward.call_raw(call.native, None, [Dynamic::from(p), Dynamic::from(x)])?;
     let model = || {
         let Tensor::Traced(out) = result(value)? else {
             anyhow::bail!("{OWNER}: forward gives numbers that depend neither on p nor on x");
@@ -244,35 +235,22 @@ fn interpreted(
             "{OWNER}: with `interpret: true` the option `inputs` is needed, e.g. `inputs: data.dim`"
         )
     })?;
-    let interpreter = closures(call.context);
-    let stored = call.native.store_data();
-    let forward = forward.clone();
+    let forward = closure::Frozen::new(FORWARD, forward, ARGUMENTS, "", call)?;
+    let definition = forward.definition();
     let names = Arc::new(parameters.clone());
     let run = move |w: &[candle_core::Tensor], x: &candle_core::Tensor| {
-        let native = stored.create_context(&interpreter);
         let p = Named {
             parameters: names.clone(),
             tensors: Arc::new(w.iter().cloned().map(Tensor::Concrete).collect()),
         };
         let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
-        let value = forward.call_raw(&native, None, arguments).map_err(|e| {
-            anyhow!(
-                "{OWNER}: forward failed: {}",
-                report::cause(&self::arguments(e))
-            )
-        })?;
-        let out = result(value)?;
+        let out = result(forward.call(arguments)?)?;
         Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)
     };
     Ok(Arc::new(Interpreted::new(
         parameters,
         inputs,
+        definition,
         Arc::new(run),
     )?))
-}
-
-/// The interpreter that runs closures on other threads.
-fn closures(context: &Arc<Context>) -> Arc<rhai::Engine> {
-    let make = || Arc::new(engine(context).0);
-    context.closures.get_or_init(make).clone()
 }

@@ -1,6 +1,6 @@
 //! Energies written in a script: closures and expressions, traced once with symbolic numbers.
 
-use super::{Binder, Bound, Context, OrRaise, bind as engine, raise, report};
+use super::{Binder, Bound, Context, OrRaise, bind as engine, closure, raise, report};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::expression::{Expression, Vector};
@@ -50,22 +50,33 @@ fn traced(
     Traced::potential(&expression, parameters, data).map_err(|e| anyhow!("{owner}: {e}"))
 }
 
-fn closure(
+fn of_closure(
     native: &NativeCallContext,
     parameters: i64,
     f: &FnPtr,
     data: Option<&Dataset>,
-) -> Result<Arc<dyn Potential>> {
+) -> Bound<Arc<dyn Potential>> {
     const OWNER: &str = "potential::closure";
-    let parameters = count(parameters, OWNER)?;
+    let parameters = count(parameters, OWNER).or_raise()?;
     let symbols: Vec<Dynamic> = symbols(parameters, data)
         .into_iter()
         .map(Dynamic::from)
         .collect();
-    let value = f
-        .call_raw(native, None, symbols)
-        .map_err(|e| anyhow!("{OWNER}: the closure failed: {}", report::cause(&e)))?;
-    traced(value, parameters, data, OWNER)
+    let (given, hint): (&[&str], _) = match data {
+        Some(_) => (
+            &["w", "x", "y"],
+            ": the parameters, and the input and the target of an example",
+        ),
+        None => (
+            &["w"],
+            ", the parameters; of a closure of examples the data set is the third argument: potential::closure(parameters, |w, x, y| …, data)",
+        ),
+    };
+    let what = format!("{OWNER}: the closure");
+    closure::expect(&what, f, given, hint, native).or_raise()?;
+    // An error says where in the closure it is.
+    let value = f.call_raw(native, None, symbols)?;
+    traced(value, parameters, data, OWNER).or_raise()
 }
 
 fn expression(
@@ -102,7 +113,7 @@ pub(super) fn bind(b: &mut Binder) {
          log_sum_exp and all of these element by element. The energy of a target without data is U = closure(w) + R(w); with data its examples are what \
          minibatches draw from.",
         |native: NativeCallContext, n: i64, f: FnPtr, data: Arc<Dataset>| -> Bound<Arc<dyn Potential>> {
-            closure(&native, n, &f, Some(&data)).or_raise()
+            of_closure(&native, n, &f, Some(&data))
         },
     )
     .with(&[], "potential::closure(2, |w| 0.5 * w.norm2() + exp(w[0] - w[1]))");
@@ -110,7 +121,7 @@ pub(super) fn bind(b: &mut Binder) {
         "potential::closure(parameters, closure) -> Potential",
         "",
         |native: NativeCallContext, n: i64, f: FnPtr| -> Bound<Arc<dyn Potential>> {
-            closure(&native, n, &f, None).or_raise()
+            of_closure(&native, n, &f, None)
         },
     );
     let (context, other) = (b.context.clone(), b.context.clone());
@@ -210,7 +221,9 @@ macro_rules! refused {
 
 fn undecided() -> Bound<bool> {
     Err(raise(anyhow!(
-        "a symbol has no value yet, so it cannot be compared: the closure is called once, before there are numbers; use max, min or abs"
+        "a symbol has no value yet, so it cannot be compared: the closure is called once, before there are numbers, and compiled. \
+         Write the choice as a formula: with labels 0 and 1, `y[0]*a + (1 - y[0])*b` is a for the label 1 and b for the label 0; where w decides, use max, min \
+         or abs. A classifier of more classes is a model::custom"
     )))
 }
 

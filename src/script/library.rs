@@ -1,5 +1,6 @@
 //! `import "name" as alias;`: the recipes that are part of the program, and scripts of one's own.
 
+use super::explore::tokens::{Kind, Token, tokens};
 use super::raise;
 use super::recipe;
 use super::reference::Item;
@@ -82,6 +83,20 @@ impl Library {
     /// The text of an imported file, or of a recipe.
     pub fn text(&self, file: &str) -> Option<String> {
         self.find(file).map(|l| l.text.clone())
+    }
+
+    /// A checksum of an imported file and of all that it imports, without comments and spaces.
+    pub fn checksum(&self, file: &str) -> Option<u32> {
+        let loaded = self.find(file)?;
+        let mut hash = crc32fast::Hasher::new();
+        let comment = |t: &Token| matches!(t.kind, Kind::Comment(_));
+        for t in tokens(&loaded.text).iter().filter(|t| !comment(t)) {
+            hash.update(t.text.as_bytes());
+            hash.update(b"\n");
+        }
+        let sums = loaded.imports.iter().filter_map(|i| self.checksum(i));
+        sums.for_each(|sum| hash.update(&sum.to_le_bytes()));
+        Some(hash.finalize())
     }
 
     /// What an imported file offers.

@@ -88,10 +88,15 @@ pub(super) fn bind(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "observable::named(name, closure) -> Observable",
-        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a vector: index it, `slice(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len`), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It must return a number. A plain closure in `observe` works too, with a made-up name.",
+        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a vector: index it, `slice(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len`), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always as many: then the trace has a component for each, called by its \
+         number or its key. A plain closure in `observe` works too, with a made-up name.\n\n\
+         What the closure captures (a model, a data set, a tensor, an array …) is copied when the observable is made, and cannot be changed by it: counters and sums \
+         are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \
+         `print` may, but threads print in any order. Its text, the functions that it calls and all it captures are in the fingerprint of the run: `--resume` refuses a run whose closure \
+         is another one; comments and spaces do not count. It is called once before the first step, with the starting point and zeros in `s.info`, to see what it returns.",
         move |native: NativeCallContext, name: &str, f: FnPtr| -> Bound<Handle> {
             closure::check_name(name)?;
-            Ok(closure::named(name, &f, &Call { context: &context, native: &native }))
+            closure::named(name, &f, &Call { context: &context, native: &native })
         },
     )
     .with(&[], "observable::named(\"largest\", |s| s.params.slice(\"w\").abs().max())");

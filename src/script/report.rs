@@ -1,6 +1,7 @@
 //! Errors of scripts, with file, line, column, the source line and what to do.
 
 use super::reference::Item;
+use super::words;
 use crate::error::{EveryChainFailed, Interrupted};
 use rhai::{EvalAltResult, ParseError, Position};
 use std::fmt;
@@ -13,6 +14,50 @@ pub(super) struct Native(pub Arc<anyhow::Error>);
 impl fmt::Display for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.0)
+    }
+}
+
+/// An error that says itself where in a script it is.
+#[derive(Debug, Clone)]
+pub(super) struct Placed(String);
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Placed {}
+
+/// The script that a closure stands in, kept for messages.
+pub(super) struct Home {
+    file: String,
+    text: String,
+}
+
+impl Home {
+    pub fn new((file, text): (String, String)) -> Self {
+        Self { file, text }
+    }
+
+    /// A message under a place in it.
+    pub fn placed(&self, at: Position, message: &str) -> Placed {
+        Placed(located(&self.file, &self.text, at, message))
+    }
+
+    /// Why a closure failed, under the place in it.
+    pub fn failed(&self, what: &str, e: &EvalAltResult, context: &super::Context) -> Placed {
+        let text = |file: &str| match file == self.file {
+            true => Some(self.text.clone()),
+            false => context.library.text(file),
+        };
+        let around = Around {
+            file: &self.file,
+            text: &text,
+            items: &super::all_items(),
+            own: &|_| true,
+        };
+        Placed(format!("{what}{}", Failure::runtime(&around, e).message))
     }
 }
 
@@ -89,6 +134,13 @@ impl Failure {
                         code: 130,
                     };
                 }
+                // It was called by the program, from where the script called that.
+                Some(native) if native.0.chain().any(|e| e.is::<Placed>()) => {
+                    return Self {
+                        message: words::plain(&native.to_string()),
+                        code: 1,
+                    };
+                }
                 Some(native) => {
                     code = if native.0.is::<EveryChainFailed>() {
                         3
@@ -119,7 +171,7 @@ impl Failure {
             }
         };
         Self {
-            message: placed(around, &places, &message),
+            message: placed(around, &places, &words::plain(&message)),
             code,
         }
     }

@@ -3,6 +3,7 @@
 use super::closure::State;
 use super::{Binder, Bound, OrRaise};
 use crate::model::Layout;
+use crate::target::prior::Parameters;
 use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 
@@ -31,6 +32,13 @@ impl Values {
     /// All numbers.
     pub fn all(&self) -> &[f32] {
         &self.data
+    }
+
+    /// As the only vector of some parameters.
+    pub fn parameters(&self) -> Parameters {
+        Parameters {
+            vectors: vec![self.data.clone()],
+        }
     }
 
     /// The numbers of a named tensor, and its shape.

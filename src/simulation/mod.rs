@@ -88,12 +88,12 @@ pub fn run(
         plan.kind
     );
     let predictors = plan.predictors(target)?;
-    let columns = plan.columns(target, sampler, &predictors)?;
+    let starts = plan.starts(target)?;
+    let columns = plan.columns(target, sampler, &predictors, &starts)?;
     let width = columns.iter().map(run::Column::width).sum();
     let predictions = predictors.iter().map(Predictor::width).sum();
     plan.check_size(target, sampler, session, (width, predictions))?;
     let folder = session.folder(&plan.name);
-    let starts = plan.starts(target)?;
     let ranks = &*session.ranks;
     let maker = Maker {
         plan,
@@ -253,8 +253,8 @@ pub(crate) fn unsaved(
     threads: usize,
 ) -> Result<Run> {
     sampler.check(target)?;
-    let columns = plan.columns(target, sampler, &[])?;
     let starts = plan.starts(target)?;
+    let columns = plan.columns(target, sampler, &[], &starts)?;
     let mut state = plan.state((0..starts.count).collect(), target, sampler, &[])?;
     state.start(&starts, target);
     let info = plan.info(target, sampler, columns, None, session)?;

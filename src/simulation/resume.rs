@@ -70,6 +70,13 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
         // Rungs move while they are tuned; those at the start are in the fingerprint.
         saved.temperatures.clone_from(&info.temperatures);
     }
+    if let Some((name, was, is)) = changed(&saved, info) {
+        anyhow::bail!(
+            "{}: this run was started with another closure as the observable '{name}'; resume with the same closure, or choose another --out\n\
+             it was {was}\nit is  {is}",
+            folder.display()
+        );
+    }
     anyhow::ensure!(
         saved == *info,
         "{}: this run was started with other settings{}; resume with the same script and --set values, or choose another --out",
@@ -77,6 +84,18 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
         difference(&saved, info)
     );
     Ok(())
+}
+
+/// The observable whose closure is another one, and what in both differs first.
+fn changed<'a>(old: &'a RunInfo, new: &'a RunInfo) -> Option<(&'a str, &'a str, &'a str)> {
+    let mut both = old
+        .closures
+        .iter()
+        .filter_map(|(name, was)| Some((name, was, new.closures.get(name)?)));
+    let (name, was, is) = both.find(|(_, was, is)| was != is)?;
+    let mut lines = was.lines().zip(is.lines());
+    let (was, is) = lines.find(|(a, b)| a != b).unwrap_or((was, is));
+    Some((name, was, is))
 }
 
 /// A value in few words.

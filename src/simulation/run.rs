@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::store::checkpoint::{self, TensorData, TensorRef};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -104,6 +104,9 @@ pub struct RunInfo {
     pub steady: bool,
     /// Checksum of data and starting points: what must be the same for a run to be resumed.
     pub fingerprint: String,
+    /// Observables that are closures: their text, and what they have captured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub closures: BTreeMap<String, String>,
     /// Whether the chains of a temperature act on each other, so that they are no independent repetitions.
     #[serde(default)]
     pub coupled: bool,

@@ -3,6 +3,7 @@
 mod accelerator;
 mod claims;
 mod cli;
+mod closures;
 mod contract;
 mod custom;
 mod determinism;

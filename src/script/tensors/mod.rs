@@ -85,6 +85,7 @@ fn methods(b: &mut Binder) {
         "tensor.softmax(axis) -> Tensor" "exp(x) / Σ exp(x) along an axis." |t, axis| t.softmax(axis, false);
         "tensor.log_softmax(axis) -> Tensor" "The logarithm of softmax." |t, axis| t.softmax(axis, true);
         "tensor.log_sum_exp(axis) -> Tensor" "ln Σ exp(x) along an axis, without overflow." |t, axis| log_sum_exp(t, axis);
+        "tensor.square() -> Tensor" "The square of each element." |t| t.unary(Unary::Power(2));
         "tensor.norm2() -> Tensor" "The sum of squares." |t| t.unary(Unary::Power(2)).and_then(|s| s.reduce_all(Reduce::Sum));
     );
     b.function(
@@ -383,7 +384,7 @@ fn conversions(b: &mut Binder) {
 /// The first vector of some parameters, which must be the model's.
 fn vector(m: &dyn Model, at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
     let p = super::convert::parameters(at)
-        .ok_or_else(|| anyhow!("{what} takes parameters, not a {}", at.type_name()))?;
+        .ok_or_else(|| anyhow!("{what} takes parameters, not {}", super::words::kind(at)))?;
     let w = p.vectors.first().cloned().unwrap_or_default();
     let n = m.layout().len();
     ensure!(

@@ -3,6 +3,7 @@
 use super::{Plan, Starts};
 use crate::error::Result;
 use crate::memory;
+use crate::observable::First;
 use crate::sampler::Configured;
 use crate::schedule::Schedule;
 use crate::simulation::prediction::Predictor;
@@ -16,10 +17,19 @@ impl Plan {
         target: &Target,
         sampler: &Configured,
         predictors: &[Predictor],
+        starts: &Starts,
     ) -> Result<Vec<Column>> {
         let mut columns: Vec<Column> = Vec::new();
+        let first = First {
+            target,
+            start: &|| starts.of(0, target),
+            step: (1..=self.steps).find(|s| self.every.fires(*s)).unwrap_or(1),
+            temperature: self.temperatures.first().map_or(1.0, |t| t.at(0)),
+            info: &sampler.info,
+        };
         for o in &self.observables {
             o.check(target)?;
+            o.begin(&first)?;
             columns.push(Column {
                 name: o.name(),
                 group: Group::Posterior,
@@ -111,7 +121,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A checksum of what defines the run and is not in words: data, starting points, triggers. A closure counts by its name only.
+    /// A checksum of what defines the run and is not in words: data, starting points, triggers.
     fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
         let mut hash = crc32fast::Hasher::new();
         hash.update(
@@ -200,6 +210,11 @@ impl Plan {
                 .iter()
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
             fingerprint: starts.map_or(String::new(), |s| self.fingerprint(target, s)),
+            closures: self
+                .observables
+                .iter()
+                .filter_map(|o| Some((o.name(), o.definition()?)))
+                .collect(),
             seed: self.seed,
             quick: self.full_steps.is_some(),
             device: session.device.0.clone(),

@@ -1,0 +1,217 @@
+//! Closures that leave the script: as observables, `|s| …` where `s` is the state of one chain, and as models. Those that threads call are
+//! [`frozen`].
+
+mod frozen;
+mod identity;
+mod rules;
+mod source;
+
+pub(super) use frozen::{Frozen, expect};
+
+use super::convert::Call;
+use super::values::Values;
+use super::{raise, report};
+use crate::error::Result;
+use crate::kernels::tensor::Tensor;
+use crate::model::Layout;
+use crate::observable::{First, Handle, Observable, View};
+use crate::target::Target;
+use anyhow::{anyhow, ensure};
+use rhai::{Array, Dynamic, FnPtr, Map};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The state of a chain, as a closure sees it.
+#[derive(Clone)]
+pub(super) struct State {
+    pub params: Values,
+    pub step: i64,
+    pub chain: i64,
+    pub temperature: f64,
+    pub info: Map,
+}
+
+/// A closure that returns a number, or some.
+struct Closure {
+    name: String,
+    /// Why it cannot be used, if so.
+    frozen: std::result::Result<Frozen, report::Placed>,
+    /// What its first call has shown, and the layout of the parameters that it was made with.
+    first: Mutex<(Shape, Option<Arc<Layout>>)>,
+}
+
+/// What a closure gives: a number, or so many with labels.
+type Shape = Option<Vec<String>>;
+
+/// A closure as an observable, named after the closure.
+pub(super) fn observable(function: &FnPtr, call: &Call) -> Handle {
+    // Rhai names closures by a hash; traces need names that last.
+    let count = call
+        .context
+        .closures_named
+        .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+        + 1;
+    let name = match function.is_anonymous() {
+        true => format!("closure_{count}"),
+        false => function.fn_name().to_string(),
+    };
+    Arc::new(Box::new(closure(name, function, call)))
+}
+
+/// A closure as an observable of that name.
+pub(super) fn named(name: &str, function: &FnPtr, call: &Call) -> super::Bound<Handle> {
+    let made = closure(name.into(), function, call);
+    if let Err(e) = &made.frozen {
+        return Err(raise(e.clone().into()));
+    }
+    Ok(Arc::new(Box::new(made)))
+}
+
+fn closure(name: String, function: &FnPtr, call: &Call) -> Closure {
+    let what = format!("the observable '{name}'");
+    Closure {
+        frozen: Frozen::new(&what, function, &["the state"], "", call),
+        first: Mutex::default(),
+        name,
+    }
+}
+
+impl Closure {
+    fn first(&self) -> MutexGuard<'_, (Shape, Option<Arc<Layout>>)> {
+        self.first.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn call(&self, state: State) -> Result<(Vec<f64>, Shape)> {
+        let frozen = self.frozen.as_ref().map_err(|e| e.clone())?;
+        let value = frozen.call([Dynamic::from(state)])?;
+        self.numbers(&value)
+    }
+
+    /// The numbers of a result, and their labels if it is not just one.
+    fn numbers(&self, value: &Dynamic) -> Result<(Vec<f64>, Shape)> {
+        let numbered = |n: usize| Some((0..n).map(|i| i.to_string()).collect());
+        if let Some(x) = number(value) {
+            return Ok((vec![x], None));
+        }
+        let one = |x: &Dynamic| {
+            number(x).ok_or_else(|| {
+                let kind = super::words::kind(x);
+                anyhow!(
+                    "the observable '{}' must return numbers, but returned an array or a map with {kind} in it",
+                    self.name
+                )
+            })
+        };
+        // The largest weight, say, is a tensor of one number.
+        if let Some(t) = value.read_lock::<Tensor>() {
+            let all = t.to_f64(&format!("the observable '{}'", self.name))?;
+            let labels = (all.len() != 1).then(|| numbered(all.len())).flatten();
+            return Ok((all, labels));
+        }
+        if let Some(v) = value.read_lock::<Values>() {
+            let all = v.all().iter().map(|x| f64::from(*x)).collect();
+            return Ok((all, numbered(v.all().len())));
+        }
+        if let Some(list) = value.read_lock::<Array>() {
+            let all = list.iter().map(one).collect::<Result<_>>()?;
+            return Ok((all, numbered(list.len())));
+        }
+        if let Some(map) = value.read_lock::<Map>() {
+            let all = map.values().map(one).collect::<Result<_>>()?;
+            return Ok((all, Some(map.keys().map(|k| k.to_string()).collect())));
+        }
+        let kind = super::words::kind(value);
+        Err(anyhow!(
+            "the observable '{}' must return a number, or an array or map of numbers, but returned {kind}",
+            self.name
+        ))
+    }
+}
+
+fn number(x: &Dynamic) -> Option<f64> {
+    let number = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
+    number
+        .or_else(|_| x.as_bool().map(|b| f64::from(u8::from(b))))
+        .ok()
+}
+
+impl Observable for Closure {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn components(&self, _: &Target) -> Option<(String, Vec<String>)> {
+        let labels = self.first().0.clone()?;
+        Some((format!("{}_component", self.name), labels))
+    }
+
+    fn definition(&self) -> Option<String> {
+        self.frozen.as_ref().ok().map(Frozen::definition)
+    }
+
+    fn begin(&self, first: &First) -> Result<()> {
+        let layout = Arc::new(first.target.layout().clone());
+        let w = (first.start)().to_vec();
+        let (_, labels) = self.call(State {
+            params: Values::with_layout(w, layout.clone()),
+            step: first.step as i64,
+            chain: 0,
+            temperature: first.temperature,
+            info: first
+                .info
+                .iter()
+                .map(|k| ((*k).into(), 0.0.into()))
+                .collect(),
+        })?;
+        ensure!(
+            labels.as_ref().is_none_or(|l| !l.is_empty()),
+            "the observable '{}' returned no numbers at the starting point",
+            self.name
+        );
+        *self.first() = (labels, Some(layout));
+        Ok(())
+    }
+
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
+        let (shape, layout) = self.first().clone();
+        let layout = layout.unwrap_or_else(|| Arc::new(view.target.layout().clone()));
+        let (names, values) = view.info;
+        let info = names.iter().zip(values);
+        let (numbers, labels) = self.call(State {
+            params: Values::with_layout(view.chain.w.to_vec(), layout),
+            step: view.chain.step as i64,
+            chain: view.chain.index as i64,
+            temperature: view.chain.temperature,
+            info: info.map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+        })?;
+        ensure!(
+            labels == shape && numbers.len() == out.len(),
+            "the observable '{}' returned {} at step {} of chain {}, but {} at the starting point; it must always return as many",
+            self.name,
+            said(&labels),
+            view.chain.step,
+            view.chain.index,
+            said(&shape)
+        );
+        out.copy_from_slice(&numbers);
+        Ok(())
+    }
+}
+
+/// How many numbers, in words.
+fn said(shape: &Shape) -> String {
+    match shape {
+        None => "one number".into(),
+        Some(labels) if labels.len() > 6 => format!("{} numbers", labels.len()),
+        Some(labels) => format!("{} numbers ({})", labels.len(), labels.join(", ")),
+    }
+}
+
+pub(super) fn check_name(name: &str) -> super::Bound<()> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.len() > 60 || !name.chars().all(fine) {
+        return Err(raise(anyhow!(
+            "observable::named: the name is \"{name}\", but must be 1 to 60 letters, digits or underscores"
+        )));
+    }
+    Ok(())
+}
