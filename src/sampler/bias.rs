@@ -10,7 +10,3 @@ pub enum Bias {
     /// By no power that is known; why, in words.
     Unknown(&'static str),
 }
-
-/// What the samplers say that have no schedule, and no power either.
-pub(super) const PRECONDITIONED: Bias =
-    Bias::Unknown("steps that follow running statistics are off even at small steps");

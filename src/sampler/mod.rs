@@ -431,7 +431,7 @@ impl Configured {
 
     /// Whether proposals are accepted or rejected by U over all examples, so that the law holds at any step size.
     pub fn is_exact(&self) -> bool {
-        self.energy_scalar().is_some()
+        self.sampler.bias() == Bias::Exact
     }
 
     /// All that a step reports on this target: numbers by name, and those of one component per tensor.

@@ -1,6 +1,5 @@
 //! Ohzeki–Ichiki: SGLD with a flow that leaves the law as it is and mixes faster.
 
-use super::bias::PRECONDITIONED;
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
 use super::{Before, Bias, Configured, Sampler};
@@ -188,10 +187,7 @@ impl Sampler for OhzekiIchiki {
     }
 
     fn bias(&self) -> Bias {
-        match self.preconditioner.form {
-            Form::Sgld => Bias::Order(1),
-            _ => PRECONDITIONED,
-        }
+        self.preconditioner.bias()
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -1,6 +1,5 @@
 //! SGLD with a step size per parameter, from running statistics of the loss gradient: RMSProp-SGLD and Adam-SGLD.
 
-use super::bias::PRECONDITIONED;
 use super::gradient::{self, Estimator};
 use super::{Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
@@ -206,6 +205,14 @@ impl Preconditioner {
         (self.form == Form::Adam && !self.running).then_some(self.moment_decay as f32)
     }
 
+    /// How the law is off at a finite step.
+    pub fn bias(&self) -> Bias {
+        match self.running && self.form != Form::Sgld {
+            true => Bias::Unknown("steps that follow running statistics are off even at small steps"),
+            false => Bias::Order(1),
+        }
+    }
+
     /// What its law is worth, where that must be said.
     pub fn notes(&self, burn_in: u64) -> Vec<String> {
         let (name, bias) = match self.form {
@@ -330,7 +337,7 @@ impl Sampler for PreconditionedSgld {
     }
 
     fn bias(&self) -> Bias {
-        PRECONDITIONED
+        self.preconditioner.bias()
     }
 
     fn follows_one_gradient(&self) -> bool {
