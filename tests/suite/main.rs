@@ -15,6 +15,7 @@ mod exchange;
 mod explore;
 mod layering;
 mod learning;
+mod limits;
 mod models;
 mod notebook;
 #[cfg(feature = "mpi")]
