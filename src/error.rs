@@ -3,6 +3,7 @@
 //! Everything that can fail returns [`Result`]. The message says what went wrong, where, and what to do; the layers in
 //! between add context with `anyhow::Context`. Only errors with an exit code of their own are types.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The result of everything that can fail.
@@ -37,14 +38,16 @@ pub struct EveryChainFailed {
     pub run: String,
     /// The first chain's reason.
     pub reason: String,
+    /// What it was: "chain", or "ladder" where chains are left that nothing can be said from.
+    pub what: &'static str,
 }
 
 impl fmt::Display for EveryChainFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "every chain of '{}' failed; the first one: {}",
-            self.run, self.reason
+            "every {} of '{}' failed; the first one: {}",
+            self.what, self.run, self.reason
         )
     }
 }
@@ -71,10 +74,72 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + C
             if list.is_empty() {
                 "; it takes none".into()
             } else {
-                format!("; known: {}", list.join(", "))
+                format!("; known: {}", listed(&list))
             }
         }
     }
+}
+
+/// Names that a message lists; those behind them are counted.
+const MOST_NAMES: usize = 40;
+/// Characters of a name that a message shows.
+const MOST_OF_NAME: usize = 80;
+/// Bytes of a message.
+const MOST_OF_MESSAGE: usize = 20_000;
+
+/// Names, for a message: `a, b, c … and 299,990 more` where there are many.
+pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let short = |name: &T| match name.as_ref().char_indices().nth(MOST_OF_NAME) {
+        Some((at, _)) => format!("{}…", &name.as_ref()[..at]),
+        None => name.as_ref().to_string(),
+    };
+    let shown: Vec<_> = names.iter().take(MOST_NAMES).map(short).collect();
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} … and {more} more", shown.join(", ")),
+    }
+}
+
+/// A text that may have parts of somebody's file in it, as it is safe on a terminal: control characters but line breaks and tabulators, and
+/// marks that turn the direction of writing, are spelled out.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unsafe_there = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || turns(c);
+    if !text.contains(unsafe_there) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match unsafe_there(c) {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out.into()
+}
+
+/// A message as it is printed: [`printable`], and its beginning and its end if it is very long.
+pub fn message(text: &str) -> String {
+    let text = printable(text);
+    if text.len() <= MOST_OF_MESSAGE {
+        return text.into();
+    }
+    let near = |at: usize| {
+        (0..=at)
+            .rev()
+            .find(|i| text.is_char_boundary(*i))
+            .unwrap_or(0)
+    };
+    let (first, last) = (
+        near(MOST_OF_MESSAGE / 2),
+        near(text.len() - MOST_OF_MESSAGE / 2),
+    );
+    format!(
+        "{}\n… {} bytes left out …\n{}",
+        &text[..first],
+        last - first,
+        &text[last..]
+    )
 }
 
 /// Damerau–Levenshtein distance (optimal string alignment), over characters.
@@ -114,5 +179,23 @@ mod tests {
         assert_eq!(nearest("Ratio", known), Some("ratio"));
         assert_eq!(nearest("temperature", known), None);
         assert!(did_you_mean("zzzzzz", known).contains("known: batch"));
+    }
+
+    #[test]
+    fn messages_are_short_and_harmless() {
+        let many: Vec<_> = (0..300_000).map(|i| format!("tensor{i}")).collect();
+        let all = did_you_mean("zzzzzzzzzzzzzzzzzzzzzzz", many.iter().map(String::as_str));
+        assert!(
+            all.len() < 1000 && all.ends_with("… and 299960 more"),
+            "{all}"
+        );
+        assert!(listed(&["x".repeat(100_000)]).len() < 100);
+        assert_eq!(printable("a\tb\nc é"), "a\tb\nc é");
+        assert_eq!(
+            printable("\x1b]0;x\x07\u{9b}\u{202e}\r"),
+            "\\u{1b}]0;x\\u{7}\\u{9b}\\u{202e}\\u{d}"
+        );
+        let long = message(&format!("begins {} ends", "é\x1b".repeat(1_000_000)));
+        assert!(long.len() < 21_000 && long.starts_with("begins") && long.ends_with("ends"));
     }
 }

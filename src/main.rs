@@ -5,7 +5,7 @@ use ergodic::error::Interrupted;
 use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
-use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show};
+use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show, stack};
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     // The process that Rust cells run in is this program too, and goes no further.
     #[cfg(feature = "evcxr")]
     notebook::rust::hook();
+    stack::with_room(run_command)
+}
+
+fn run_command() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     // A backtrace in an error message helps nobody who writes scripts; a panic still prints one if asked.
     if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
             if json {
                 println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
             } else {
-                println!("{}", show::text(r)?);
+                println!("{}", ergodic::error::printable(&show::text(r)?));
             }
             Ok(())
         }),
@@ -73,7 +77,7 @@ fn main() -> ExitCode {
             if json {
                 println!("{}", serde_json::to_string_pretty(&c.to_json())?);
             } else {
-                print!("{c}");
+                print!("{}", ergodic::error::printable(&c.to_string()));
             }
             Ok(())
         }),
@@ -252,7 +256,7 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
 }
 
 fn error(message: &str, code: u8) -> ExitCode {
-    eprintln!("error: {message}");
+    eprintln!("error: {}", ergodic::error::message(message));
     ExitCode::from(code)
 }
 

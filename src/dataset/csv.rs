@@ -2,6 +2,7 @@
 
 use super::{Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
 use crate::error::{Result, did_you_mean};
+use crate::memory::Growing;
 use crate::options::{Entry, Kind, Options, Value, option, optional, required};
 use ::csv::{ByteRecord, ReaderBuilder};
 use anyhow::{Context, anyhow, bail, ensure};
@@ -181,10 +182,24 @@ fn target_columns(
                     )
                 })
             }
-            (Value::Text(t), Some(names)) => names.iter().position(|n| n == t).ok_or_else(|| {
-                let known = did_you_mean(t, names.iter().map(String::as_str));
-                anyhow!("{owner}: option '{option}': '{path}' has no column '{t}'{known}")
-            }),
+            (Value::Text(t), Some(names)) => {
+                let found: Vec<_> = (0..names.len()).filter(|j| names[*j] == *t).collect();
+                match found[..] {
+                    [j] => Ok(j),
+                    [] => {
+                        let known = did_you_mean(t, names.iter().map(String::as_str));
+                        bail!("{owner}: option '{option}': '{path}' has no column '{t}'{known}")
+                    }
+                    _ => {
+                        let all: Vec<_> = found.iter().map(usize::to_string).collect();
+                        bail!(
+                            "{owner}: option '{option}': '{path}' has {} columns '{t}', numbers {}; choose one by its number, from 0",
+                            all.len(),
+                            all.join(", ")
+                        )
+                    }
+                }
+            }
             (Value::Text(t), None) => bail!(
                 "{owner}: option '{option}' is the name '{t}', but '{path}' has no header line; give the column's number"
             ),
@@ -236,6 +251,8 @@ fn read(f: &File, separator: u8, header: &str) -> Result<Table> {
         cells: Vec::new(),
         lines: Vec::new(),
     };
+    let what = format!("the table in '{path}'");
+    let mut growing = Growing::new(&what);
     let mut record = ByteRecord::new();
     while reader
         .read_byte_record(&mut record)
@@ -281,6 +298,7 @@ fn read(f: &File, separator: u8, header: &str) -> Result<Table> {
             t.cells.push(x as f32);
         }
         t.lines.push(line);
+        growing.reached(size_of_val(&t.cells[..]) + size_of_val(&t.lines[..]))?;
     }
     ensure!(
         !t.lines.is_empty(),

@@ -2,11 +2,16 @@
 
 use super::Split;
 use crate::error::{Result, nearest};
+use crate::memory::{self, Growing};
+use crate::store::open_regular;
 use anyhow::{anyhow, bail, ensure};
 use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+
+/// Bytes that are decompressed between two looks at the memory.
+const PIECE: u64 = 1 << 20;
 
 /// A file held in memory as it lies on disk; sizes that a header claims are checked against what is really there.
 pub(super) struct File {
@@ -23,7 +28,15 @@ impl File {
         if p.is_dir() {
             bail!("cannot read '{path}': it is a folder, but a file is expected");
         }
-        match std::fs::read(p) {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = open_regular(p)?;
+            let size = file.metadata()?.len();
+            memory::check(size.into(), "the file").map_err(std::io::Error::other)?;
+            let mut out = Vec::with_capacity(size as usize);
+            file.read_to_end(&mut out)?;
+            Ok(out)
+        };
+        match read() {
             Ok(bytes) if bytes.is_empty() => bail!("'{path}' is empty (0 bytes)"),
             Ok(bytes) => Ok(File {
                 path: path.into(),
@@ -36,7 +49,7 @@ impl File {
         }
     }
 
-    /// The whole content, decompressed.
+    /// The whole content, decompressed, if there is memory for it.
     pub fn content(&self) -> Result<Cow<'_, [u8]>> {
         if self.is_gzip() {
             Ok(Cow::Owned(self.read_up_to(&mut *self.reader(), u64::MAX)?))
@@ -61,11 +74,17 @@ impl File {
 
     /// Up to `limit` decoded bytes of `reader`; memory grows with what is read, not with what a header promises.
     pub fn read_up_to(&self, reader: &mut dyn Read, limit: u64) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
-        reader
-            .take(limit)
-            .read_to_end(&mut out)
-            .map_err(|e| self.damaged(&e))?;
+        let what = format!("'{}', decompressed,", self.path);
+        let (mut out, mut growing) = (Vec::new(), Growing::new(&what));
+        let mut rest = reader.take(limit);
+        loop {
+            // Piece by piece, because a small file may hold more than all memory.
+            let read = (&mut rest).take(PIECE).read_to_end(&mut out);
+            if read.map_err(|e| self.damaged(&e))? == 0 {
+                break;
+            }
+            growing.reached(out.len())?;
+        }
         Ok(out)
     }
 
@@ -212,6 +231,7 @@ mod tests {
         assert!(error(&folder.path("")).contains("is a folder, but a file is expected"));
         assert!(error(&folder.write("empty", "")).contains("is empty (0 bytes)"));
         assert!(error("a\0b").contains("cannot read"));
+        assert!(error("/dev/zero").contains("no regular file"));
     }
 
     #[test]

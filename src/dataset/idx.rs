@@ -5,6 +5,7 @@ use super::{
     Dataset, Inputs, PER_CLASS, SEED, Scale, Split, Targets, VALIDATION, file, project, scale,
 };
 use crate::error::Result;
+use crate::memory;
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use anyhow::{bail, ensure};
 use file::File;
@@ -188,6 +189,10 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
                 } else {
                     1.0
                 };
+                memory::check_elements::<f32>(
+                    &[e.pixels.len()],
+                    &format!("{owner}: {} pixels", e.pixels.len()),
+                )?;
                 let pixels: Vec<_> = e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect();
                 match resize {
                     Some(side) => {
@@ -322,6 +327,10 @@ fn read<const D: usize>(f: &File) -> Result<([usize; D], Vec<u8>)> {
     let Some((expected, limit)) = expected.zip(limit) else {
         bail!("'{path}' is damaged: its header says {shape} bytes, more than any file holds");
     };
+    memory::check(
+        expected.into(),
+        &format!("'{path}', whose header says {shape},"),
+    )?;
     let data = f.read_up_to(&mut *r, limit)?;
     let n = data.len() as u64;
     ensure!(

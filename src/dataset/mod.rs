@@ -164,7 +164,7 @@ impl Dataset {
         bail!(
             "the data set '{}' has no split \"{name}\"; it has {}",
             self.name,
-            names.join(", ")
+            crate::error::listed(&names)
         )
     }
 

@@ -80,12 +80,14 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         "{}: option 'dim' is {dim}, more than 2^32 - 1",
         options.owner()
     );
-    reserve::<i8>(classes * dim, options.owner())?;
+    let rows = [classes, options.size("train")?, options.size("test")?];
+    let all = rows.iter().fold(0usize, |n, r| n.saturating_add(*r));
+    let what = format!("{}: {all} vectors of {dim} components", options.owner());
+    crate::memory::check_elements::<i8>(&[all, dim], &what)?;
     let vectors = class_vectors(seed, classes, dim);
     let split = |what, rows| -> Result<Split> {
         check(rows, dim)?;
-        let mut x = reserve::<i8>(rows * dim, options.owner())?;
-        x.resize(rows * dim, 0);
+        let mut x = vec![0i8; rows * dim];
         let mut labels = vec![0u16; rows];
         examples(seed, what, &vectors, flip, dim, &mut x, &mut labels);
         Split::new(dim, Inputs::I8(x), Targets::Classes(labels))
@@ -109,13 +111,6 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     Ok(Arc::new(
         d.with_validation(options.float("validation")?, seed)?,
     ))
-}
-
-/// Memory for `n` elements, or an error where a plain allocation would end the program.
-fn reserve<T>(n: usize, owner: &str) -> Result<Vec<T>> {
-    let bytes = n as u128 * size_of::<T>() as u128;
-    crate::memory::check(bytes, &format!("{owner}: {n} components"))?;
-    Ok(Vec::with_capacity(n))
 }
 
 /// The reference vectors of `spin_vectors`, row-major `[classes, dim]`.

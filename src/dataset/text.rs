@@ -4,6 +4,7 @@ use super::file::File;
 use super::sequences::{MOST_TOKENS, TEST_ROWS, VALIDATION_ROWS, dataset, rows};
 use super::{Dataset, SEED};
 use crate::error::Result;
+use crate::memory;
 use crate::options::{Entry, Kind, Options, Range, option, required};
 use anyhow::{anyhow, ensure};
 use std::collections::BTreeSet;
@@ -41,6 +42,10 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
     let bytes = f.content()?;
+    memory::check_elements::<u16>(
+        &[bytes.len()],
+        &format!("'{}': {} tokens", f.path, bytes.len()),
+    )?;
     let context = options.size("context")?;
     let mut provenance = vec![f.provenance()];
     let mut known = None;

@@ -8,6 +8,7 @@ use crate::error::{Result, did_you_mean};
 use crate::options::{Entry, Kind, Options, Range, optional, required};
 use crate::store::integers::Integers;
 use crate::store::npy::{self, Numbers};
+use crate::store::open_regular;
 use anyhow::{Context, anyhow, bail, ensure};
 use std::io::Read;
 use std::path::Path;
@@ -122,7 +123,7 @@ fn tokens(array: &Array, limit: usize) -> Result<(Vec<u16>, u16)> {
 fn read(path: &str, wanted: Option<&str>) -> Result<Array> {
     let mut start = [0; 6];
     // Whatever keeps the file from being opened is told below.
-    let begins = std::fs::File::open(path).and_then(|mut f| f.read(&mut start));
+    let begins = open_regular(Path::new(path)).and_then(|mut f| f.read(&mut start));
     let text = match begins {
         Ok(_) if &start == b"\x93NUMPY" || start.starts_with(b"PK") => None,
         Ok(n) if n > 0 => Some(Path::new(path)),
@@ -175,7 +176,7 @@ fn choose(path: &Path, names: &[String], wanted: Option<&str>) -> Result<String>
         (None, _) => bail!(
             "'{path}' has {} arrays; the option 'array' must name one: {}",
             names.len(),
-            known().collect::<Vec<_>>().join(", ")
+            crate::error::listed(names)
         ),
     }
 }

@@ -14,6 +14,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("reports", include_str!("pages/reports.md")),
     ("recipes", include_str!("pages/recipes.md")),
     ("notebooks", include_str!("pages/notebooks.md")),
+    ("limits", include_str!("pages/limits.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

@@ -14,3 +14,4 @@ pub mod repl;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod stack;

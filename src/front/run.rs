@@ -2,7 +2,7 @@
 
 use crate::error::{Result, did_you_mean};
 use crate::ranks::{self, Ranks};
-use crate::script::{Failure, Interpreter, declared};
+use crate::script::{Failure, Interpreter, declared, library};
 use crate::simulation::parts::shard_folder;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
@@ -54,7 +54,7 @@ pub fn read(script: &Path) -> Result<String> {
         "{}: this is a folder, not a script",
         script.display()
     );
-    std::fs::read_to_string(script).map_err(|e| match e.kind() {
+    library::read_text(script).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => {
             anyhow::anyhow!("{}: there is no such script", script.display())
         }

@@ -145,7 +145,7 @@ impl Layout {
             };
             anyhow::anyhow!(
                 "the model has no tensor '{name}'; it has {}{parts}",
-                names.join(", ")
+                crate::error::listed(&names)
             )
         })
     }

@@ -3,6 +3,17 @@
 use super::{Kind, Range, Spec, Value};
 use crate::schedule::Schedule;
 
+/// The largest whole number: a float that is larger may be another one than was written.
+const MOST: f64 = 1e15;
+
+fn beyond(v: &Value, r: Range) -> String {
+    format!(
+        "is {}, but must be {} and at most {MOST:e}",
+        v.describe(),
+        r.describe()
+    )
+}
+
 /// A default value from its text in the table.
 pub(super) fn literal(text: &str) -> Value {
     let list = |t: &str| t.split(',').map(|x| literal(x.trim())).collect();
@@ -43,7 +54,10 @@ pub(super) fn coerce(value: &Value, spec: &Spec) -> std::result::Result<Value, S
         }
     };
     let whole = |v: &Value, r: Range| match v {
+        // Counts are multiplied with each other. Others, as seeds, may be any whole number.
+        Value::Int(x) if matches!(r, Range::AtLeast(_)) && *x as f64 > MOST => Err(beyond(v, r)),
         Value::Int(x) => in_range(*x as f64, r).map(|_| Value::Int(*x)),
+        Value::Float(x) if x.fract() == 0.0 && x.abs() > MOST => Err(beyond(v, r)),
         Value::Float(x) if x.fract() == 0.0 => in_range(*x, r).map(|x| Value::Int(x as i64)),
         Value::Float(_) => Err(format!("is {}, but must be a whole number", v.describe())),
         _ => Err(expected()),

@@ -19,10 +19,42 @@ pub enum Range {
     Between(f64, f64),
     /// At least this number.
     AtLeast(f64),
+    /// From one number to another, each of which is allowed itself or not.
+    Within {
+        /// The lower end, -∞ for none, and whether it is allowed.
+        low: (f64, bool),
+        /// The upper end, ∞ for none, and whether it is allowed.
+        high: (f64, bool),
+    },
 }
 
 impl Range {
-    pub(super) fn holds(self, x: f64) -> bool {
+    /// A range as a script writes it: `x > 0`, `x >= 4`, `0 < x <= 1`; none if it is not written so.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |t: &str| t.parse::<f64>().ok().filter(|x| x.is_finite());
+        let end = |sign: &str, t: &str| {
+            let allowed = match sign {
+                "<" | ">" => false,
+                "<=" | ">=" => true,
+                _ => return None,
+            };
+            Some((number(t)?, allowed))
+        };
+        let parts: Vec<_> = text.split_whitespace().collect();
+        let (none, all) = ((f64::NEG_INFINITY, false), (f64::INFINITY, false));
+        let (low, high) = match parts[..] {
+            ["x", sign, a] if sign.starts_with('>') => (end(sign, a)?, all),
+            ["x", sign, b] => (none, end(sign, b)?),
+            [a, first, "x", second, b] if first.starts_with('<') && second.starts_with('<') => {
+                (end(first, a)?, end(second, b)?)
+            }
+            _ => return None,
+        };
+        Some(Range::Within { low, high })
+    }
+
+    /// Whether a number is in it.
+    pub fn holds(self, x: f64) -> bool {
         x.is_finite()
             && match self {
                 Range::Any => true,
@@ -33,6 +65,9 @@ impl Range {
                 Range::From0To1 => (0.0..1.0).contains(&x),
                 Range::Between(a, b) => (a..=b).contains(&x),
                 Range::AtLeast(a) => x >= a,
+                Range::Within { low, high } => {
+                    (x > low.0 || low.1 && x == low.0) && (x < high.0 || high.1 && x == high.0)
+                }
             }
     }
 
@@ -47,6 +82,24 @@ impl Range {
             Range::From0To1 => "0 ≤ x < 1".into(),
             Range::Between(a, b) => format!("{a} … {b}"),
             Range::AtLeast(a) => format!("≥ {a}"),
+            Range::Within { low, high } => {
+                let sign = |end: (f64, bool), strict: &'static str, other: &'static str| match end.1
+                {
+                    true => other,
+                    false => strict,
+                };
+                match (low.0.is_finite(), high.0.is_finite()) {
+                    (true, false) => format!("{} {}", sign(low, ">", "≥"), low.0),
+                    (false, true) => format!("{} {}", sign(high, "<", "≤"), high.0),
+                    _ => format!(
+                        "{} {} x {} {}",
+                        low.0,
+                        sign(low, "<", "≤"),
+                        sign(high, "<", "≤"),
+                        high.0
+                    ),
+                }
+            }
         }
     }
 }
@@ -100,6 +153,31 @@ impl Kind {
             Kind::Object(n) => n.into(),
             Kind::Objects(n) => format!("array of {n}s"),
             Kind::Anything(n) => n.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Range;
+
+    #[test]
+    fn ranges_are_read_as_scripts_write_them() {
+        let cases = [
+            ("x > 0", "> 0", 1e-9, 0.0),
+            ("x >= 4", "≥ 4", 4.0, 3.9),
+            ("x <= 1", "≤ 1", 1.0, 1.1),
+            ("0 < x <= 1", "0 < x ≤ 1", 1.0, 0.0),
+            ("0 <= x < 1", "0 ≤ x < 1", 0.0, 1.0),
+        ];
+        for (text, words, inside, outside) in cases {
+            let r = Range::parse(text).unwrap();
+            assert_eq!(r.describe(), words);
+            assert!(r.holds(inside) && !r.holds(outside), "{text}");
+            assert!(!r.holds(f64::NAN) && !r.holds(f64::INFINITY), "{text}");
+        }
+        for text in ["", "x", "> 0", "x = 1", "0 > x < 1", "x > inf", "x > a"] {
+            assert!(Range::parse(text).is_none(), "{text}");
         }
     }
 }

@@ -411,6 +411,15 @@ mod tests {
             message(&[("form", Value::Text("exakt".into()))]),
             "thing: option 'form' is \"exakt\", but must be \"exact\" · \"printed\"; did you mean \"exact\"?"
         );
+        // Neither becomes the nearest number that fits.
+        assert_eq!(
+            message(&[("batch", Value::Float(1e308))]),
+            "thing: option 'batch' is 1e308, but must be ≥ 1 and at most 1e15"
+        );
+        assert_eq!(
+            message(&[("batch", Value::Int(i64::MAX))]),
+            "thing: option 'batch' is 9223372036854775807, but must be ≥ 1 and at most 1e15"
+        );
         let missing = Options::check("thing", SPECS, vec![])
             .err()
             .unwrap()

@@ -125,6 +125,17 @@ pub(super) fn given(map: &Map, call: &Call) -> Vec<(String, Value)> {
 
 /// JSON of a value, for `--json` and run.json: numbers, strings, arrays, maps, summaries; other objects as `show` prints them.
 pub(super) fn to_json(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String) -> Json {
+    json_within(x, show, DEEPEST)
+}
+
+/// Arrays within arrays that JSON may have: readers take no more than 128, and run.json is around them.
+const DEEPEST: usize = 100;
+
+fn json_within(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String, levels: usize) -> Json {
+    let to_json = |x: &Dynamic| json_within(x, show, levels - 1);
+    if levels == 0 && (x.is_array() || x.is_map()) {
+        return Json::String(format!("… nested more than {DEEPEST} deep"));
+    }
     if x.is_unit() {
         return Json::Null;
     }
@@ -141,18 +152,18 @@ pub(super) fn to_json(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String) -> Json {
         return Json::String(s.to_string());
     }
     if let Some(list) = x.read_lock::<Array>() {
-        return list.iter().map(|x| to_json(x, show)).collect();
+        return list.iter().map(to_json).collect();
     }
     if let Some(map) = x.read_lock::<Map>() {
         return map
             .iter()
-            .map(|(k, v)| (k.to_string(), to_json(v, show)))
+            .map(|(k, v)| (k.to_string(), to_json(v)))
             .collect::<serde_json::Map<_, _>>()
             .into();
     }
     if let Some(t) = x.read_lock::<Tensor>() {
         return match tensors::to_dynamic(&t, "JSON") {
-            Ok(x) => to_json(&x, show),
+            Ok(x) => json_within(&x, show, levels),
             Err(e) => Json::String(e.to_string()),
         };
     }

@@ -6,6 +6,7 @@ use super::plots::{number, numbers};
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
+use crate::options::Range;
 use crate::sampler::{Bias, Configured};
 use crate::simulation::prediction::Predictor;
 use crate::simulation::summary::with_error;
@@ -54,9 +55,9 @@ fn like(given: &Dynamic, default: &Dynamic) -> Result<Dynamic, &'static str> {
             Err(_) => "a number",
         },
         _ if default.is_int() => match (given.as_int(), given.as_float()) {
-            (Ok(x), _) => return Ok(x.into()),
-            (_, Ok(x)) if x.fract() == 0.0 && x.abs() < 1e15 => return Ok((x as i64).into()),
-            _ => "a whole number",
+            (Ok(x), _) if x.unsigned_abs() <= 1_000_000_000_000_000 => return Ok(x.into()),
+            (_, Ok(x)) if x.fract() == 0.0 && x.abs() <= 1e15 => return Ok((x as i64).into()),
+            _ => "a whole number of at most 1e15",
         },
         _ if given.type_id() == default.type_id() => return Ok(given.clone()),
         _ => kind(default),
@@ -64,33 +65,85 @@ fn like(given: &Dynamic, default: &Dynamic) -> Result<Dynamic, &'static str> {
     Err(wanted)
 }
 
+/// An error, of what it must be, unless every number of a value is finite and in a range, or a string is one of those allowed.
+fn allowed(value: &Dynamic, range: Option<&Dynamic>) -> Result<(), String> {
+    if let Some(list) = value.read_lock::<Array>() {
+        return list.iter().try_for_each(|x| allowed(x, range));
+    }
+    let choices = range.and_then(|r| r.read_lock::<Array>());
+    if let Some(choices) = choices {
+        let choices: Vec<_> = choices.iter().map(|c| format!("\"{c}\"")).collect();
+        let found = value.is_string() && choices.contains(&format!("\"{value}\""));
+        return if found {
+            Ok(())
+        } else {
+            Err(choices.join(" or "))
+        };
+    }
+    let text = range.map(ToString::to_string);
+    let range = match &text {
+        Some(text) => Range::parse(text).ok_or_else(|| {
+            format!("in the range \"{text}\", which is not written as \"x > 0\" or \"0 < x <= 1\"")
+        })?,
+        None => Range::Any,
+    };
+    match number(value) {
+        Ok(x) if range.holds(x) => Ok(()),
+        Err(_) if text.is_none() || value.is_unit() => Ok(()),
+        // Schedules and the like know what they allow.
+        Err(_) if !value.is_string() && !value.is_bool() => Ok(()),
+        _ => Err(range.describe()),
+    }
+}
+
+/// `defaults` with what is `given` in their place, within `ranges`.
+fn checked(given: Map, defaults: Map, ranges: &Map) -> Result<Map, String> {
+    let mut out = defaults.clone();
+    for (name, value) in given {
+        let Some(default) = defaults.get(&name) else {
+            let known: Vec<_> = defaults.keys().map(|k| k.as_str()).collect();
+            return Err(format!(
+                "has no option '{name}'{}",
+                did_you_mean(&name, known)
+            ));
+        };
+        if value.is_unit() {
+            continue;
+        }
+        let wrong = |wanted: &str| {
+            format!("cannot use option '{name}': it is {value}, but must be {wanted}")
+        };
+        let found = like(&value, default).map_err(wrong)?;
+        allowed(&found, ranges.get(&name)).map_err(|wanted| wrong(&wanted))?;
+        out.insert(name, found);
+    }
+    Ok(out)
+}
+
 fn own_options(b: &mut Binder) {
     let library = b.context.library.clone();
+    let check =
+        move |native: &NativeCallContext, given: Map, defaults: Map, ranges: &Map| -> Bound<Map> {
+            let found = checked(given, defaults, ranges);
+            found.map_err(|text| raise(anyhow!("{} {text}", caller(&library, native))))
+        };
+    let plain = check.clone();
+    b.function(
+        "options(given, defaults, ranges) -> map",
+        "The options of a function of one's own, checked as those of the program are: `defaults` with what is `given` in their place.\n\n\
+         A name that is not among the defaults is an error with the nearest one, and so is a value of another kind; whole numbers pass as numbers, and numbers must be finite. Anything goes where the default \
+         is `()`, and a given `()` is the default. `ranges`, which may be left out, says what numbers are allowed, `\"x > 0\"` or `\"0 < x <= 1\"`, also of those in an array, or which strings, `[\"linear\", \"geometric\"]`. \
+         Comments behind the defaults are shown as the meaning of the options, by `ergodic docs` and where a script is written.",
+        move |native: NativeCallContext, given: Map, defaults: Map, ranges: Map| -> Bound<Map> { check(&native, given, defaults, &ranges) },
+    )
+    .with(&[], "options(#{ steps: 10 }, #{ steps: 1000, width: 0.1 }, #{ width: \"x > 0\" })");
     b.function(
         "options(given, defaults) -> map",
-        "The options of a function of one's own, checked as those of the program are: `defaults` with what is `given` in their place.\n\n\
-         A name that is not among the defaults is an error with the nearest one, and so is a value of another kind; whole numbers pass as numbers. Anything goes where the default \
-         is `()`, and a given `()` is the default. Comments behind the defaults are shown as the meaning of the options, by `ergodic docs` and where a script is written.",
+        "",
         move |native: NativeCallContext, given: Map, defaults: Map| -> Bound<Map> {
-            let mut out = defaults.clone();
-            for (name, value) in given {
-                let wrong = |text: String| Err(raise(anyhow!("{} {text}", caller(&library, &native))));
-                let Some(default) = defaults.get(&name) else {
-                    let known: Vec<_> = defaults.keys().map(|k| k.as_str()).collect();
-                    return wrong(format!("has no option '{name}'{}", did_you_mean(&name, known)));
-                };
-                if value.is_unit() {
-                    continue;
-                }
-                match like(&value, default) {
-                    Ok(value) => out.insert(name, value),
-                    Err(wanted) => return wrong(format!("cannot use option '{name}': it is {value}, but must be {wanted}")),
-                };
-            }
-            Ok(out)
+            plain(&native, given, defaults, &Map::new())
         },
-    )
-    .with(&[], "options(#{ steps: 10 }, #{ steps: 1000, width: 0.1 })");
+    );
     let context = b.context.clone();
     b.function(
         "run_name(kind, requested) -> string",

@@ -123,7 +123,7 @@ impl Library {
             || self.find(file).is_some_and(|l| {
                 // Without a module it is just being read.
                 l.module.is_some()
-                    && std::fs::read_to_string(file).is_ok_and(|text| text == l.text)
+                    && read_text(Path::new(file)).is_ok_and(|text| text == l.text)
                     && l.imports.iter().all(|i| self.is_current(i))
             })
     }
@@ -187,6 +187,15 @@ impl Library {
     }
 }
 
+/// The text of a script, without the mark at its beginning by which some editors say that it is UTF-8.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.into(),
+        None => text,
+    })
+}
+
 fn is_recipe(file: &str) -> bool {
     RECIPES.iter().any(|(name, _)| file_of(name) == file)
 }
@@ -203,7 +212,7 @@ fn locate(from: &str, path: &str) -> super::Bound<(String, String)> {
     }
     let file = without_detours(&file);
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(&file).map_err(|e| {
+    let text = read_text(&file).map_err(|e| {
         raise(match e.kind() {
             std::io::ErrorKind::NotFound => {
                 let names = || RECIPES.iter().map(|(name, _)| *name);

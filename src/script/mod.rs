@@ -25,6 +25,7 @@ mod recipe;
 pub mod reference;
 mod report;
 mod reports;
+mod room;
 mod runs;
 mod shown;
 mod tensors;
@@ -209,7 +210,8 @@ impl Interpreter {
         let text = self
             .engine
             .eval_expression_with_scope::<String>(&mut scope, "value.to_string()");
-        text.unwrap_or_else(|_| value.to_string())
+        let text = text.unwrap_or_else(|_| value.to_string());
+        crate::error::printable(&text).into()
     }
 
     /// The figure that a value is, if it is one.
@@ -306,8 +308,16 @@ pub fn all_items() -> Vec<Item> {
 /// The engine of scripts: an interrupt stops it. Not so that of closures: a record that is being made is finished, so that the run can be saved.
 fn bind_main(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     let (mut engine, items) = bind(context);
-    engine.on_progress(|_| session::interrupted().then(|| Dynamic::from("interrupted")));
+    engine.on_progress(|_| {
+        let interrupted = session::interrupted().then(|| Dynamic::from("interrupted"));
+        interrupted.or_else(out_of_memory)
+    });
     (engine, items)
+}
+
+/// What ends a script that fills the memory, little by little: large things that are asked for at once are checked where they are made.
+fn out_of_memory() -> Option<Dynamic> {
+    crate::memory::is_short().then(|| Dynamic::from(report::OUT_OF_MEMORY))
 }
 
 /// An engine with everything bound, and the reference of what was bound.
@@ -322,6 +332,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     };
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
+    b.engine.on_progress(|_| out_of_memory());
     b.engine.set_max_expr_depths(128, 64);
     b.engine
         .set_module_resolver(library::Resolver(context.library.clone()));
@@ -330,6 +341,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         if !printer.session.leads() {
             return;
         }
+        let text = &*crate::error::printable(text);
         printer.session.console.print(text);
         let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
         printed.push_str(text);
@@ -352,6 +364,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     plots::bind(&mut b);
     shown::bind(&mut b);
     helpers::bind(&mut b);
+    room::bind(&mut b);
     let Binder {
         mut engine,
         modules,

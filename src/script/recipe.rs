@@ -4,7 +4,7 @@
 
 use super::explore::tokens::{Kind, Token, tokens};
 use super::reference::Item;
-use crate::options::{Default, Kind as Of, Spec};
+use crate::options::{Default, Kind as Of, Range, Spec};
 
 /// The heading of a script: its lines `//!`.
 pub(super) fn heading(text: &str) -> String {
@@ -121,7 +121,7 @@ fn block<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     out
 }
 
-/// The options that a function checks: the map in `options(given, #{ name: default, // meaning`.
+/// The options that a function checks: the map in `options(given, #{ name: default, // meaning`, and the one of ranges behind it.
 fn options(text: &str, body: &[Token]) -> Vec<Spec> {
     let begins =
         |w: &[Token]| w[0].text == "options" && w[1].is("(") && w[3].is(",") && w[4].is("#{");
@@ -133,6 +133,7 @@ fn options(text: &str, body: &[Token]) -> Vec<Spec> {
     let mut open: Option<(&str, usize)> = None;
     let mut docs: Vec<(String, String, String)> = Vec::new();
     let inside = &body[at + 4..];
+    let mut ended = inside.len();
     for (i, t) in inside.iter().enumerate() {
         let comment = matches!(t.kind, Kind::Comment(_));
         let ends = depth == 1 && (t.is(",") || t.is("}") || comment);
@@ -157,14 +158,20 @@ fn options(text: &str, body: &[Token]) -> Vec<Spec> {
             open = Some((t.text, colon.end()));
         }
         if depth == 0 {
+            ended = i + 1;
             break;
         }
     }
+    let ranges = ranges(&inside[ended..]);
     let keep = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     for (name, default, doc) in docs {
+        let name = keep(name);
         out.push(Spec {
-            name: keep(name),
-            kind: kind(&default),
+            name,
+            kind: match ranges.iter().find(|(n, _)| *n == name) {
+                Some((_, range)) => Of::Anything(keep(format!("{}{range}", kind_before(&default)))),
+                None => kind(&default),
+            },
             default: match default.as_str() {
                 "()" => Default::Absent("none"),
                 _ => Default::Is(keep(default)),
@@ -173,6 +180,42 @@ fn options(text: &str, body: &[Token]) -> Vec<Spec> {
         });
     }
     out
+}
+
+/// The ranges in `, #{ name: "x > 0", other: ["one", "two"] })`, in words.
+fn ranges<'a>(rest: &[Token<'a>]) -> Vec<(&'a str, String)> {
+    let mut out: Vec<(&str, String)> = Vec::new();
+    if !matches!(rest, [comma, map, ..] if comma.is(",") && map.is("#{")) {
+        return out;
+    }
+    for (i, t) in rest.iter().enumerate().take_while(|(_, t)| !t.is("}")) {
+        match (t.kind, out.last_mut()) {
+            (Kind::Name, _) if rest.get(i + 1).is_some_and(|n| n.is(":")) => {
+                out.push((t.text, String::new()))
+            }
+            (Kind::Text(_), Some((_, words))) => {
+                let range = Range::parse(t.text.trim_matches('"'));
+                let word = range.map_or_else(|| t.text.to_string(), |r| r.describe());
+                *words = if words.is_empty() {
+                    word
+                } else {
+                    format!("{words} · {word}")
+                };
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// What stands before the range of an option with such a default.
+fn kind_before(default: &str) -> &'static str {
+    match kind(default) {
+        Of::Anything("integer") => "integer, ",
+        Of::Anything("array") => "array of numbers, ",
+        Of::Text => "",
+        _ => "number, ",
+    }
 }
 
 /// The kind of a default.
@@ -193,7 +236,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "//! A heading.\n//! More.\n\n/// Find it.\n///\n/// At length.\n/// ```rhai\n/// find(1)\n/// ```\nfn find(target, given) {\n    let o = options(given, #{\n        \
-                        low: 1e-3,   // Lowest, in J\n                     // or K.\n        list: [1, 2], // Some, of them.\n        start: (), // Where.\n    });\n    o\n}\n\nfn find(target) { find(target, #{}) }\nprivate fn hidden() { 1 }\nfn bare(x) { x }\n";
+                        low: 1e-3,   // Lowest, in J\n                     // or K.\n        list: [1, 2], // Some, of them.\n        start: (), // Where.\n    }, #{ low: \"x > 0\", list: \"0 < x <= 1\" });\n    o\n}\n\nfn find(target) { find(target, #{}) }\nprivate fn hidden() { 1 }\nfn bare(x) { x }\n";
 
     #[test]
     fn functions_tell_their_options() {
@@ -223,6 +266,15 @@ mod tests {
         assert!(matches!(find.options[0].default, Default::Is("1e-3")));
         assert!(matches!(find.options[1].default, Default::Is("[1, 2]")));
         assert!(matches!(find.options[2].default, Default::Absent(_)));
+        let kinds: Vec<_> = find.options.iter().map(|o| o.kind.describe()).collect();
+        assert_eq!(
+            kinds,
+            [
+                "number, > 0",
+                "array of numbers, 0 < x ≤ 1",
+                "anything that fits"
+            ]
+        );
         assert_eq!(heading(TEXT), "A heading.\nMore.");
         assert_eq!(function_at(TEXT, 12).as_deref(), Some("find"));
         assert_eq!(function_at(TEXT, 1), None);

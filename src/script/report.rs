@@ -64,6 +64,10 @@ impl Home {
 /// What Rhai's names of closures begin with.
 const CLOSURE: &str = "anon$";
 
+/// Ends a script that has filled the memory.
+pub(super) const OUT_OF_MEMORY: &str =
+    "hardly any memory is left: what the script holds has filled it; keep less of it";
+
 /// Why a script ended early.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -96,13 +100,18 @@ pub(super) struct Around<'a> {
 impl Failure {
     /// An error without a place.
     pub fn plain(message: String) -> Self {
+        let message = crate::error::message(&message);
         Self { message, code: 1 }
     }
 
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
         Self {
-            message: located(file, source, e.position(), &e.err_type().to_string()),
-            code: 1,
+            ..Self::plain(located(
+                file,
+                source,
+                e.position(),
+                &e.err_type().to_string(),
+            ))
         }
     }
 
@@ -151,6 +160,9 @@ impl Failure {
                 }
                 None => value.to_string(),
             },
+            EvalAltResult::ErrorTerminated(why, _) if why.to_string() == OUT_OF_MEMORY => {
+                OUT_OF_MEMORY.into()
+            }
             EvalAltResult::ErrorTerminated(..) => {
                 return Self {
                     message: "interrupted".into(),
@@ -171,8 +183,8 @@ impl Failure {
             }
         };
         Self {
-            message: placed(around, &places, &words::plain(&message)),
             code,
+            ..Self::plain(placed(around, &places, &words::plain(&message)))
         }
     }
 }

@@ -55,7 +55,7 @@ fn shown(value: &Dynamic, write: Write) -> Shown {
         };
     }
     Shown {
-        text: write(value),
+        text: crate::error::printable(&write(value)).into(),
         html: table(value, write).map(|t| t.to_html()),
         ..Shown::default()
     }

@@ -41,6 +41,7 @@ use crate::ranks::{Alone, Ranks, agree, any};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
 use crate::target::{Target, Workspace};
+use exchange::Ladders;
 use lockstep::Lockstep;
 use parts::{Maker, Part};
 use plan::{Plan, Starts};
@@ -386,10 +387,14 @@ fn finish(folder: &std::path::Path, session: &Session) -> Result<Arc<Run>> {
         false => Ok(()),
     };
     agree(&*session.ranks, written)?;
+    let all = run.failures.iter().all(Option::is_some);
+    // A replica that has failed stays on its rung: without any swap there is no ladder.
+    let stuck = |l: &Ladders| l.sweeps > 0 && l.going().next().is_none();
     match run.failures.iter().flatten().next() {
-        Some(f) if run.failures.iter().all(Option::is_some) => Err(EveryChainFailed {
+        Some(f) if all || run.ladders.as_ref().is_some_and(stuck) => Err(EveryChainFailed {
             run: run.info.name.clone(),
             reason: format!("{} at step {}", f.reason, f.step),
+            what: if all { "chain" } else { "ladder" },
         }
         .into()),
         _ => Ok(Arc::new(run)),

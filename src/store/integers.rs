@@ -1,6 +1,5 @@
 //! Whole numbers in safetensors files from elsewhere, such as tokens.
 
-use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -19,7 +18,7 @@ pub struct Integers<'a> {
 impl<'a> Integers<'a> {
     /// Reads the header.
     pub fn open(path: &'a Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+        let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
         let reader = Reader::new(file, path).with_context(|| {
             format!("'{}' is damaged or not a safetensors file", path.display())
         })?;

@@ -91,6 +91,19 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     written.map_err(|e| cannot("write", path, e))
 }
 
+/// Opens a file to read; what is none (a pipe, a device) is refused, because it may never end, or never begin.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // A folder is told by whoever reads it.
+    let kind = fs::metadata(path)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is no regular file but a pipe or a device; write what comes from it into a file",
+        ));
+    }
+    File::open(path)
+}
+
 /// Reads the JSON file at `path`.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read(path).map_err(|e| cannot("read", path, e))?;

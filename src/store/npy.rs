@@ -3,6 +3,7 @@
 //! The header is parsed here and not by a library: the ones at hand multiply a lying shape without checking.
 
 use super::tensors::DataRef;
+use crate::memory;
 use std::io::Read;
 
 /// A C-ordered array.
@@ -46,7 +47,8 @@ struct Header {
 /// Read an array of at most `most` bytes; an error is a clause about the array.
 pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
     let mut take = |n: u64| -> Result<Vec<u8>, String> {
-        let mut out = Vec::new();
+        // As much as it may be: by doubling it would take up to three times that for a while.
+        let mut out = Vec::with_capacity(n as usize);
         match r.take(n).read_to_end(&mut out) {
             Ok(_) => Ok(out),
             Err(e) => Err(format!("it is damaged ({e}); get the file again")),
@@ -106,6 +108,12 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
         .ok_or_else(|| {
             format!("its header claims the shape {shape:?}, more than the file can hold")
         })?;
+    let count = bytes / item as u64;
+    memory::check(
+        (bytes + 8 * count).into(),
+        &format!("an array of shape {shape:?}"),
+    )
+    .map_err(|e| e.to_string())?;
     let raw = take(bytes + 1)?;
     if raw.len() as u64 != bytes {
         let found = if raw.len() as u64 > bytes {

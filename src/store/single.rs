@@ -75,7 +75,7 @@ pub fn save(path: &Path, tensors: &[(String, Single)]) -> Result<()> {
 /// Read a tensor: of a safetensors file the one of that name, which may be left out if it has one only.
 pub fn load(path: &Path, name: Option<&str>) -> Result<Single> {
     let npy = is_npy(path)?;
-    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
     if npy {
         ensure!(
             name.is_none(),
@@ -108,7 +108,7 @@ fn named(file: File, path: &Path, name: Option<&str>) -> Result<Single> {
         _ => bail!(
             "it has {} tensors ({}); name one",
             names.len(),
-            names.join(", ")
+            crate::error::listed(&names)
         ),
     };
     ensure!(

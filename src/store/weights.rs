@@ -67,7 +67,7 @@ fn encode(
 
 /// Reads all tensors of a safetensors file, which must be f32, in the order they were saved.
 pub fn load_weights(path: &Path) -> Result<Vec<NamedTensor>> {
-    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
     read(file, path).with_context(|| format!("cannot load weights from '{}'", path.display()))
 }
 

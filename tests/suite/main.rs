@@ -17,6 +17,7 @@ mod exchange;
 mod explore;
 mod layering;
 mod learning;
+mod limits;
 mod models;
 mod notebook;
 #[cfg(feature = "mpi")]

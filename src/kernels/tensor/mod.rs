@@ -109,6 +109,7 @@ impl Tensor {
     /// Its numbers in double precision, row-major.
     pub fn to_f64(&self, what: &str) -> Result<Vec<f64>> {
         let t = self.concrete(what)?;
+        Shape::fixed(t.dims()).fits::<f64>(what)?;
         let flat = || t.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
         flat().map_err(plain)
     }
@@ -141,6 +142,8 @@ impl Tensor {
         if let Some(numbers) = numbers {
             let shapes: Vec<_> = numbers.iter().map(|t| Shape::fixed(t.dims())).collect();
             let shape = operation.shape(&shapes)?;
+            let double = numbers.iter().any(|t| t.dtype() == DType::F64);
+            operation.check_memory(&shapes, &shape, if double { 8 } else { 4 })?;
             return eager::apply(&operation, &numbers, &shapes, &shape, 0)
                 .map(Tensor::Concrete)
                 .map_err(|e| plain(e).context(operation.name()));

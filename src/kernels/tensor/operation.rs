@@ -2,6 +2,7 @@
 
 use super::shape::Shape;
 use crate::error::Result;
+use crate::memory;
 use anyhow::ensure;
 
 /// A function of one number.
@@ -197,6 +198,30 @@ impl Operation {
             Operation::Softmax(_) => "softmax",
             Operation::LogSoftmax(_) => "log_softmax",
         }
+    }
+
+    /// An error unless there is memory for the result and what is made on the way, in numbers of so many bytes.
+    pub fn check_memory(&self, of: &[Shape], out: &Shape, width: usize) -> Result<()> {
+        let size = |dims: &[usize]| dims.iter().fold(1u128, |n, d| n.saturating_mul(*d as u128));
+        let one = size(&out.dims);
+        let numbers = match self {
+            Operation::Product => {
+                // Operands are repeated for every page.
+                let Matrices {
+                    shape: [m, n, k],
+                    batch,
+                    ..
+                } = matrices(&of[0], &of[1])?;
+                size(&batch[2])
+                    .saturating_mul(size(&[m, k]) + size(&[k, n]))
+                    .saturating_add(one)
+            }
+            Operation::Choose | Operation::Softmax(_) | Operation::LogSoftmax(_) => 3 * one,
+            Operation::Binary(Binary::Power) => 6 * one,
+            _ => one,
+        };
+        let what = || format!("{}: a tensor of shape {out}", self.name());
+        memory::check_lazily(numbers.saturating_mul(width as u128), what)
     }
 
     /// The shape of the result.

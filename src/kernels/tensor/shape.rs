@@ -1,6 +1,7 @@
 //! Shapes: lengths of axes, of which the first may be the examples.
 
 use crate::error::Result;
+use crate::memory;
 use anyhow::{bail, ensure};
 use std::fmt;
 
@@ -67,6 +68,13 @@ impl Shape {
             Some(n) if n <= MOST => Ok(self),
             _ => bail!("{what} would give a tensor of shape {self}, which is too large"),
         }
+    }
+
+    /// An error unless so many numbers of a type are allowed and there is memory for them.
+    pub fn fits<T>(self, what: &str) -> Result<Self> {
+        let out = self.check(what)?;
+        memory::check_elements::<T>(&out.dims, &format!("{what}: a tensor of shape {out}"))?;
+        Ok(out)
     }
 
     /// The shape of an operation element by element, as in NumPy: axes are matched from the last one, those of length 1 are repeated.

@@ -109,6 +109,10 @@ impl Problem {
 
     fn new(widths: Vec<usize>, kept: &[Kept], seed: u64, index: u64) -> Result<Self> {
         let layers = kept.len();
+        anyhow::ensure!(
+            layers > 0 && !widths.contains(&0),
+            "a deep linear problem has widths {widths:?}, but it must have at least two, of inputs and outputs, each at least 1"
+        );
         // Units that a layer hands on: neither a zero row nor met by a zero column. Products of random matrices have the largest rank that
         // these leave.
         let rank = |from: usize, to: usize| {
@@ -130,8 +134,10 @@ impl Problem {
         let below: Vec<_> = (0..layers)
             .map(|l| if l == 0 { widths[0] } else { rank(0, l) })
             .collect();
-        let count: usize = widths.windows(2).map(|w| w[0] * w[1]).sum();
-        memory::check(4 * count as u128, "the weights of a problem")?;
+        let count = widths.windows(2).map(|w| w[0] as u128 * w[1] as u128);
+        let count = count.fold(0, u128::saturating_add);
+        memory::check(count.saturating_mul(4), "the weights of a problem")?;
+        let count = count as usize;
         let mut weights = Vec::with_capacity(count);
         for (l, (pair, kept)) in widths.windows(2).zip(kept).enumerate() {
             let (columns, rows) = (pair[0], pair[1]);

@@ -23,13 +23,15 @@ pub(super) fn bind(b: &mut Binder) {
     b.function(
         "tensor::zeros(shape) -> Tensor",
         "Zeros; the shape is an array of lengths, or one length.",
-        |shape: Dynamic| filled(&dims(&shape, "tensor::zeros")?, |_| 0.0).or_raise(),
+        |shape: Dynamic| {
+            filled("tensor::zeros", &dims(&shape, "tensor::zeros")?, |_| 0.0).or_raise()
+        },
     )
     .with(&[], "tensor::zeros([2, 3])");
     b.function(
         "tensor::ones(shape) -> Tensor",
         "Ones everywhere.",
-        |shape: Dynamic| filled(&dims(&shape, "tensor::ones")?, |_| 1.0).or_raise(),
+        |shape: Dynamic| filled("tensor::ones", &dims(&shape, "tensor::ones")?, |_| 1.0).or_raise(),
     )
     .with(&[], "tensor::ones([2, 3])");
     b.function(
@@ -37,14 +39,17 @@ pub(super) fn bind(b: &mut Binder) {
         "The same number everywhere.",
         |shape: Dynamic, value: Dynamic| {
             let value = number(&value, "tensor::full: value").or_raise()?;
-            filled(&dims(&shape, "tensor::full")?, |_| value).or_raise()
+            filled("tensor::full", &dims(&shape, "tensor::full")?, |_| value).or_raise()
         },
     )
     .with(&[], "tensor::full([2, 3], 0.5)");
     b.function("tensor::eye(n) -> Tensor", "The unit matrix.", |n: i64| {
         let n = dims(&n.into(), "tensor::eye")?[0];
         ensure_raise(n <= 1 << 15, || anyhow!("tensor::eye: {n} is too large"))?;
-        filled(&[n, n], |i| f64::from(u8::from(i / n == i % n))).or_raise()
+        filled("tensor::eye", &[n, n], |i| {
+            f64::from(u8::from(i / n == i % n))
+        })
+        .or_raise()
     })
     .with(&[], "tensor::eye(3)");
     b.function(
@@ -58,7 +63,7 @@ pub(super) fn bind(b: &mut Binder) {
                     "tensor::arange: there are no numbers from {from} up to {to}"
                 ))
             })?;
-            filled(&[n], |i| from as f64 + i as f64).or_raise()
+            filled("tensor::arange", &[n], |i| from as f64 + i as f64).or_raise()
         },
     )
     .with(&[], "tensor::arange(0, 6).reshape([2, 3])");
@@ -70,7 +75,10 @@ pub(super) fn bind(b: &mut Binder) {
             let to = number(&to, "tensor::linspace: to").or_raise()?;
             let n = dims(&n.into(), "tensor::linspace")?[0];
             let last = (n - 1).max(1) as f64;
-            filled(&[n], |i| from + (to - from) * (i as f64 / last)).or_raise()
+            filled("tensor::linspace", &[n], |i| {
+                from + (to - from) * (i as f64 / last)
+            })
+            .or_raise()
         },
     )
     .with(&[], "tensor::linspace(0, 1, 5)");
@@ -79,10 +87,13 @@ pub(super) fn bind(b: &mut Binder) {
         "Standard normal numbers; the same seed gives the same numbers everywhere.",
         |shape: Dynamic, s: i64| {
             let dims = dims(&shape, "tensor::normal")?;
-            Shape::fixed(&dims).check("tensor::normal").or_raise()?;
+            // In single precision first.
+            Shape::fixed(&dims)
+                .fits::<[f64; 2]>("tensor::normal")
+                .or_raise()?;
             let mut all = vec![0f32; dims.iter().product()];
             fill_normal(&seed(s), &mut all);
-            filled(&dims, |i| f64::from(all[i])).or_raise()
+            filled("tensor::normal", &dims, |i| f64::from(all[i])).or_raise()
         },
     )
     .with(&[], "tensor::normal([2, 3], 1)");
@@ -91,7 +102,7 @@ pub(super) fn bind(b: &mut Binder) {
         "Numbers evenly distributed between 0 and 1.",
         |shape: Dynamic, s: i64| {
             let stream = seed(s);
-            filled(&dims(&shape, "tensor::uniform")?, |i| {
+            filled("tensor::uniform", &dims(&shape, "tensor::uniform")?, |i| {
                 stream.uniform(i as u32)
             })
             .or_raise()
@@ -128,8 +139,8 @@ fn ensure_raise(holds: bool, e: impl FnOnce() -> anyhow::Error) -> Bound<()> {
 }
 
 /// A tensor of numbers from what gives each its value.
-fn filled(dims: &[usize], value: impl FnMut(usize) -> f64) -> Result<Tensor> {
-    Shape::fixed(dims).check("a tensor")?;
+fn filled(what: &str, dims: &[usize], value: impl FnMut(usize) -> f64) -> Result<Tensor> {
+    Shape::fixed(dims).fits::<f64>(what)?;
     let count = dims.iter().product();
     Tensor::from_f64((0..count).map(value).collect(), dims)
 }

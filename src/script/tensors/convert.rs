@@ -5,6 +5,7 @@ use super::super::{Bound, OrRaise};
 use super::number;
 use crate::error::Result;
 use crate::kernels::tensor::{Shape, Tensor};
+use crate::memory;
 use crate::options::Value;
 use anyhow::{anyhow, bail, ensure};
 use rhai::{Array, Dynamic};
@@ -105,6 +106,11 @@ fn flatten(x: &Dynamic, shape: &[usize], out: &mut Vec<f64>) -> Result<()> {
 
 /// Nested arrays of numbers.
 pub(in crate::script) fn to_dynamic(t: &Tensor, what: &str) -> Result<Dynamic> {
+    let dims = t.shape()?.dims;
+    memory::check_elements::<[Dynamic; 2]>(
+        &dims,
+        &format!("{what}: {} numbers", Shape::fixed(&dims)),
+    )?;
     let numbers = t.to_f64(what)?;
     Ok(nested(
         &numbers,

@@ -292,7 +292,7 @@ fn conversions(b: &mut Binder) {
         |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
             let read = || {
                 let s = d.split(split)?;
-                Shape::fixed(&[s.rows, s.dim]).check("data.inputs")?;
+                Shape::fixed(&[s.rows, s.dim]).fits::<f32>("data.inputs")?;
                 let mut out = vec![0f32; s.rows * s.dim];
                 s.copy(0..s.rows, &mut out);
                 Tensor::from_f32(out, &[s.rows, s.dim])
@@ -308,7 +308,7 @@ fn conversions(b: &mut Binder) {
             let read = || {
                 let s = d.split(split)?;
                 let width = s.targets.width();
-                Shape::fixed(&[s.rows, width]).check("data.targets")?;
+                Shape::fixed(&[s.rows, width]).fits::<f32>("data.targets")?;
                 if let Some(labels) = s.labels() {
                     let all = labels.iter().map(|l| f32::from(*l)).collect();
                     return match width {

@@ -79,6 +79,7 @@ impl Estimate {
             return Err(EveryChainFailed {
                 run: run.info.name.clone(),
                 reason: first,
+                what: "chain",
             }
             .into());
         }
