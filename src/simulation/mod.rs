@@ -88,7 +88,7 @@ pub fn run(
     let width = columns.iter().map(run::Column::width).sum();
     let predictions = predictors.iter().map(Predictor::width).sum();
     plan.check_size(target, sampler, session, (width, predictions))?;
-    let folder = session.folder(&plan.name);
+    let folder = agree(&*session.ranks, session.begin(&plan.name))?;
     let starts = plan.starts(target)?;
     let ranks = &*session.ranks;
     let maker = Maker {

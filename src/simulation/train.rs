@@ -236,7 +236,7 @@ pub fn train(
             stopped: false,
         });
     }
-    let folder = session.folder(&name);
+    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     courses

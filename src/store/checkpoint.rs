@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use crc32fast::Hasher;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -26,7 +26,6 @@ use crate::error::Result;
 const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
-const CRC32: &str = "crc32";
 
 /// The state of a run as it is loaded: a description and named tensors.
 ///
@@ -200,23 +199,10 @@ fn is_whole(path: &Path) -> bool {
     read(file, path, skim).is_ok()
 }
 
-/// What the file of a checkpoint holds. The checksum stands before the data, so it takes a pass of its own over them.
+/// What the file of a checkpoint holds.
 fn layout<'a>(meta: &Value, tensors: &[(String, TensorRef<'a>)]) -> Result<Layout<'a>> {
     let meta = serde_json::to_string(meta)?;
-    let mut hasher = Hasher::new();
-    hasher.update(meta.as_bytes());
-    for (name, tensor) in tensors {
-        hash_head(&mut hasher, name, tensor.data.dtype(), &tensor.shape);
-        tensor.data.pieces(&mut |piece| {
-            hasher.update(piece);
-            Ok(())
-        })?;
-    }
-    let metadata = [
-        (META.to_string(), meta),
-        (CRC32.to_string(), digits(hasher)),
-    ];
-    Layout::new(tensors, &metadata)
+    Layout::checked(tensors, &[(META.to_string(), meta.clone())], &meta)
 }
 
 /// Writes a file that nobody else knows of yet.
@@ -237,31 +223,8 @@ fn read(
 ) -> Result<String> {
     let reader = Reader::new(file, path)?;
     let meta = reader.metadata(META).context("it has no description")?;
-    let stored = reader.metadata(CRC32).context("it has no checksum")?;
-    let mut hasher = Hasher::new();
-    hasher.update(meta.as_bytes());
-    for name in &reader.names {
-        let info = reader.info(name)?;
-        hash_head(&mut hasher, name, info.dtype, &info.shape);
-        each(&reader, name, &mut hasher)?;
-    }
-    let actual = digits(hasher);
-    ensure!(
-        stored == actual,
-        "its checksum is {actual} but should be {stored}"
-    );
+    reader.check(meta, |name, hasher| each(&reader, name, hasher))?;
     Ok(meta.to_string())
-}
-
-/// What the checksum says of a tensor before its bytes.
-fn hash_head(hasher: &mut Hasher, name: &str, dtype: Dtype, shape: &[usize]) {
-    // The separators keep a byte from moving between two neighbours unnoticed.
-    hasher.update(format!("\0{name}\0{dtype}\0{shape:?}\0").as_bytes());
-}
-
-/// A checksum as text of fixed length.
-fn digits(hasher: Hasher) -> String {
-    format!("{:08x}", hasher.finalize())
 }
 
 fn tensor(reader: &Reader<'_>, name: &str, hasher: &mut Hasher) -> Result<Tensor> {

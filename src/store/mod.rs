@@ -4,6 +4,7 @@
 //! |-----------------|------------------------------------------------------------------------|
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
 //! | `aside.rs`      | temporary names beside a path, and what killed processes left there    |
+//! | `claim.rs`      | who owns a folder                                                      |
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
@@ -19,6 +20,7 @@
 mod aside;
 mod bytes;
 pub mod checkpoint;
+pub mod claim;
 pub mod integers;
 pub mod npy;
 pub mod single;

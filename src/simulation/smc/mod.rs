@@ -180,7 +180,7 @@ pub fn smc(
         seed,
         session,
     };
-    let folder = session.folder(&name);
+    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     let what = json!({
