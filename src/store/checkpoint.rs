@@ -75,6 +75,16 @@ pub enum Generation {
     },
 }
 
+impl Generation {
+    /// Why the latest one is not the one that was loaded, if it is not.
+    pub fn reason(self) -> Option<String> {
+        match self {
+            Self::Current => None,
+            Self::Previous { reason } => Some(reason),
+        }
+    }
+}
+
 /// Saves a new generation in `dir`, which is created if need be. Names of tensors must differ.
 ///
 /// Beside what is saved, it takes the memory of the file's header and less than a MiB.
@@ -85,7 +95,9 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
     let layout = layout(meta, tensors)
         .with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))?;
-    fs::create_dir_all(dir).map_err(|e| cannot("create", dir, e))?;
+    if !dir.exists() {
+        return begin(dir, &layout);
+    }
     aside::sweep(&current);
     // A damaged current must not replace a good previous one: then the new file alone takes its place.
     let keep = is_whole(&current);
@@ -104,6 +116,25 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         aside::remove(&temp);
     }
     written.map_err(|e| cannot("write", &current, e))
+}
+
+/// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.
+fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
+    let above = aside::folder(dir);
+    fs::create_dir_all(above).map_err(|e| cannot("create", above, e))?;
+    aside::sweep(dir);
+    let temp = aside::name(dir, "tmp", &aside::suffix());
+    let file = temp.join(CURRENT);
+    let written = fs::create_dir(&temp)
+        .and_then(|()| write_new(&file, layout))
+        .and_then(|()| sync(&file))
+        .and_then(|()| sync_folder(&temp))
+        .and_then(|()| fs::rename(&temp, dir))
+        .and_then(|()| sync_folder(above));
+    if written.is_err() {
+        aside::remove(&temp);
+    }
+    written.map_err(|e| cannot("write", dir, e))
 }
 
 /// What [`save`] would write, in memory.
@@ -141,23 +172,24 @@ fn numbers<T, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T>
     bytes.as_chunks::<N>().0.iter().map(|b| of(*b)).collect()
 }
 
-/// Loads the newest valid generation in `dir`: `None` when there is no checkpoint, an error when none is valid.
+/// Loads the newest valid generation in `dir`: `None` when there has never been a checkpoint, an error when none is valid.
 pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
     let current = match load_one(&dir.join(CURRENT)) {
         Ok(Some(checkpoint)) => return Ok(Some((checkpoint, Generation::Current))),
         other => other,
     };
     let previous = load_one(&dir.join(PREVIOUS));
-    if let (Ok(None), Ok(None)) = (&current, &previous) {
+    if !dir.exists() {
         return Ok(None);
     }
     let reason = why(CURRENT, &current);
     match previous {
         Ok(Some(checkpoint)) => Ok(Some((checkpoint, Generation::Previous { reason }))),
         unusable => bail!(
-            "no valid checkpoint in '{}': {reason}; {}; restore one from a backup or delete the folder to start afresh",
+            "no valid checkpoint in '{}': {reason}; {}; restore one from a backup, or delete '{}' to start afresh",
             dir.display(),
-            why(PREVIOUS, &unusable)
+            why(PREVIOUS, &unusable),
+            aside::folder(dir).display()
         ),
     }
 }

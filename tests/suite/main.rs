@@ -4,6 +4,7 @@ mod accelerator;
 mod cli;
 mod contract;
 mod custom;
+mod damage;
 mod determinism;
 mod device;
 mod diagnostics;
