@@ -1,8 +1,8 @@
 //! Checkpoints: safetensors with a checksum, in two generations.
 //!
 //! The folder holds `current.safetensors` and `previous.safetensors`. Saving writes the new one aside and flushes it,
-//! then renames current to previous and the new one to current, so at every instant one of the two names is a valid
-//! checkpoint. Loading takes current if its checksum is right and previous otherwise.
+//! then makes current previous and renames the new one to current, so at every instant one of the two names is a valid
+//! checkpoint. The folder appears with its first checkpoint in it, so one without any has lost it. Loading takes current if its checksum is right and previous otherwise.
 //!
 //! The state of a run may fill most of the memory, so nothing here copies it: saving takes views and converts small
 //! pieces, loading reads straight into the numbers it returns.
@@ -106,7 +106,7 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         .and_then(|()| sync(&temp))
         .and_then(|()| {
             if keep {
-                fs::rename(&current, &previous)?;
+                keep_as(&current, &previous)?;
                 sync_folder(dir)?;
             }
             fs::rename(&temp, &current)?;
@@ -118,10 +118,20 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     written.map_err(|e| cannot("write", &current, e))
 }
 
+/// Makes `current` the previous generation too. It keeps its name, so that whoever reads meanwhile finds a newest one.
+fn keep_as(current: &Path, previous: &Path) -> io::Result<()> {
+    let second = aside::name(current, "old", &aside::suffix());
+    let linked = fs::hard_link(current, &second).and_then(|()| fs::rename(&second, previous));
+    // Two names of one file are not renamed to each other.
+    let _ = fs::remove_file(&second);
+    // Where a file cannot have two names, there is none for an instant.
+    linked.or_else(|_| fs::rename(current, previous))
+}
+
 /// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.
 fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
     let above = aside::folder(dir);
-    fs::create_dir_all(above).map_err(|e| cannot("create", above, e))?;
+    fs::create_dir_all(above).map_err(|e| cannot("create", dir, e))?;
     aside::sweep(dir);
     let temp = aside::name(dir, "tmp", &aside::suffix());
     let file = temp.join(CURRENT);

@@ -167,7 +167,8 @@ fn files(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "tensor.save(path) -> string",
-        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results, and must not lead out of it. Returns the path, which tensor::load takes.",
+        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results. Returns the path, which tensor::load takes.\n\n\
+         A relative path that leads out of the folder, by \"..\", is an error.",
         move |t: &mut Tensor, path: &str| -> Bound<String> {
             let path = context.session.place("tensor.save", "", path).or_raise()?;
             let write = || single::save(&path, &[("tensor".into(), stored(t)?)]);

@@ -71,5 +71,6 @@ fn whoever_asks_at_once_for_a_free_folder_gets_one_of_its_own() {
     let folders: HashSet<_> = claims.iter().map(|(folder, _)| folder).collect();
     assert!(folders.len() == 80 && claims.iter().all(|(_, claim)| claim.is_some()));
     drop(claims);
-    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    // Whoever made the folder above may have let go of it before the others.
+    assert!(!holds_something(&scratch.join("runs")));
 }
