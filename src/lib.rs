@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`], [`table`] | ground |
+//! | [`error`], [`output`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`], [`table`] | ground |
 //! | [`kernels`] | the hot loops |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
@@ -20,6 +20,9 @@
 //! | [`front`] | REPL, notebooks, reference, doctor |
 //! | [`prelude`] | what Rust programs and notebooks use |
 
+// What is printed may be lost; `output` knows what then.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod dataset;
 pub mod diagnostic;
 pub mod engine;
@@ -30,6 +33,7 @@ pub mod memory;
 pub mod model;
 pub mod observable;
 pub mod options;
+pub mod output;
 pub mod plot;
 pub mod prelude;
 pub mod ranks;

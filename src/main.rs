@@ -1,11 +1,14 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use clap::{CommandFactory, Parser};
 use ergodic::error::Interrupted;
 use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show, stack};
+use ergodic::output;
 use ergodic::ranks::{self, Ranks};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -17,13 +20,11 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What a panic does: a reader that has gone away is no error, anything else is ours.
+/// What a panic says: it is a defect of ours. What it ends with, [`main`] decides.
 fn report_panic(info: &std::panic::PanicHookInfo) {
-    let text = info.to_string();
-    if text.contains("failed printing to std") {
-        std::process::exit(0);
-    }
-    eprintln!("error: a defect of ergodic, please report it: {text}");
+    output::remark(format_args!(
+        "error: a defect of ergodic, please report it: {info}"
+    ));
 }
 
 fn main() -> ExitCode {
@@ -43,7 +44,33 @@ fn run_command() -> ExitCode {
     // Large pages where the system has them: buffers of a few megabytes otherwise miss the TLB, by up to a third of a step's time.
     // SAFETY: the option may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set(libmimalloc_sys::mi_option_large_os_pages, 1) };
-    let cli = Cli::parse();
+    // A panic has said what it is.
+    let code = std::panic::catch_unwind(command).unwrap_or(1);
+    ExitCode::from(match output::failure() {
+        None => code,
+        Some(why) => {
+            let lost = format!(
+                "standard output could not be written, and what was to be printed is incomplete ({why})"
+            );
+            error(&lost, code.max(1))
+        }
+    })
+}
+
+/// Do what the command line asks for; returns the exit code.
+fn command() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are no errors, and go to standard output.
+        Err(e) if e.use_stderr() => {
+            let _ = e.print();
+            return 2;
+        }
+        Err(e) => {
+            output::keep(e.print());
+            return 0;
+        }
+    };
     // A kernel is interrupted by messages, and told to end by signals, which it handles itself.
     let serves = matches!(
         &cli.command,
@@ -63,38 +90,37 @@ fn run_command() -> ExitCode {
         Command::Notebook { command } => notebook_command(command),
         Command::Show { runs, json } => runs.iter().try_for_each(|r| {
             if json {
-                println!("{}", serde_json::to_string_pretty(&show::json(r)?)?);
+                output::line(serde_json::to_string_pretty(&show::json(r)?)?);
             } else {
-                println!("{}", ergodic::error::printable(&show::text(r)?));
+                output::line(ergodic::error::printable(&show::text(r)?));
             }
             Ok(())
         }),
-        Command::Report { runs, out } => {
-            report::report(&runs, out.as_deref()).map(|path| println!("report  {}", path.display()))
-        }
+        Command::Report { runs, out } => report::report(&runs, out.as_deref())
+            .map(|path| output::line(format_args!("report  {}", path.display()))),
         Command::Plot { runs, out } => draw(&runs, out.as_deref()),
         Command::Compare { runs, json } => report::compare(&runs).and_then(|c| {
             if json {
-                println!("{}", serde_json::to_string_pretty(&c.to_json())?);
+                output::line(serde_json::to_string_pretty(&c.to_json())?);
             } else {
-                print!("{}", ergodic::error::printable(&c.to_string()));
+                output::print(ergodic::error::printable(&c.to_string()));
             }
             Ok(())
         }),
         Command::Docs { all: true, .. } => {
-            print!("{}", ergodic::script::reference::markdown());
+            output::print(ergodic::script::reference::markdown());
             Ok(())
         }
         Command::Docs { table: true, .. } => {
-            print!("{}", ergodic::script::reference::table());
+            output::print(ergodic::script::reference::table());
             Ok(())
         }
         Command::Docs {
             name, source: true, ..
-        } => docs::source(name.as_deref()).map(|text| print!("{text}")),
-        Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| println!("{text}")),
+        } => docs::source(name.as_deref()).map(|text| output::print(&text)),
+        Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| output::line(&text)),
         Command::Bench { list: true, .. } => {
-            println!("{}", bench::list());
+            output::line(bench::list());
             Ok(())
         }
         Command::Bench {
@@ -117,15 +143,15 @@ fn run_command() -> ExitCode {
                 compare,
                 json,
             })
-            .map(|text| println!("{text}"))
+            .map(|text| output::line(&text))
         }
         Command::Doctor => {
-            println!("{}", doctor::report(with_threads(None).threads));
+            output::line(doctor::report(with_threads(None).threads));
             Ok(())
         }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(e) if Interrupted::is(&e) => error(&format!("{e:#}"), 130),
         Err(e) => error(&format!("{e:#}"), 1),
     }
@@ -136,14 +162,15 @@ fn kernel(command: KernelCommand) -> anyhow::Result<()> {
         KernelCommand::Install {
             display_name,
             place,
-        } => println!(
-            "{}",
-            jupyter::install(&place.name, &display_name, &place.target())?
-        ),
+        } => output::line(jupyter::install(
+            &place.name,
+            &display_name,
+            &place.target(),
+        )?),
         KernelCommand::Uninstall { place } => {
-            println!("{}", jupyter::uninstall(&place.name, &place.target())?);
+            output::line(jupyter::uninstall(&place.name, &place.target())?);
         }
-        KernelCommand::List => println!("{}", jupyter::list()),
+        KernelCommand::List => output::line(jupyter::list()),
         KernelCommand::Start {
             connection_file,
             threads,
@@ -163,7 +190,7 @@ fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
             _ => out.join((k + 1).to_string()),
         });
         for path in report::plot(folder, place.as_deref())? {
-            println!("figure  {}", path.display());
+            output::line(format_args!("figure  {}", path.display()));
         }
     }
     Ok(())
@@ -181,11 +208,13 @@ fn handle_interrupts() {
             std::process::exit(130);
         }
         if !store::writes_nothing() {
-            eprintln!("\ninterrupted: saving (once more to leave at once)");
+            output::remark(format_args!(
+                "\ninterrupted: saving (once more to leave at once)"
+            ));
         }
     });
     if let Err(e) = handler {
-        eprintln!("warning: Ctrl-C will not save: {e}");
+        output::remark(format_args!("warning: Ctrl-C will not save: {e}"));
     }
 }
 
@@ -220,7 +249,7 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
             };
             let written = notebook::execute::run(&request, &|stop| drop(RUST.set(stop)))?;
             if !quiet {
-                println!("{}", written.display());
+                output::line(written.display());
             }
             Ok(())
         }
@@ -239,10 +268,10 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
             notebook::rust::setup::setup(&request)?;
             if !no_kernel {
                 let folder = notebook::rust::kernel::install(&Target::User)?;
-                println!(
+                output::line(format_args!(
                     "Jupyter knows the kernel \"Rust (ergodic)\" by {}",
                     folder.display()
-                );
+                ));
             }
             Ok(())
         }
@@ -255,9 +284,9 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
     }
 }
 
-fn error(message: &str, code: u8) -> ExitCode {
-    eprintln!("error: {}", ergodic::error::message(message));
-    ExitCode::from(code)
+fn error(message: &str, code: u8) -> u8 {
+    output::remark(format_args!("error: {}", ergodic::error::message(message)));
+    code
 }
 
 /// Size the pool that gradients of lone chains are computed in.
@@ -276,7 +305,7 @@ fn with_threads(threads: Option<usize>) -> Session {
     session
 }
 
-fn run_script(args: RunArgs) -> ExitCode {
+fn run_script(args: RunArgs) -> u8 {
     let Some(script) = args.script else {
         let mut command = Cli::command();
         let text = command
@@ -289,17 +318,17 @@ fn run_script(args: RunArgs) -> ExitCode {
             })
             .unwrap_or_default();
         if args.help {
-            println!("{text}");
-            return ExitCode::SUCCESS;
+            output::line(&text);
+            return 0;
         }
-        eprintln!("error: no script given\n\n{text}");
-        return ExitCode::from(2);
+        output::remark(format_args!("error: no script given\n\n{text}"));
+        return 2;
     };
     if args.help {
         return match run::help(&script) {
             Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
+                output::print(&text);
+                0
             }
             Err(e) => error(&format!("{e:#}"), 1),
         };
@@ -339,24 +368,24 @@ fn run_script(args: RunArgs) -> ExitCode {
     let code = match result {
         Ok(text) => {
             if !text.is_empty() {
-                println!("{text}");
+                output::line(&text);
             }
             0
         }
         Err(failure) if failure.code == 130 && ranks.size() == 1 => {
-            eprintln!("{failure}");
+            output::remark(&failure);
             130
         }
         Err(failure) => return leave(&*ranks, &failure.message, failure.code),
     };
     match ranks.finish() {
-        Ok(()) => ExitCode::from(code),
+        Ok(()) => code,
         Err(e) => error(&format!("{e:#}"), 1),
     }
 }
 
 /// End with an error, and with it all ranks: the others would wait for this one.
-fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> ExitCode {
+fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> u8 {
     if ranks.size() == 1 {
         return error(message, code);
     }
@@ -366,6 +395,6 @@ fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> ExitCode {
     }
     // In one piece, since the launcher mixes what ranks write.
     let text = format!("error: rank {}: {message}\n", ranks.rank());
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+    output::remark_part(text);
     ranks.abort(code)
 }

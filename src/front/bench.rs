@@ -5,6 +5,7 @@
 use crate::error::{Result, did_you_mean};
 use crate::kernels::update::LANGEVIN;
 use crate::memory;
+use crate::output;
 use crate::rng::{Purpose, Stream};
 use crate::script::Interpreter;
 use crate::simulation::session::Session;
@@ -304,7 +305,7 @@ pub fn run(request: &Request) -> Result<String> {
             _ => in_child(w, request)?,
         });
         if !request.json && chosen.len() > 1 {
-            eprintln!("{}", w.name);
+            output::remark(w.name);
         }
     }
     let result = json!({

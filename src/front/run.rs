@@ -1,6 +1,7 @@
 //! `ergodic run`: one script from its file to its results.
 
 use crate::error::{Result, did_you_mean};
+use crate::output;
 use crate::ranks::{self, Ranks};
 use crate::script::{Failure, Interpreter, declared, library};
 use crate::simulation::parts::shard_folder;
@@ -8,6 +9,8 @@ use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::simulation::terminal::Terminal;
 use crate::store;
+use crate::store::claim::{Claim, LOCK, holds_something};
+use anyhow::Context;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,12 +90,13 @@ pub fn help(script: &Path) -> Result<String> {
     Ok(out)
 }
 
+fn fail(e: anyhow::Error) -> Failure {
+    let message = format!("{e:#}");
+    Failure { message, code: 1 }
+}
+
 /// Run it. Output of the script goes to standard output as it comes; the returned text is what is left to print there.
 pub fn run(request: &Request) -> std::result::Result<String, Failure> {
-    let fail = |e: anyhow::Error| Failure {
-        message: format!("{e:#}"),
-        code: 1,
-    };
     let source = read(&request.script).map_err(fail)?;
     let names = declared(&source);
     for (name, _) in &request.settings {
@@ -106,9 +110,21 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         }
     }
     let ranks = request.ranks.clone();
-    let out = agreed_folder(request, &*ranks).map_err(fail)?;
-    let mut session = Session::new(out.clone());
+    let (out, claim) = agreed_folder(request, &*ranks).map_err(fail)?;
+    let mut session = Session::new(PathBuf::new()).moved(out, claim);
     session.ranks = ranks;
+    let done = run_in(request, &source, session.clone());
+    session.release();
+    done
+}
+
+/// Run it in a session of its own.
+fn run_in(
+    request: &Request,
+    source: &str,
+    mut session: Session,
+) -> std::result::Result<String, Failure> {
+    let out = session.out.clone();
     (session.shard, session.merge) = (request.shard, request.merge);
     let leads = session.leads();
     if !leads {
@@ -134,13 +150,13 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     let mut interpreter = Interpreter::new(session, settings.clone());
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let result = interpreter.run(&file, &source);
+    let result = interpreter.run(&file, source);
     let seconds = begin.elapsed().as_secs_f64();
     let value = result
         .as_ref()
         .map(|v| interpreter.json(v))
         .unwrap_or_default();
-    if leads && out.is_dir() {
+    if leads && holds_something(&out) {
         let record = json!({
             "script": file, "source": source, "imported": interpreter.imported(), "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
             "versions": versions(), "timings": { "seconds": seconds },
@@ -152,7 +168,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
             if result.is_ok() {
                 return Err(fail(e));
             }
-            eprintln!("warning: {e:#}");
+            output::remark(format_args!("warning: {e:#}"));
         }
     }
     let value_shown = result?;
@@ -170,7 +186,7 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         for figure in interpreter.session().figures() {
             lines.push(format!("figure  {}", figure.display()));
         }
-        if out.is_dir() {
+        if holds_something(&out) {
             lines.push(format!("results {} ({seconds:.1} s)", out.display()));
         }
         text = lines.join("\n");
@@ -185,7 +201,8 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
 fn only_shards(out: &Path) -> bool {
     let shard = |e: std::fs::DirEntry| {
         let name = e.file_name();
-        name == "run.json" || name.to_string_lossy().starts_with("shard-")
+        ["run.json", LOCK].iter().any(|n| name == *n)
+            || name.to_string_lossy().starts_with("shard-")
     };
     out.read_dir().is_ok_and(|d| d.flatten().all(shard))
 }
@@ -198,74 +215,74 @@ fn device_of(device: &str, ranks: &dyn Ranks) -> String {
     }
 }
 
-/// The folder that the first rank chooses, before anybody writes into it.
-fn agreed_folder(request: &Request, ranks: &dyn Ranks) -> Result<PathBuf> {
+/// The folder that the first rank chooses and owns, before anybody writes into it.
+fn agreed_folder(request: &Request, ranks: &dyn Ranks) -> Result<(PathBuf, Option<Claim>)> {
     let chosen = match ranks.rank() {
         0 => folder(request),
-        _ => Ok(PathBuf::new()),
+        _ => Ok((PathBuf::new(), None)),
     };
-    let chosen = ranks::agree(ranks, chosen)?;
+    let (chosen, claim) = ranks::agree(ranks, chosen)?;
     let mut bytes = chosen.to_string_lossy().into_owned().into_bytes();
     ranks.broadcast_bytes(&mut bytes, 0)?;
-    Ok(PathBuf::from(String::from_utf8(bytes)?))
+    Ok((PathBuf::from(String::from_utf8(bytes)?), claim))
 }
 
-/// The folder for results: `--out`, or runs/NAME, runs/NAME-2, … so that nothing is overwritten.
-fn folder(request: &Request) -> Result<PathBuf> {
-    let used = |p: &Path| p.read_dir().is_ok_and(|mut d| d.next().is_some());
+/// The folder for results: `--out`, or runs/NAME, runs/NAME-2, … so that nothing is overwritten. It is this process's own as long as the
+/// claim lasts; there is none where nothing can be written, which the first run says.
+fn folder(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
     anyhow::ensure!(
         request.out.is_some() || (request.shard.is_none() && request.merge.is_none()),
         "--shard and --merge need --out: the folder that all shards have in common"
     );
-    let own = match (&request.out, request.shard) {
-        (Some(out), Some((number, of))) => Some(out.join(shard_folder(number, of))),
-        (out, _) => out.clone(),
-    };
-    if let Some(out) = &own {
-        anyhow::ensure!(
-            !out.exists() || out.is_dir(),
-            "--out {}: this is a file, not a folder",
-            out.display()
-        );
-        anyhow::ensure!(
-            request.resume || !used(out) || request.merge.is_some() && only_shards(out),
-            "--out {}: this folder is not empty; continue what is in it with --resume, or choose another",
-            out.display()
-        );
-        anyhow::ensure!(
-            !request.resume || used(out),
-            "--out {}: there is nothing to continue in this folder",
-            out.display()
-        );
-        // Found out now rather than when the first run wants to write; a folder that stays empty is removed again.
-        if !out.exists() {
-            std::fs::create_dir_all(out)
-                .and_then(|()| std::fs::remove_dir(out))
-                .map_err(|e| anyhow::anyhow!("--out {}: cannot write there: {e}", out.display()))?;
-        }
-        return Ok(out.clone());
+    match (&request.out, request.shard) {
+        (Some(out), Some((number, of))) => named(request, &out.join(shard_folder(number, of))),
+        (Some(out), None) => named(request, out),
+        (None, _) => numbered(request),
     }
-    let stem = request
-        .script
-        .file_stem()
-        .map_or("run".into(), |s| s.to_string_lossy().into_owned());
+}
+
+/// The folder that the command line names.
+fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
+    let shown = out.display();
+    anyhow::ensure!(
+        !out.exists() || out.is_dir(),
+        "--out {shown}: this is a file, not a folder"
+    );
+    let nothing = || format!("--out {shown}: there is nothing to continue in this folder");
+    anyhow::ensure!(!request.resume || holds_something(out), nothing());
+    let claim = Claim::of(out).with_context(|| format!("--out {shown}"))?;
+    // From here on nobody else changes what is in it.
+    let used = holds_something(out);
+    anyhow::ensure!(
+        request.resume || !used || request.merge.is_some() && only_shards(out),
+        "--out {shown}: this folder is not empty; continue what is in it with --resume, or choose another"
+    );
+    anyhow::ensure!(!request.resume || used, nothing());
+    Ok((out.into(), Some(claim)))
+}
+
+/// The next folder of this script, or the last one that it has written to.
+fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
+    let stem = request.script.file_stem();
+    let stem = stem.map_or("run".into(), |s| s.to_string_lossy().into_owned());
     let candidate = |k: usize| {
-        PathBuf::from("runs").join(if k == 1 {
-            stem.clone()
-        } else {
-            format!("{stem}-{k}")
+        PathBuf::from("runs").join(match k {
+            1 => stem.clone(),
+            k => format!("{stem}-{k}"),
         })
     };
-    let first_free = (1..).find(|k| !used(&candidate(*k))).unwrap_or(1);
-    let chosen = if request.resume {
-        first_free.saturating_sub(1).max(1)
-    } else {
-        first_free
-    };
-    anyhow::ensure!(
-        !request.resume || used(&candidate(chosen)),
-        "--resume: there is nothing to continue in {}; name the folder with --out",
-        candidate(chosen).display()
-    );
-    Ok(candidate(chosen))
+    let exist = (1..).take_while(|k| candidate(*k).exists()).count();
+    if !request.resume {
+        return Ok(Claim::first_free(exist + 1, candidate));
+    }
+    let used = (1..=exist).rev().map(candidate);
+    let last = used.into_iter().find(|f| holds_something(f));
+    let last = last.with_context(|| {
+        format!(
+            "--resume: there is nothing to continue in {}; name the folder with --out",
+            candidate(1).display()
+        )
+    })?;
+    let claim = Claim::of(&last).context("--resume")?;
+    Ok((last, Some(claim)))
 }

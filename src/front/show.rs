@@ -48,10 +48,12 @@ pub fn text(folder: &Path) -> Result<String> {
                         run.info.name, run.info.steps
                     );
                     if step < run.info.burn_in {
+                        out.extend(run.notes.iter().map(|n| format!("NOTE: {n}\n")));
                         continue;
                     }
                 }
                 out += &format!("{}\n", Summary::new(run)?);
+                out.extend(run.damage().iter().map(|d| format!("NOTE: {d}\n")));
             }
             What::Training(t, done) => {
                 if !done {

@@ -31,6 +31,15 @@ pub fn checks(part: &Part, summary: Option<&Summary>, quick: bool) -> Result<Vec
         What::Damaged(_) => false,
         _ => quick,
     };
+    let (notes, damage) = match &part.what {
+        What::Run(run, ..) => (&run.notes[..], run.damage()),
+        What::Training(t, _) => (&t.notes[..], Vec::new()),
+        What::Populations(s, _) => (&s.notes[..], Vec::new()),
+        _ => (&[][..], Vec::new()),
+    };
+    let course = notes.iter().map(|n| check("Course", Level::Look, n));
+    let files = damage.iter().map(|d| check("Files", Level::Look, d));
+    out.extend(course.chain(files));
     if cut {
         let says = "steps were cut by --quick: the numbers are for trying things out only";
         out.push(check("Steps", Level::Look, says));

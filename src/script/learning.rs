@@ -324,9 +324,9 @@ fn problem(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "problem.save(path) -> string",
-        "Write the true weights as safetensors, `w1` [H_1, H_0] and so on, for other programs; a relative path is below the folder of results.",
+        "Write the true weights as safetensors, `w1` [H_1, H_0] and so on, for other programs; a relative path is below the folder of results.\n\nA relative path that leads out of the folder, by \"..\", is an error.",
         move |p: &mut Arc<Posed>, path: &str| -> Bound<String> {
-            let path = context.session.out.join(path);
+            let path = context.session.place("problem.save", "", path).or_raise()?;
             p.save(&path).or_raise()?;
             Ok(path.display().to_string())
         },

@@ -158,10 +158,7 @@ pub(super) fn bind(b: &mut Binder) {
         "figure.save(name) -> string",
         "Write the figure as SVG into the folder `figures` of the results (or to an absolute path); returns the path.",
         move |f: &mut Figure, name: &str| -> Bound<String> {
-            if name.is_empty() || name.split(['/', '\\']).any(|part| part == "..") {
-                return Err(raise(anyhow!("figure.save: the name is \"{name}\", but must be a name within the folder 'figures', or an absolute path")));
-            }
-            let path = context.session.figure_path(name);
+            let path = context.session.figure_path("figure.save", name).or_raise()?;
             if context.session.leads() {
                 f.save(&path).or_raise()?;
             }

@@ -1,13 +1,11 @@
 //! Reports, in scripts.
 
 use super::explore::tokens::paint;
-use super::{Binder, Bound, Context, OrRaise, raise};
+use super::{Binder, Bound, Context, OrRaise};
 use crate::report;
 use crate::report::read::{Record, Results};
 use crate::simulation::run::{Run, versions};
-use anyhow::anyhow;
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
@@ -18,10 +16,7 @@ pub(super) fn bind(b: &mut Binder) {
          The page needs no other file and no network, and is good on a phone and in print. It goes into the folder of the results (or to an absolute path). \
          `ergodic report RUN` writes the same from the command line, of finished and unfinished runs.",
         move |r: &mut Arc<Run>, name: &str| -> Bound<String> {
-            if name.is_empty() || name.split(['/', '\\']).any(|part| part == "..") {
-                return Err(raise(anyhow!("run.report: the name is \"{name}\", but must be a name within the folder of the results, or an absolute path")));
-            }
-            let path = context.session.out.join(Path::new(name));
+            let path = context.session.place("run.report", "", name).or_raise()?;
             if context.session.leads() {
                 let results = Results::of_run(r, record(&context)).or_raise()?;
                 report::write(&[results], &path, paint).or_raise()?;

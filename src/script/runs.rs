@@ -81,12 +81,17 @@ pub(super) fn bind(b: &mut Binder) {
                 .map(|e| Dynamic::from(*e as i64))
                 .collect::<Array>()
         });
+    let context = b.context.clone();
     b.function(
         "open(folder) -> Run",
         "A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.\n\n\
          `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.",
-        |folder: &str| -> Bound<Arc<Run>> {
-            Run::open(std::path::Path::new(folder)).map(Arc::new).or_raise()
+        move |folder: &str| -> Bound<Arc<Run>> {
+            let run = Run::open(std::path::Path::new(folder)).or_raise()?;
+            for note in run.notes.iter().cloned().chain(run.damage()) {
+                context.session.console.remark(&format!("NOTE: '{}': {note}", run.info.name));
+            }
+            Ok(Arc::new(run))
         },
     )
     .with(&[], "let t = target(potential::gaussian());\nlet run = sample(t, sampler::hmc(), #{ steps: 200, chains: 2 });\nopen(run.folder).summary()");

@@ -1,5 +1,6 @@
 //! A training in progress, and its checkpoint.
 
+use super::resume::shown_older;
 use super::train::Trained;
 use crate::error::Result;
 use crate::model::Layout;
@@ -37,6 +38,7 @@ pub fn save(
     courses: &[Course],
     folder: &Path,
     what: &serde_json::Value,
+    notes: &[String],
     done: bool,
     seconds: f64,
 ) -> Result<()> {
@@ -60,8 +62,14 @@ pub fn save(
             (format!("{kind}.{i}"), TensorRef { shape, data })
         }));
     }
-    let meta = json!({ "what": what, "done": done, "seconds": seconds });
+    let meta = json!({ "what": what, "notes": notes, "done": done, "seconds": seconds });
     checkpoint::save(&folder.join("checkpoint"), &meta, &tensors)
+}
+
+/// The notes in a description that [`save`] or the like wrote.
+pub fn notes_of(meta: &Value) -> Vec<String> {
+    let all = meta["notes"].as_array().into_iter().flatten();
+    all.filter_map(Value::as_str).map(String::from).collect()
 }
 
 /// Put back what [`save`] wrote; returns the seconds spent so far.
@@ -96,7 +104,7 @@ impl Trained {
     /// A training from its folder: the newest checkpoint, and whether it is complete; none if the folder is that of something else.
     /// Its parameters are the last ones, and there are no checkpoints of epochs.
     pub fn load(folder: &Path) -> Result<Option<(Self, bool)>> {
-        let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+        let Some((saved, generation)) = checkpoint::load(&folder.join("checkpoint"))? else {
             return Ok(None);
         };
         let what = saved.meta["what"].clone();
@@ -125,7 +133,10 @@ impl Trained {
             stopped: false,
         };
         let mut courses: Vec<_> = (0..chains).map(|_| empty()).collect();
+        let mut notes = notes_of(&saved.meta);
         let seconds = restore(&mut courses, saved)?;
+        let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
+        notes.extend(shown_older(&format!("at epoch {epoch}"), generation));
         // Whether the best or the last epoch was kept, the record says.
         let record = crate::store::read_json::<Value>(&folder.join("run.json"));
         let record = record.unwrap_or_default();
@@ -149,6 +160,7 @@ impl Trained {
             seconds,
             checkpoints: Vec::new(),
             target: text("target"),
+            notes,
             folder: folder.into(),
             layout: Layout::new([]),
         };

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::Layout;
 use crate::sampler::levels::HAMILTONIAN;
 use crate::store::{self, weights, zarr};
+use anyhow::Context;
 use serde_json::{Map, json};
 
 impl Run {
@@ -28,12 +29,36 @@ impl Run {
             &self.folder.join("run.json"),
             &json!({
                 "run": self.info,
+                "notes": self.notes,
                 "failures": self.failures,
                 "predictions": self.scores,
                 "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
                 "versions": versions(),
             }),
         )
+    }
+
+    /// What is not as it was written, of a finished run. The numbers of a run are those of its checkpoint, which has a checksum of its own.
+    pub fn damage(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        let trace = self.folder.join("trace.zarr");
+        if trace.exists() {
+            out.extend(zarr::read(&trace).err());
+        }
+        let entries = self.folder.join("weights").read_dir();
+        for entry in entries.into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|e| e == "safetensors") {
+                let checked = weights::check_weights(&path);
+                out.extend(
+                    checked
+                        .with_context(|| format!("'{}'", path.display()))
+                        .err(),
+                );
+            }
+        }
+        let advice = "the numbers here are from the checkpoint, which is whole; --resume writes this file anew";
+        out.iter().map(|e| format!("{e:#}; {advice}")).collect()
     }
 
     /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.

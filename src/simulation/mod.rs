@@ -47,7 +47,7 @@ use parts::{Maker, Part};
 use plan::{Plan, Starts};
 use prediction::Predictor;
 use progress::Progress;
-use resume::resume;
+use resume::{resume, saving};
 use run::{Meta, Run, RunInfo, TEMPERED_ENERGY, save_checkpoint};
 use session::Session;
 use state::State;
@@ -94,7 +94,7 @@ pub fn run(
     let width = columns.iter().map(run::Column::width).sum();
     let predictions = predictors.iter().map(Predictor::width).sum();
     plan.check_size(target, sampler, session, (width, predictions))?;
-    let folder = session.folder(&plan.name);
+    let folder = agree(&*session.ranks, session.begin(&plan.name))?;
     let ranks = &*session.ranks;
     let maker = Maker {
         plan,
@@ -108,15 +108,16 @@ pub fn run(
     let (watched, width) = (watched(&info), info.width());
     let limits = plan.limits(&state, target);
     let mut seconds = 0.0;
+    let mut notes = Vec::new();
     let mut fresh = true;
     if let Some(meta) = agree(ranks, resume(&folder, &info, &mut state, &maker, session))? {
         if meta.done {
             return finish(&folder, session);
         }
-        seconds = meta.seconds;
+        (seconds, notes) = (meta.seconds, meta.notes);
         fresh = false;
     } else if let Some(shards) = session.merge {
-        seconds = maker.merge(&mut state, shards, &info, session)?;
+        seconds = maker.merge(&mut state, shards, &info, session, &mut notes)?;
         fresh = false;
     }
     let shared = Shared {
@@ -154,12 +155,15 @@ pub fn run(
                 };
                 let meta = Meta {
                     info: info.clone(),
+                    notes: notes.clone(),
                     scores,
                     failures: all.failures.clone(),
                     seconds: seconds + begin.elapsed().as_secs_f64(),
                     done,
                 };
-                save_checkpoint(&folder, &meta, &all.tensors(sampler, &all.ladder_numbers()))
+                let numbers = all.ladder_numbers();
+                let written = save_checkpoint(&folder, &meta, &all.tensors(sampler, &numbers));
+                saving(written, &folder, session)
             }
         };
         // A disk that is full on one rank stops all of them.
@@ -293,6 +297,7 @@ pub(crate) fn unsaved(
         steps: state.steps,
         scores: Vec::new(),
         ladders: state.ladders,
+        notes: Vec::new(),
         seconds: begin.elapsed().as_secs_f64(),
         origin: None,
     };
@@ -383,7 +388,7 @@ fn finish(folder: &std::path::Path, session: &Session) -> Result<Arc<Run>> {
         anyhow::bail!("{}: this folder belongs to a training", folder.display())
     };
     let written = match session.leads() {
-        true => run.write(),
+        true => saving(run.write(), folder, session),
         false => Ok(()),
     };
     agree(&*session.ranks, written)?;

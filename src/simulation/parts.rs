@@ -9,7 +9,7 @@
 use super::exchange::{Exchange, Numbers};
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
-use super::resume::{check, load};
+use super::resume::{check, fell_back, load};
 use super::run::{Failure, Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
@@ -214,18 +214,28 @@ impl Maker<'_> {
         shards: usize,
         info: &RunInfo,
         session: &Session,
+        notes: &mut Vec<String>,
     ) -> Result<f64> {
         let mut seconds = 0.0;
         let name = &self.plan.name;
         for number in 0..shards {
             let folder = session.out.join(shard_folder(number, shards)).join(name);
-            let (tensors, meta) = load(&folder)?.ok_or_else(|| {
+            let (tensors, mut meta, older) = load(&folder)?.ok_or_else(|| {
                 anyhow::anyhow!(
                     "{}: there is no such shard of this run; run it first, with the same --out",
                     folder.display()
                 )
             })?;
             check(&folder, &meta.info, info)?;
+            let shard = format!("{name}, shard {} of {shards}", number + 1);
+            fell_back(
+                &shard,
+                "with all its steps",
+                older.filter(|_| meta.done),
+                notes,
+                session,
+            );
+            notes.append(&mut meta.notes);
             anyhow::ensure!(
                 meta.done,
                 "{}: this shard is not finished; go on with it: --shard {}/{shards} --resume",

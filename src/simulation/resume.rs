@@ -1,11 +1,11 @@
 //! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
 
 use super::parts::Maker;
-use super::run::{Meta, RunInfo};
+use super::run::{Failure, Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::store::checkpoint::{self, Checkpoint, Tensors};
+use crate::store::checkpoint::{self, Checkpoint, Generation, TensorData, Tensors};
 use std::path::Path;
 
 /// Put the state of an earlier session back, if `--resume` asks for it and there is one.
@@ -19,26 +19,31 @@ pub(super) fn resume(
     if !session.resume {
         return Ok(None);
     }
-    let Some((tensors, meta)) = load(folder)? else {
+    let Some((tensors, mut meta, older)) = load(folder)? else {
+        begins_again(folder, session);
         return Ok(None);
     };
     check(folder, &meta.info, info)?;
+    let at = steps_of(&tensors, &meta.failures);
     maker.restore(state, tensors, &meta)?;
+    let at = format!("at step {at} of {}", info.steps);
+    fell_back(&info.name, &at, older, &mut meta.notes, session);
     Ok(Some(meta))
 }
 
-/// The checkpoint in a folder, if `--resume` asks for it and there is one; an error unless it was started as `what` says. `whose` begins the
-/// message: "this training was".
+/// The checkpoint in a folder, if `--resume` asks for it and there is one, and why it is an older one if it is; an error unless it was
+/// started as `what` says. `whose` begins the message: "this training was".
 pub(super) fn settings(
     folder: &Path,
     what: &serde_json::Value,
     whose: &str,
     session: &Session,
-) -> Result<Option<Checkpoint>> {
+) -> Result<Option<(Checkpoint, Option<String>)>> {
     if !session.resume {
         return Ok(None);
     }
-    let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+    let Some((saved, generation)) = newest(folder)? else {
+        begins_again(folder, session);
         return Ok(None);
     };
     anyhow::ensure!(
@@ -46,12 +51,12 @@ pub(super) fn settings(
         "{}: {whose} started with other settings; resume with the same script and --set values, or choose another --out",
         folder.display()
     );
-    Ok(Some(saved))
+    Ok(Some((saved, generation.reason())))
 }
 
-/// What the checkpoint in the folder of a run holds, if there is one.
-pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta)>> {
-    let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+/// What the checkpoint in the folder of a run holds, if there is one, and why it is an older one if it is.
+pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta, Option<String>)>> {
+    let Some((saved, generation)) = newest(folder)? else {
         return Ok(None);
     };
     let meta = serde_json::from_value(saved.meta).map_err(|e| {
@@ -60,7 +65,82 @@ pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta)>> {
             folder.display()
         )
     })?;
-    Ok(Some((saved.tensors, meta)))
+    Ok(Some((saved.tensors, meta, generation.reason())))
+}
+
+/// The newest checkpoint; none if there has never been one, an error if it is gone.
+fn newest(folder: &Path) -> Result<Option<(Checkpoint, Generation)>> {
+    let found = checkpoint::load(&folder.join("checkpoint"))?;
+    // What is written at the end of a run, after its last checkpoint.
+    let ended = ["run.json", "trace.zarr"]
+        .iter()
+        .find(|f| folder.join(f).exists());
+    anyhow::ensure!(
+        found.is_some() || ended.is_none(),
+        "{}: the checkpoint is gone, but there is a {}; restore the folder 'checkpoint' from a backup, or delete '{0}' to start afresh",
+        folder.display(),
+        ended.unwrap_or(&"")
+    );
+    Ok(found)
+}
+
+/// Say that nothing was saved of what had begun.
+fn begins_again(folder: &Path, session: &Session) {
+    if folder.exists() && session.leads() {
+        let note = "no checkpoint was saved in it, and so this begins at its beginning";
+        session
+            .console
+            .remark(&format!("NOTE: {}: {note}", folder.display()));
+    }
+}
+
+/// What keeps something from being saved, and that what was saved before can go on.
+pub(super) fn saving<T>(done: Result<T>, folder: &Path, session: &Session) -> Result<T> {
+    done.map_err(|e| match folder.join("checkpoint").exists() {
+        true => anyhow::anyhow!(
+            "{e:#}; the last checkpoint is whole: {}",
+            session.goes_on(None)
+        ),
+        false => e,
+    })
+}
+
+/// Say, here and in the record, that a run goes on from its older checkpoint, and from where.
+pub(super) fn fell_back(
+    name: &str,
+    at: &str,
+    older: Option<String>,
+    notes: &mut Vec<String>,
+    session: &Session,
+) {
+    let Some(reason) = older else {
+        return;
+    };
+    let note = format!("'{name}' went on from its older checkpoint, {at}: {reason}");
+    if session.leads() {
+        session.console.remark(&format!("NOTE: {note}"));
+    }
+    notes.push(note);
+}
+
+/// What is said of results that are shown as they were at their older checkpoint.
+pub(super) fn shown_older(at: &str, generation: Generation) -> Option<String> {
+    let reason = generation.reason()?;
+    Some(format!(
+        "this is the older checkpoint, {at}, since the newest one cannot be used: {reason}"
+    ))
+}
+
+/// The steps that every healthy chain of a checkpoint has done.
+fn steps_of(tensors: &Tensors, failures: &[Option<Failure>]) -> u64 {
+    let steps = tensors.iter().find(|(name, _)| name == "steps");
+    match steps.map(|(_, t)| &t.data) {
+        Some(TensorData::U64(steps)) => {
+            let healthy = steps.iter().zip(failures).filter(|(_, f)| f.is_none());
+            healthy.map(|(s, _)| *s).min().unwrap_or(0)
+        }
+        _ => 0,
+    }
 }
 
 /// Fail unless a saved run is the one that a script now asks for.

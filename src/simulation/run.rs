@@ -2,6 +2,7 @@
 
 use super::exchange::Ladders;
 use super::parts::ELSEWHERE;
+use super::resume::shown_older;
 use super::state;
 use super::verify::Origin;
 use crate::diagnostic;
@@ -215,6 +216,8 @@ pub struct Run {
     pub scores: Vec<Scores>,
     /// The ladders, where chains exchange temperatures.
     pub ladders: Option<Ladders>,
+    /// What is to be said of its course, as that it went on from an older checkpoint.
+    pub notes: Vec<String>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
     /// What made it, if that was in this process.
@@ -240,6 +243,9 @@ pub struct Meta {
     /// Posterior predictions, once the run is complete.
     #[serde(default)]
     pub scores: Vec<Scores>,
+    /// See [`Run::notes`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Seconds so far.
     pub seconds: f64,
     /// Whether the run is complete.
@@ -384,7 +390,7 @@ impl Run {
     /// A run from its folder: the newest checkpoint, complete or not; none if the folder is that of a training.
     pub fn load(folder: &Path) -> Result<Option<(Self, bool)>> {
         let found = checkpoint::load(&folder.join("checkpoint"))?;
-        let Some((saved, _)) = found else {
+        let Some((saved, generation)) = found else {
             anyhow::bail!(
                 "{}: no checkpoint in it; is it the folder of a run?",
                 folder.display()
@@ -432,10 +438,13 @@ impl Run {
             steps,
             scores: meta.scores,
             ladders,
+            notes: meta.notes,
             seconds: meta.seconds,
             origin: None,
         };
         run.sort_by_rung();
+        let at = format!("at step {} of {}", run.least_step(), run.info.steps);
+        run.notes.extend(shown_older(&at, generation));
         Ok(Some((run, meta.done)))
     }
 

@@ -5,6 +5,8 @@ use super::terminal::Terminal;
 use crate::error::Result;
 use crate::kernels::device::Device;
 use crate::ranks::{Alone, Ranks};
+use crate::store::claim::{Claim, holds_something};
+use crate::store::writes_nothing;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +62,7 @@ pub struct Session {
     pub shard: Option<(usize, usize)>,
     /// How many shards are to be put together.
     pub merge: Option<usize>,
+    claim: Arc<Mutex<Option<Claim>>>,
     names: Arc<Mutex<Names>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
 }
@@ -84,9 +87,46 @@ impl Session {
             ranks: Arc::new(Alone),
             shard: None,
             merge: None,
+            claim: Arc::default(),
             names: Arc::default(),
             figures: Arc::default(),
         }
+    }
+
+    /// The same session, writing into a folder that has been claimed for it, if it could be.
+    pub fn moved(mut self, out: PathBuf, claim: Option<Claim>) -> Self {
+        self.out = out;
+        self.claim = Arc::new(Mutex::new(claim));
+        self
+    }
+
+    /// Make the folder of results this session's own, if it is not yet. Nobody else writes there from now on.
+    fn own(&self) -> Result<()> {
+        let mut claim = self.claim.lock().unwrap_or_else(|e| e.into_inner());
+        if claim.is_none() && self.leads() && !writes_nothing() {
+            *claim = Some(Claim::of(&self.out)?);
+        }
+        Ok(())
+    }
+
+    /// Let go of the folder of results.
+    pub fn release(&self) {
+        *self.claim.lock().unwrap_or_else(|e| e.into_inner()) = None;
+    }
+
+    /// The folder of a run that begins now, or goes on.
+    ///
+    /// # Errors
+    /// If another process owns the folder of results, or there is a run in its place that is not to go on.
+    pub fn begin(&self, run: &str) -> Result<PathBuf> {
+        self.own()?;
+        let folder = self.out.join(run);
+        anyhow::ensure!(
+            self.resume || !self.leads() || !holds_something(&folder),
+            "{}: there is a run in this folder already; continue it with --resume, or choose another name or another --out",
+            folder.display()
+        );
+        Ok(folder)
     }
 
     /// The folder name of the next run: the requested one, or `kind-1`, `kind-2`, ….
@@ -191,24 +231,32 @@ impl Session {
         *self.names.lock().unwrap_or_else(|e| e.into_inner()) = names;
     }
 
-    /// The folder of a run.
-    pub fn folder(&self, run: &str) -> PathBuf {
-        self.out.join(run)
+    /// Where something that a script writes goes: a name below `folder` in the results; absolute paths are taken as they are. `what` begins
+    /// the message.
+    ///
+    /// # Errors
+    /// If the name leads out of the folder, or another process owns the results.
+    pub fn place(&self, what: &str, folder: &str, name: &str) -> Result<PathBuf> {
+        let within = match folder {
+            "" => "the folder of the results".to_string(),
+            folder => format!("the folder '{folder}' of the results"),
+        };
+        anyhow::ensure!(
+            !name.is_empty() && !name.split(['/', '\\']).any(|part| part == ".."),
+            "{what}: the name is \"{name}\", but must be a name within {within}, or an absolute path"
+        );
+        self.own()?;
+        Ok(self.out.join(folder).join(name))
     }
 
-    /// Where a figure of that name goes; absolute paths are taken as they are.
-    pub fn figure_path(&self, name: &str) -> PathBuf {
-        let path = Path::new(name);
-        let path = if path.is_absolute() {
-            path.to_path_buf()
-        } else {
-            self.out.join("figures").join(path)
-        };
+    /// Where a figure of that name goes; see [`Session::place`].
+    pub fn figure_path(&self, what: &str, name: &str) -> Result<PathBuf> {
+        let path = self.place(what, "figures", name)?;
         let mut figures = self.figures.lock().unwrap_or_else(|e| e.into_inner());
         if !figures.contains(&path) {
             figures.push(path.clone());
         }
-        path
+        Ok(path)
     }
 
     /// The figures saved so far.

@@ -170,6 +170,7 @@ impl Summary {
                 f.reason
             ));
         }
+        header.extend(run.notes.iter().map(|note| format!("NOTE: {note}")));
         for column in info.columns.iter().filter(|c| c.width() > WIDEST) {
             header.push(format!(
                 "{}: {} components, in run.draws(\"{}\", 0) and to_map(), not in the table",
@@ -206,6 +207,9 @@ impl Summary {
         sizes.insert("draws".into(), json!(info.draws));
         sizes.insert("seconds".into(), json!(run.seconds));
         sizes.insert("quick".into(), json!(info.quick));
+        if !run.notes.is_empty() {
+            sizes.insert("notes".into(), json!(run.notes));
+        }
         Ok(Self {
             temperatures: info.temperatures.clone(),
             rows,

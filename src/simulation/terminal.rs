@@ -1,8 +1,9 @@
 //! The terminal: a bar with rate and time left, or a line now and then where there is no terminal.
 
 use super::console::{Bar, Console, Stage, Task};
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,15 +15,14 @@ pub struct Terminal {
 
 impl Console for Terminal {
     fn print(&self, text: &str) {
-        // That nobody reads any more, as in `ergodic run … | head`, must not end a run.
-        let _ = match self.json {
-            true => writeln!(std::io::stderr(), "{text}"),
-            false => writeln!(std::io::stdout(), "{text}"),
-        };
+        match self.json {
+            true => output::remark(text),
+            false => output::line(text),
+        }
     }
 
     fn remark(&self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        output::remark(text);
     }
 
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
@@ -85,14 +85,13 @@ impl Bar for Lines {
             return;
         }
         *last = Instant::now();
-        let _ = writeln!(
-            std::io::stderr(),
+        output::remark(format_args!(
             "{}: {:.0} %, {}, {:.0} s left",
             self.task.name,
             100.0 * self.task.fraction(stage),
             self.task.rate(stage),
             self.task.left(stage)
-        );
+        ));
     }
 
     fn finish(&self, _: &Stage) {}

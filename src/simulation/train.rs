@@ -1,6 +1,6 @@
 //! Training: optimise parameters, for starting points and as the baseline.
 
-use super::course::{Course, restore, save};
+use super::course::{Course, notes_of, restore, save};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::progress::Progress;
 use super::resume;
@@ -15,6 +15,7 @@ use crate::rng::{Purpose, Stream};
 use crate::store;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
+use anyhow::Context;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde_json::json;
@@ -77,6 +78,8 @@ pub struct Trained {
     pub checkpoints: Vec<u64>,
     /// The target, in words.
     pub target: String,
+    /// What is to be said of its course, as that it went on from an older checkpoint.
+    pub notes: Vec<String>,
     /// Where.
     pub(super) folder: PathBuf,
     pub(super) layout: Layout,
@@ -159,6 +162,9 @@ impl std::fmt::Display for Trained {
                 .collect();
             writeln!(f, "  chain {c}: {}", kept.join(", "))?;
         }
+        for note in &self.notes {
+            writeln!(f, "  NOTE: {note}")?;
+        }
         Ok(())
     }
 }
@@ -236,7 +242,7 @@ pub fn train(
             stopped: false,
         });
     }
-    let folder = session.folder(&name);
+    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     courses
@@ -248,20 +254,29 @@ pub fn train(
         "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
     });
     let mut seconds = 0.0;
+    let mut notes = Vec::new();
     let mut done = false;
-    if let Some(saved) = resume::settings(&folder, &what, "this training was", session)? {
+    let found = resume::settings(&folder, &what, "this training was", session)?;
+    if let Some((saved, older)) = found {
         done = saved.meta["done"] == json!(true);
+        notes = notes_of(&saved.meta);
         seconds = restore(&mut courses, saved)?;
+        let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
+        let at = format!("at epoch {epoch} of {epochs}");
+        resume::fell_back(&name, &at, older, &mut notes, session);
+        check_epochs(&courses, &checkpoints, &folder)?;
     }
     let begin = Instant::now();
     let keep = |courses: &[Course], done: bool| {
-        save(
+        let saved = save(
             courses,
             &folder,
             &what,
+            &notes,
             done,
             seconds + begin.elapsed().as_secs_f64(),
-        )
+        );
+        resume::saving(saved, &folder, session)
     };
     if !done && checkpoints.contains(&0) {
         for (i, c) in courses.iter().enumerate().filter(|(_, c)| c.epoch == 0) {
@@ -353,11 +368,29 @@ pub fn train(
         seconds,
         checkpoints: checkpoints.into_iter().filter(|e| *e <= reached).collect(),
         target: target.describe(),
+        notes: notes.clone(),
         folder,
         layout: target.layout().clone(),
     };
-    write(&trained, target)?;
+    resume::saving(write(&trained, target), &trained.folder, session)?;
     Ok(Arc::new(trained))
+}
+
+/// Fail unless the parameters after the epochs so far are on disk as they were written: they are not made again.
+fn check_epochs(courses: &[Course], epochs: &[u64], folder: &Path) -> Result<()> {
+    for (chain, course) in courses.iter().enumerate() {
+        for epoch in epochs.iter().filter(|e| **e <= course.epoch) {
+            let path = weights(folder, chain, Some(*epoch));
+            store::weights::check_weights(&path).with_context(|| {
+                format!(
+                    "cannot use '{}'; restore it from a backup, or delete '{}' to train afresh",
+                    path.display(),
+                    folder.display()
+                )
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The epochs in the option `checkpoints`, in order; fewer and closer together if `--quick` cut the epochs.
@@ -476,6 +509,7 @@ fn write(trained: &Trained, target: &Target) -> Result<()> {
         "columns": trained.columns,
         "history": trained.history.iter().map(rows).collect::<Vec<_>>(),
         "best_epoch": trained.best_epoch,
+        "notes": trained.notes,
         "timings": { "seconds": trained.seconds },
         "versions": super::run::versions(),
     });

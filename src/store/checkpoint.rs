@@ -1,8 +1,8 @@
 //! Checkpoints: safetensors with a checksum, in two generations.
 //!
 //! The folder holds `current.safetensors` and `previous.safetensors`. Saving writes the new one aside and flushes it,
-//! then renames current to previous and the new one to current, so at every instant one of the two names is a valid
-//! checkpoint. Loading takes current if its checksum is right and previous otherwise.
+//! then makes current previous and renames the new one to current, so at every instant one of the two names is a valid
+//! checkpoint. The folder appears with its first checkpoint in it, so one without any has lost it. Loading takes current if its checksum is right and previous otherwise.
 //!
 //! The state of a run may fill most of the memory, so nothing here copies it: saving takes views and converts small
 //! pieces, loading reads straight into the numbers it returns.
@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use crc32fast::Hasher;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -26,7 +26,6 @@ use crate::error::Result;
 const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
-const CRC32: &str = "crc32";
 
 /// The state of a run as it is loaded: a description and named tensors.
 ///
@@ -76,6 +75,16 @@ pub enum Generation {
     },
 }
 
+impl Generation {
+    /// Why the latest one is not the one that was loaded, if it is not.
+    pub fn reason(self) -> Option<String> {
+        match self {
+            Self::Current => None,
+            Self::Previous { reason } => Some(reason),
+        }
+    }
+}
+
 /// Saves a new generation in `dir`, which is created if need be. Names of tensors must differ.
 ///
 /// Beside what is saved, it takes the memory of the file's header and less than a MiB.
@@ -86,7 +95,9 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
     let layout = layout(meta, tensors)
         .with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))?;
-    fs::create_dir_all(dir).map_err(|e| cannot("create", dir, e))?;
+    if !dir.exists() {
+        return begin(dir, &layout);
+    }
     aside::sweep(&current);
     // A damaged current must not replace a good previous one: then the new file alone takes its place.
     let keep = is_whole(&current);
@@ -95,7 +106,7 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         .and_then(|()| sync(&temp))
         .and_then(|()| {
             if keep {
-                fs::rename(&current, &previous)?;
+                keep_as(&current, &previous)?;
                 sync_folder(dir)?;
             }
             fs::rename(&temp, &current)?;
@@ -105,6 +116,35 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         aside::remove(&temp);
     }
     written.map_err(|e| cannot("write", &current, e))
+}
+
+/// Makes `current` the previous generation too. It keeps its name, so that whoever reads meanwhile finds a newest one.
+fn keep_as(current: &Path, previous: &Path) -> io::Result<()> {
+    let second = aside::name(current, "old", &aside::suffix());
+    let linked = fs::hard_link(current, &second).and_then(|()| fs::rename(&second, previous));
+    // Two names of one file are not renamed to each other.
+    let _ = fs::remove_file(&second);
+    // Where a file cannot have two names, there is none for an instant.
+    linked.or_else(|_| fs::rename(current, previous))
+}
+
+/// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.
+fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
+    let above = aside::folder(dir);
+    fs::create_dir_all(above).map_err(|e| cannot("create", dir, e))?;
+    aside::sweep(dir);
+    let temp = aside::name(dir, "tmp", &aside::suffix());
+    let file = temp.join(CURRENT);
+    let written = fs::create_dir(&temp)
+        .and_then(|()| write_new(&file, layout))
+        .and_then(|()| sync(&file))
+        .and_then(|()| sync_folder(&temp))
+        .and_then(|()| fs::rename(&temp, dir))
+        .and_then(|()| sync_folder(above));
+    if written.is_err() {
+        aside::remove(&temp);
+    }
+    written.map_err(|e| cannot("write", dir, e))
 }
 
 /// What [`save`] would write, in memory.
@@ -142,23 +182,24 @@ fn numbers<T, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T>
     bytes.as_chunks::<N>().0.iter().map(|b| of(*b)).collect()
 }
 
-/// Loads the newest valid generation in `dir`: `None` when there is no checkpoint, an error when none is valid.
+/// Loads the newest valid generation in `dir`: `None` when there has never been a checkpoint, an error when none is valid.
 pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
     let current = match load_one(&dir.join(CURRENT)) {
         Ok(Some(checkpoint)) => return Ok(Some((checkpoint, Generation::Current))),
         other => other,
     };
     let previous = load_one(&dir.join(PREVIOUS));
-    if let (Ok(None), Ok(None)) = (&current, &previous) {
+    if !dir.exists() {
         return Ok(None);
     }
     let reason = why(CURRENT, &current);
     match previous {
         Ok(Some(checkpoint)) => Ok(Some((checkpoint, Generation::Previous { reason }))),
         unusable => bail!(
-            "no valid checkpoint in '{}': {reason}; {}; restore one from a backup or delete the folder to start afresh",
+            "no valid checkpoint in '{}': {reason}; {}; restore one from a backup, or delete '{}' to start afresh",
             dir.display(),
-            why(PREVIOUS, &unusable)
+            why(PREVIOUS, &unusable),
+            aside::folder(dir).display()
         ),
     }
 }
@@ -200,23 +241,10 @@ fn is_whole(path: &Path) -> bool {
     read(file, path, skim).is_ok()
 }
 
-/// What the file of a checkpoint holds. The checksum stands before the data, so it takes a pass of its own over them.
+/// What the file of a checkpoint holds.
 fn layout<'a>(meta: &Value, tensors: &[(String, TensorRef<'a>)]) -> Result<Layout<'a>> {
     let meta = serde_json::to_string(meta)?;
-    let mut hasher = Hasher::new();
-    hasher.update(meta.as_bytes());
-    for (name, tensor) in tensors {
-        hash_head(&mut hasher, name, tensor.data.dtype(), &tensor.shape);
-        tensor.data.pieces(&mut |piece| {
-            hasher.update(piece);
-            Ok(())
-        })?;
-    }
-    let metadata = [
-        (META.to_string(), meta),
-        (CRC32.to_string(), digits(hasher)),
-    ];
-    Layout::new(tensors, &metadata)
+    Layout::checked(tensors, &[(META.to_string(), meta.clone())], &meta)
 }
 
 /// Writes a file that nobody else knows of yet.
@@ -237,31 +265,8 @@ fn read(
 ) -> Result<String> {
     let reader = Reader::new(file, path)?;
     let meta = reader.metadata(META).context("it has no description")?;
-    let stored = reader.metadata(CRC32).context("it has no checksum")?;
-    let mut hasher = Hasher::new();
-    hasher.update(meta.as_bytes());
-    for name in &reader.names {
-        let info = reader.info(name)?;
-        hash_head(&mut hasher, name, info.dtype, &info.shape);
-        each(&reader, name, &mut hasher)?;
-    }
-    let actual = digits(hasher);
-    ensure!(
-        stored == actual,
-        "its checksum is {actual} but should be {stored}"
-    );
+    reader.check(meta, |name, hasher| each(&reader, name, hasher))?;
     Ok(meta.to_string())
-}
-
-/// What the checksum says of a tensor before its bytes.
-fn hash_head(hasher: &mut Hasher, name: &str, dtype: Dtype, shape: &[usize]) {
-    // The separators keep a byte from moving between two neighbours unnoticed.
-    hasher.update(format!("\0{name}\0{dtype}\0{shape:?}\0").as_bytes());
-}
-
-/// A checksum as text of fixed length.
-fn digits(hasher: Hasher) -> String {
-    format!("{:08x}", hasher.finalize())
 }
 
 fn tensor(reader: &Reader<'_>, name: &str, hasher: &mut Hasher) -> Result<Tensor> {

@@ -4,6 +4,7 @@
 //! |-----------------|------------------------------------------------------------------------|
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
 //! | `aside.rs`      | temporary names beside a path, and what killed processes left there    |
+//! | `claim.rs`      | who owns a folder                                                      |
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
@@ -19,6 +20,7 @@
 mod aside;
 mod bytes;
 pub mod checkpoint;
+pub mod claim;
 pub mod integers;
 pub mod npy;
 pub mod single;
@@ -64,7 +66,28 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_folder(aside::folder(path)).map_err(|e| cannot("write", path, e))
 }
 
-/// The same for many files of one folder, which is looked through and flushed once, not once per file.
+/// Writes a file that must not be there yet.
+///
+/// # Errors
+/// If it is.
+pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
+    }
+    let mut file = match File::create_new(path) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            anyhow::bail!("{}: this file exists; choose another name", path.display())
+        }
+        other => other.map_err(|e| cannot("write", path, e))?,
+    };
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        aside::remove(path);
+    }
+    written.map_err(|e| cannot("write", path, e))
+}
+
+/// [`write_atomic`] for many files of one folder, which is looked through and flushed once, not once per file.
 pub fn write_many(
     folder: &Path,
     files: impl IntoIterator<Item = Result<(String, Vec<u8>)>>,

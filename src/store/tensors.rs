@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use crc32fast::Hasher;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::Map;
@@ -20,6 +21,8 @@ use crate::error::Result;
 
 /// The metadata entry with the names of the tensors in their order, as a JSON list.
 const ORDER: &str = "order";
+/// The metadata entry with the checksum of a description and the tensors, in hexadecimal.
+const CRC32: &str = "crc32";
 /// The header entry that is not a tensor, hence a name that no tensor may have.
 const METADATA: &str = "__metadata__";
 /// Bytes of the header's length, at the beginning of the file; the header's length is a multiple of it.
@@ -82,6 +85,29 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
+    /// A file with a checksum of its tensors and of `description`. It stands before the data, so it takes a pass of its own over them.
+    pub(super) fn checked(
+        tensors: &[(String, TensorRef<'a>)],
+        metadata: &[(String, String)],
+        description: &str,
+    ) -> Result<Self> {
+        let mut hasher = Hasher::new();
+        hasher.update(description.as_bytes());
+        for (name, tensor) in tensors {
+            hash_head(&mut hasher, name, tensor.data.dtype(), &tensor.shape);
+            tensor.data.pieces(&mut |piece| {
+                hasher.update(piece);
+                Ok(())
+            })?;
+        }
+        ensure!(
+            metadata.iter().all(|(name, _)| name != CRC32),
+            "the metadata entry '{CRC32}' is reserved for the checksum; choose another name"
+        );
+        let checksum = (CRC32.to_string(), digits(hasher));
+        Self::new(tensors, &[metadata, &[checksum]].concat())
+    }
+
     pub(super) fn new(
         tensors: &[(String, TensorRef<'a>)],
         metadata: &[(String, String)],
@@ -134,6 +160,17 @@ impl<'a> Layout<'a> {
         }
         Ok(())
     }
+}
+
+/// What the checksum says of a tensor before its bytes.
+fn hash_head(hasher: &mut Hasher, name: &str, dtype: Dtype, shape: &[usize]) {
+    // The separators keep a byte from moving between two neighbours unnoticed.
+    hasher.update(format!("\0{name}\0{dtype}\0{shape:?}\0").as_bytes());
+}
+
+/// A checksum as text of fixed length.
+fn digits(hasher: Hasher) -> String {
+    format!("{:08x}", hasher.finalize())
 }
 
 /// Names must differ, shapes must fit the numbers.
@@ -224,6 +261,41 @@ impl<'a> Reader<'a> {
             .as_ref()?
             .get(key)
             .map(String::as_str)
+    }
+
+    /// All metadata entries but those that this module writes, by name.
+    pub(super) fn given(&self) -> BTreeMap<&str, &str> {
+        let all = self.header.metadata().iter().flatten();
+        let given = all.filter(|(name, _)| ![ORDER, CRC32].contains(&name.as_str()));
+        given.map(|(k, v)| (k.as_str(), v.as_str())).collect()
+    }
+
+    /// Whether the file has a checksum.
+    pub(super) fn has_checksum(&self) -> bool {
+        self.metadata(CRC32).is_some()
+    }
+
+    /// Reads all tensors in their order and compares the checksum that [`Layout::checked`] wrote. `each` must show all bytes of the tensor
+    /// that it is called with to the hasher.
+    pub(super) fn check(
+        &self,
+        description: &str,
+        mut each: impl FnMut(&str, &mut Hasher) -> Result<()>,
+    ) -> Result<()> {
+        let stored = self.metadata(CRC32).context("it has no checksum")?;
+        let mut hasher = Hasher::new();
+        hasher.update(description.as_bytes());
+        for name in &self.names {
+            let info = self.info(name)?;
+            hash_head(&mut hasher, name, info.dtype, &info.shape);
+            each(name, &mut hasher)?;
+        }
+        let actual = digits(hasher);
+        ensure!(
+            stored == actual,
+            "its checksum is {actual} but should be {stored}"
+        );
+        Ok(())
     }
 
     /// Type, shape and place of a tensor.

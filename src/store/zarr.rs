@@ -1,6 +1,6 @@
 //! The trace as a Zarr v3 group: what `xarray.open_datatree(path, engine="zarr")` and ArviZ open without a warning.
 //!
-//! Only what a trace needs: raw little-endian chunks without compression, one chunk per array (several along the draws
+//! Only what a trace needs: raw little-endian chunks without compression and with a checksum (codec `crc32c`), one chunk per array (several along the draws
 //! when an array is large), named dimensions, and the metadata of the whole tree consolidated in the root. An array whose
 //! name equals a dimension is the coordinate of that dimension.
 //!
@@ -129,6 +129,17 @@ fn standing(root: &Path) -> PathBuf {
         }
     }
     root.to_path_buf()
+}
+
+/// The codec that adds a checksum to a chunk: CRC-32C of all bytes before it, four bytes, little-endian.
+const CRC32C: &str = "crc32c";
+
+/// Bytes of the checksum.
+const CHECKSUM: usize = 4;
+
+/// The checksum of a chunk.
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    crc32c::crc32c(bytes).to_le_bytes()
 }
 
 /// Whether a name can be that of a group or an array: a plain folder name that Zarr does not reserve.

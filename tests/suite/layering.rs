@@ -4,8 +4,9 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "error",
+    "output",
     "memory",
     "rng",
     "schedule",

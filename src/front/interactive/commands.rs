@@ -255,13 +255,8 @@ impl Interactive {
     }
 
     fn save(&self, file: &std::path::Path) -> Result<String> {
-        anyhow::ensure!(
-            !file.exists(),
-            "{}: this file exists; choose another name",
-            file.display()
-        );
         let text = joined(&self.inputs);
-        store::write_atomic(file, text.as_bytes())?;
+        store::write_first(file, text.as_bytes())?;
         let wrong = self.interpreter().completeness_error(&text);
         let runs = match wrong {
             None => format!("`ergodic run {}` runs them", file.display()),

@@ -12,10 +12,10 @@ use crate::script::explore::Variable;
 use crate::script::{Failure, Interpreter, Value, Variables};
 use crate::simulation::console::Shown;
 use crate::simulation::session::{Names, Session};
+use crate::store::claim::Claim;
 use crate::table::Table;
 use commands::Command;
 use std::cell::{Ref, RefCell};
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -61,8 +61,9 @@ pub enum Answer {
 
 impl Interactive {
     /// A session whose runs go into a new folder `runs/NAME-K`.
-    pub fn new(mut session: Session, name: &str, goes_on: &'static str) -> Self {
-        session.out = claim(name);
+    pub fn new(settings: Session, name: &str, goes_on: &'static str) -> Self {
+        let (out, claim) = claim(name);
+        let mut session = settings.moved(out, claim);
         session.quiet = false;
         session.interactive = Some(goes_on);
         let interpreter = Interpreter::new(session, Default::default());
@@ -242,26 +243,13 @@ impl Interactive {
 impl Drop for Interactive {
     /// Nothing is left of a session that has written nothing.
     fn drop(&mut self) {
-        let out = self.interpreter.borrow().session().out.clone();
-        // Fails where there is something inside.
-        if std::fs::remove_dir(&out).is_ok() {
-            let _ = out.parent().map(std::fs::remove_dir);
-        }
+        self.interpreter.borrow().session().release();
     }
 }
 
-/// The first folder `runs/NAME-K` that nobody has; it is made, so that another session takes the next one.
-pub fn claim(name: &str) -> PathBuf {
-    let folder = |k: usize| PathBuf::from(format!("runs/{name}-{k}"));
-    let _ = std::fs::create_dir_all("runs");
-    for k in 1.. {
-        match std::fs::create_dir(folder(k)) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            // Where nothing can be written the first run says so.
-            _ => return folder(k),
-        }
-    }
-    folder(1)
+/// The first folder `runs/NAME-K` that nobody has, and the claim to it. Where nothing can be written there is none, and the first run says so.
+pub fn claim(name: &str) -> (PathBuf, Option<Claim>) {
+    Claim::first_free(1, |k| PathBuf::from(format!("runs/{name}-{k}")))
 }
 
 /// Variables as a table.

@@ -4,6 +4,7 @@ use super::cells::{Cells, Scripts, Stop};
 use super::format::{Notebook, Output};
 use crate::error::{Interrupted, Result};
 use crate::front::jupyter;
+use crate::output;
 use crate::simulation::session;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
@@ -132,7 +133,7 @@ pub fn execute(
                 };
                 bail!("{place} failed:\n{lines}")
             }
-            _ if !request.quiet => eprintln!("{place}: {seconds:.1} s"),
+            _ if !request.quiet => output::remark(format_args!("{place}: {seconds:.1} s")),
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
 use crate::front::interactive;
 use crate::options::{Given, Options, Spec};
+use crate::output;
 use crate::plot::Figure;
 use crate::sampler::Configured;
 use crate::script::notebook::{Scripted, Variable};
@@ -59,7 +60,8 @@ impl Session {
     pub fn here() -> Self {
         static HERE: OnceLock<Session> = OnceLock::new();
         let make = || {
-            let mut settings = Settings::new(interactive::claim("notebook"));
+            let (out, claim) = interactive::claim("notebook");
+            let mut settings = Settings::new(PathBuf::new()).moved(out, claim);
             settings.quiet = false;
             // A cell may run again, under the same name; there is no command that goes on.
             settings.interactive = Some("");
@@ -153,7 +155,7 @@ impl Session {
 
     /// Save a figure among the results, under a name that ends in `.svg`; returns where it is.
     pub fn save(&self, figure: &Figure, name: &str) -> Result<PathBuf> {
-        let path = self.context.session.figure_path(name);
+        let path = self.context.session.figure_path("save", name)?;
         figure.save(&path)?;
         Ok(path)
     }
@@ -168,22 +170,22 @@ struct Marked;
 
 impl Console for Marked {
     fn print(&self, text: &str) {
-        println!("{text}");
+        output::line(&text);
     }
 
     fn remark(&self, text: &str) {
-        eprintln!("{text}");
+        output::remark(&text);
     }
 
     fn show(&self, shown: &Shown) {
-        print!("{}", Mark::Shown(shown.clone()).line());
+        output::print(Mark::Shown(shown.clone()).line());
     }
 
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
         let name = task.name.clone();
         Arc::new(Live::new(task, move |shown, moment| {
             let over = moment == Moment::Last;
-            eprint!("{}", Mark::Progress(name.clone(), shown, over).line());
+            output::remark_part(Mark::Progress(name.clone(), shown, over).line());
         }))
     }
 }
@@ -236,6 +238,6 @@ pub fn prepare() {
             return;
         }
         // One line, and no backtrace of evcxr's own frames.
-        std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
+        std::panic::set_hook(Box::new(|info| output::remark(&info)));
     });
 }

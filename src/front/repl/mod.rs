@@ -4,6 +4,7 @@ mod editor;
 
 use super::interactive::{Answer, Interactive};
 use crate::error::Result;
+use crate::output;
 use crate::plot::Figure;
 use crate::script::{Failure, Value};
 use crate::simulation::session::{self, Session};
@@ -27,11 +28,11 @@ struct Repl {
 /// Read scripts line by line, run them, print values; variables live on. Input goes on while it is not finished.
 pub fn run(session: Session) -> Result<()> {
     let session = Interactive::new(session, "repl", ":continue");
-    println!(
+    output::line(format_args!(
         "ergodic {} — Tab completes, :help NAME explains, :help lists what there is; results go to {}",
         env!("CARGO_PKG_VERSION"),
         session.interpreter().session().out.display()
-    );
+    ));
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -86,10 +87,10 @@ pub fn run(session: Session) -> Result<()> {
     if let Some(file) = &history {
         let written = file.parent().map_or(Ok(()), std::fs::create_dir_all);
         if written.is_err() || editor.save_history(file).is_err() {
-            eprintln!(
+            output::remark(format_args!(
                 "warning: the history could not be kept in {}",
                 file.display()
-            );
+            ));
         }
     }
     Ok(())
@@ -118,7 +119,7 @@ impl Repl {
             Ok(Answer::Value(value)) => self.value(&value),
             Ok(answer) => {
                 if let Some(shown) = self.session.shown(answer) {
-                    println!("{}", shown.text.trim_end());
+                    output::line(shown.text.trim_end());
                 }
             }
             Err(failure) => self.failure(&failure),
@@ -132,7 +133,7 @@ impl Repl {
             (_, true) => "\x1b[31merror:\x1b[0m ",
             (_, false) => "error: ",
         };
-        eprintln!("{word}{failure}");
+        output::remark(format_args!("{word}{failure}"));
     }
 
     fn value(&mut self, value: &Value) {
@@ -140,19 +141,23 @@ impl Repl {
         if let Some(figure) = figure {
             self.figure(&figure);
         } else if !value.is_unit() {
-            println!("{}", self.session.interpreter().show(value));
+            output::line(self.session.interpreter().show(value));
         }
     }
 
     /// A figure on the terminal, and as a file.
     fn figure(&mut self, figure: &Figure) {
-        println!("{}", figure.to_text(self.columns.min(100), self.colours));
+        output::line(figure.to_text(self.columns.min(100), self.colours));
         self.figures += 1;
         let name = format!("figure-{}.svg", self.figures);
-        let path = self.session.interpreter().session().figure_path(&name);
-        match figure.save(&path) {
-            Ok(()) => println!("figure {}", path.display()),
-            Err(e) => eprintln!("warning: {e:#}"),
+        let path = self
+            .session
+            .interpreter()
+            .session()
+            .figure_path("figure", &name);
+        match path.and_then(|path| figure.save(&path).map(|()| path)) {
+            Ok(path) => output::line(format_args!("figure {}", path.display())),
+            Err(e) => output::remark(format_args!("warning: {e:#}")),
         }
     }
 }

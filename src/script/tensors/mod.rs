@@ -168,9 +168,10 @@ fn files(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "tensor.save(path) -> string",
-        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results. Returns the path, which tensor::load takes.",
+        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results. Returns the path, which tensor::load takes.\n\n\
+         A relative path that leads out of the folder, by \"..\", is an error.",
         move |t: &mut Tensor, path: &str| -> Bound<String> {
-            let path = context.session.out.join(path);
+            let path = context.session.place("tensor.save", "", path).or_raise()?;
             let write = || single::save(&path, &[("tensor".into(), stored(t)?)]);
             write().or_raise()?;
             Ok(path.display().to_string())
@@ -181,7 +182,7 @@ fn files(b: &mut Binder) {
         "tensor::save(path, tensors) -> string",
         "Write a map of tensors by name as .safetensors, as tensor.save does one: PyTorch's `safetensors.torch.load_file` reads it.",
         move |path: &str, map: Map| -> Bound<String> {
-            let path = context.session.out.join(path);
+            let path = context.session.place("tensor::save", "", path).or_raise()?;
             let names: Vec<_> = map.keys().map(|k| k.to_string()).collect();
             let all: Array = map.values().cloned().collect();
             let all = tensors(&all, "tensor::save")?;

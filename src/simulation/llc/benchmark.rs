@@ -111,7 +111,8 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         (count, steps) = (count.min(3), steps.min(300));
     }
     let name = session.name_run("benchmark", o.opt_text("name"))?;
-    let path = session.folder(&name).join("benchmark.json");
+    let folder = agree(&*session.ranks, session.begin(&name))?;
+    let path = folder.join("benchmark.json");
     let class = problems::class(o.text("class")?);
     let seed = o.int("seed")?;
     let setting = Setting {
@@ -161,7 +162,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         found
     };
     let mut earlier = match session.resume {
-        true => parts(&session.folder(&name)),
+        true => parts(&folder),
         false => Vec::new(),
     };
     for number in 0..session.merge.unwrap_or(0) {
@@ -267,7 +268,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
     out.cells = serde_json::from_slice(&all)?;
     agree(ranks, write_json(&path, &out))?;
     if session.leads() {
-        for part in parts(&session.folder(&name)).iter().filter(|p| **p != path) {
+        for part in parts(&folder).iter().filter(|p| **p != path) {
             let _ = std::fs::remove_file(part);
         }
     }

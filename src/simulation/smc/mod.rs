@@ -8,6 +8,7 @@ mod report;
 mod state;
 mod tempering;
 
+use super::course::notes_of;
 use super::progress::Progress;
 use super::resume;
 use super::session::{self, Session};
@@ -114,6 +115,8 @@ pub struct Smc {
     pub particles: usize,
     /// Particles that failed on the way; the others have taken their place.
     pub failed: u64,
+    /// What is to be said of its course, as that it went on from an older checkpoint.
+    pub notes: Vec<String>,
     /// Seconds of computing, over all sessions.
     pub seconds: f64,
 }
@@ -180,7 +183,7 @@ pub fn smc(
         seed,
         session,
     };
-    let folder = session.folder(&name);
+    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     let what = json!({
@@ -189,19 +192,23 @@ pub fn smc(
     });
     let begin = Instant::now();
     let mut seconds = 0.0;
+    let mut notes = Vec::new();
     let mut state = match resume::settings(&folder, &what, "these populations were", session)? {
-        Some(saved) => {
+        Some((saved, older)) => {
             seconds = saved.meta["seconds"].as_f64().unwrap_or(0.0);
-            State::from_checkpoint(saved, target.dim())?
+            notes = notes_of(&saved.meta);
+            let state = State::from_checkpoint(saved, target.dim())?;
+            resume::fell_back(&name, &state.place(), older, &mut notes, session);
+            state
         }
         None => tempering.prior(count)?,
     };
     let keep = |state: &State| {
         let meta = json!({
-            "what": what, "seconds": seconds + begin.elapsed().as_secs_f64(),
+            "what": what, "notes": notes, "seconds": seconds + begin.elapsed().as_secs_f64(),
             "examples": target.examples(),
         });
-        state.save(&folder, &meta)
+        resume::saving(state.save(&folder, &meta), &folder, session)
     };
     let progress = Progress::new(session, &name, "‰ of ln β", 1000, 0);
     let mut saved = Instant::now();
@@ -210,11 +217,7 @@ pub fn smc(
             Err(e) if Interrupted::is(&e) => {
                 progress.finish();
                 keep(&state)?;
-                let at = match state.stages.last() {
-                    None => "at the prior".to_string(),
-                    Some(s) => format!("at T = {:.4e}", s.temperature),
-                };
-                let what = format!("'{name}' {at}; {}", session.goes_on(None));
+                let what = format!("'{name}' {}; {}", state.place(), session.goes_on(None));
                 return Err(Interrupted { what }.into());
             }
             other => other?,
@@ -236,10 +239,11 @@ pub fn smc(
         sampler: sampler.name().into(),
         examples: target.examples(),
         particles,
+        notes,
         seconds,
     };
     let out = about.of(state);
-    out.write(&folder)?;
+    resume::saving(out.write(&folder), &folder, session)?;
     Ok(Arc::new(out))
 }
 
@@ -250,6 +254,7 @@ struct About {
     sampler: String,
     examples: usize,
     particles: usize,
+    notes: Vec<String>,
     seconds: f64,
 }
 
@@ -282,6 +287,7 @@ impl About {
             }),
             ln_z: state.ln_z,
             stages: state.stages,
+            notes: self.notes,
             seconds: self.seconds,
         }
     }
@@ -291,7 +297,7 @@ impl Smc {
     /// Populations from their folder: as they were at the newest checkpoint, and whether they had come to the end; none if the folder is
     /// that of something else.
     pub fn load(folder: &Path) -> Result<Option<(Self, bool)>> {
-        let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+        let Some((saved, generation)) = checkpoint::load(&folder.join("checkpoint"))? else {
             return Ok(None);
         };
         let what = saved.meta["what"].clone();
@@ -302,12 +308,13 @@ impl Smc {
         };
         let text = |key: &str| what[key].as_str().unwrap_or_default().to_string();
         let name = folder.file_name().unwrap_or_default();
-        let about = About {
+        let mut about = About {
             name: name.to_string_lossy().into_owned(),
             target: text("target"),
             sampler: text("sampler"),
             examples: saved.meta["examples"].as_u64().unwrap_or(0) as usize,
             particles,
+            notes: notes_of(&saved.meta),
             seconds: saved.meta["seconds"].as_f64().unwrap_or(0.0),
         };
         let shape = saved.tensors.iter().find(|(name, _)| name == "params");
@@ -321,6 +328,9 @@ impl Smc {
             "{}: the checkpoint has other populations than it says",
             folder.display()
         );
+        about
+            .notes
+            .extend(resume::shown_older(&state.place(), generation));
         let end = what["temperature"].as_f64().map_or(f64::NAN, |t| 1.0 / t);
         let done = state.beta >= end;
         Ok(Some((about.of(state), done)))

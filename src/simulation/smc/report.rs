@@ -32,9 +32,11 @@ impl Smc {
             ("parameters", json!(self.parameters)),
             ("seconds", json!(self.seconds)),
         ];
+        let notes = (!self.notes.is_empty()).then(|| ("notes", json!(self.notes)));
         fields
-            .map(|(k, v)| (k.to_string(), v))
             .into_iter()
+            .chain(notes)
+            .map(|(k, v)| (k.to_string(), v))
             .collect()
     }
 
@@ -131,7 +133,7 @@ impl Smc {
             with_error(ln_z.value, ln_z.standard_error),
             annealing::scatter(&self.ln_z)
         ));
-        let notes = self.warnings().into_iter();
+        let notes = self.notes.iter().cloned().chain(self.warnings());
         out.below.extend(notes.map(|w| format!("NOTE: {w}")));
         out
     }

@@ -29,6 +29,14 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Where they are, in words.
+    pub fn place(&self) -> String {
+        match self.stages.last() {
+            None => "at the prior".to_string(),
+            Some(s) => format!("at T = {:.4e}", s.temperature),
+        }
+    }
+
     /// Write a checkpoint into the folder of the result.
     pub fn save(&self, folder: &Path, meta: &Value) -> Result<()> {
         let dim = self.w.first().map_or(0, |w| w.len());

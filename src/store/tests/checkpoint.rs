@@ -285,6 +285,51 @@ fn saving_over_a_damaged_current_keeps_the_good_previous() {
 }
 
 #[test]
+fn a_folder_without_any_generation_has_lost_them() {
+    let scratch = Scratch::new("lost");
+    let dir = scratch.join("checkpoint");
+    assert_eq!(load(&dir).unwrap(), None);
+    save(&dir, &checkpoint(1)).unwrap();
+    assert_eq!(scratch.names(), ["checkpoint"]);
+    fs::remove_file(dir.join(CURRENT)).unwrap();
+    let message = format!("{:#}", load(&dir).unwrap_err());
+    assert!(
+        message.contains("is missing") && message.contains("to start afresh"),
+        "{message}"
+    );
+}
+
+#[test]
+fn whoever_reads_while_it_is_saved_finds_a_newest_generation() {
+    let scratch = Scratch::new("reading");
+    let dir = scratch.join("checkpoint");
+    save(&dir, &checkpoint(0)).unwrap();
+    let saving = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            (1..30).for_each(|step| save(&dir, &checkpoint(step)).unwrap());
+            saving.store(false, std::sync::atomic::Ordering::Relaxed);
+        });
+        while saving.load(std::sync::atomic::Ordering::Relaxed) {
+            let (_, generation) = load(&dir).unwrap().unwrap();
+            assert_eq!(generation, Generation::Current);
+        }
+    });
+    // Killed between making it previous and renaming the new one: the same file twice.
+    let same = dir.join(PREVIOUS);
+    fs::remove_file(&same).unwrap();
+    fs::hard_link(dir.join(CURRENT), &same).unwrap();
+    save(&dir, &checkpoint(30)).unwrap();
+    let names: Vec<_> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    fs::remove_file(dir.join(CURRENT)).unwrap();
+    assert_eq!(load(&dir).unwrap().unwrap().0, checkpoint(29));
+}
+
+#[test]
 fn a_half_written_file_is_ignored_and_goes_at_the_next_save() {
     let scratch = Scratch::new("half");
     save(&scratch.0, &checkpoint(1)).unwrap();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::super::weights::{load_weights, save_weights};
-use super::super::{read_json, write_atomic, write_json};
+use super::super::weights::{check_weights, load_weights, save_weights};
+use super::super::{read_json, write_atomic, write_first, write_json};
 use super::{DEAD, Scratch, damage};
 
 #[test]
@@ -90,6 +90,43 @@ fn weights_come_back_in_their_order_and_bytes_are_stable() {
     let expected = tensors.map(|(name, shape, values)| (name, shape, values.to_vec()));
     assert_eq!(load_weights(&path).unwrap(), expected);
     damage(&path, |_| drop(load_weights(&path)));
+}
+
+#[test]
+fn every_bit_of_weights_counts_and_files_without_a_checksum_are_read() {
+    let scratch = Scratch::new("weights-bits");
+    let path = scratch.join("w.safetensors");
+    let tensors = [("w".to_string(), vec![3], &[1.0f32, -2.5, 0.0][..])];
+    let about = [("temperature".to_string(), "1e-3".to_string())];
+    save_weights(&path, &tensors, &about).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let expected = load_weights(&path).unwrap();
+    let data = whole.len() - 12;
+    let in_metadata = whole.windows(4).position(|w| w == b"1e-3").unwrap();
+    for bit in (8 * in_metadata..8 * in_metadata + 8).chain(8 * data..8 * whole.len()) {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, bytes).unwrap();
+        let message = format!("{:#}", load_weights(&path).expect_err("a flipped bit"));
+        assert!(message.contains(path.to_str().unwrap()), "{message}");
+        assert!(check_weights(&path).is_err());
+    }
+    let bytes: Vec<u8> = tensors[0].2.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![3], &bytes);
+    let plain = safetensors::serialize([("w", view.unwrap())], None).unwrap();
+    fs::write(&path, plain).unwrap();
+    assert_eq!(load_weights(&path).unwrap(), expected);
+    check_weights(&path).unwrap();
+}
+
+#[test]
+fn a_file_that_must_be_new_is_not_overwritten() {
+    let scratch = Scratch::new("first");
+    let path = scratch.join("deep").join("a.txt");
+    write_first(&path, b"one").unwrap();
+    let message = format!("{:#}", write_first(&path, b"two").unwrap_err());
+    assert!(message.contains("exists; choose another name"), "{message}");
+    assert_eq!(fs::read(&path).unwrap(), b"one");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the store: each plays a process that was killed, a disk that lies, or a file that was edited.
 
 mod checkpoint;
+mod claim;
 mod files;
 mod zarr;
 

@@ -81,7 +81,7 @@ fn large_arrays_are_cut_along_the_draws() {
     assert_eq!(fs::read_dir(&chunks).unwrap().count(), 2);
     assert_eq!(
         fs::metadata(chunks.join("1/0")).unwrap().len(),
-        CHUNK as u64
+        CHUNK as u64 + 4
     );
 }
 
@@ -183,6 +183,54 @@ fn damage_is_an_error_and_never_a_panic() {
         fs::remove_file(file).unwrap();
         assert!(read(&root).is_err());
         fs::write(file, whole).unwrap();
+    }
+    assert_same(&read(&root).unwrap(), &trace(1.0));
+}
+
+#[test]
+fn every_bit_of_a_chunk_counts() {
+    let scratch = Scratch::new("zarr-bits");
+    let root = scratch.join("trace.zarr");
+    write(&root, &trace(1.0)).unwrap();
+    for file in files(&root).iter().filter(|f| !f.ends_with("zarr.json")) {
+        let whole = fs::read(file).unwrap();
+        for bit in (0..8 * whole.len()).step_by(13) {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(file, bytes).unwrap();
+            let message = format!("{:#}", read(&root).expect_err("a flipped bit"));
+            assert!(message.contains(file.to_str().unwrap()), "{message}");
+        }
+        fs::write(file, whole).unwrap();
+    }
+    assert_same(&read(&root).unwrap(), &trace(1.0));
+}
+
+#[test]
+fn traces_of_earlier_versions_without_checksums_are_read() {
+    let scratch = Scratch::new("zarr-old");
+    let root = scratch.join("trace.zarr");
+    write(&root, &trace(1.0)).unwrap();
+    for file in files(&root) {
+        let mut bytes = fs::read(&file).unwrap();
+        if file.ends_with("zarr.json") {
+            fn without(value: &mut serde_json::Value) {
+                match value {
+                    serde_json::Value::Object(map) => map.iter_mut().for_each(|(key, v)| match v {
+                        serde_json::Value::Array(codecs) if key == "codecs" => codecs.truncate(1),
+                        v => without(v),
+                    }),
+                    serde_json::Value::Array(all) => all.iter_mut().for_each(without),
+                    _ => {}
+                }
+            }
+            let mut metadata = serde_json::from_slice(&bytes).unwrap();
+            without(&mut metadata);
+            bytes = serde_json::to_vec(&metadata).unwrap();
+        } else {
+            bytes.truncate(bytes.len() - 4);
+        }
+        fs::write(&file, bytes).unwrap();
     }
     assert_same(&read(&root).unwrap(), &trace(1.0));
 }

@@ -11,7 +11,7 @@ use super::super::bytes::{Element, decode};
 use super::super::{cannot, read_json};
 use super::layout::Layout;
 use super::write::check;
-use super::{Array, Data, Group, METADATA, is_plain, standing};
+use super::{Array, CHECKSUM, CRC32C, Data, Group, METADATA, checksum, is_plain, standing};
 use crate::error::Result;
 
 /// Reads the tree in the folder `root`.
@@ -132,16 +132,26 @@ impl Reader<'_> {
         let chunk_shape = Vec::deserialize(chunk_shape).context("its chunk shape is damaged")?;
         let layout = Layout::parse(&shape, &chunk_shape)?;
         let folder = self.root.join(path);
-        let codec = match &metadata.codecs[..] {
+        // Traces of earlier versions have no checksum.
+        let (codecs, checked) = match &metadata.codecs[..] {
+            [before @ .., last] if last["name"] == CRC32C => (before, true),
+            all => (all, false),
+        };
+        let codec = match codecs {
             [codec] if codec["configuration"]["endian"] == "big" => "big-endian bytes",
             [codec] => codec["name"].as_str().unwrap_or_default(),
             _ => "several",
         };
+        let chunks = Chunks {
+            folder: &folder,
+            layout,
+            checked,
+        };
         let data = match (metadata.data_type.as_str(), codec) {
-            ("float64", "bytes") => Data::F64(numbers(&folder, &layout)?),
-            ("float32", "bytes") => Data::F32(numbers(&folder, &layout)?),
-            ("int64", "bytes") => Data::I64(numbers(&folder, &layout)?),
-            ("string", "vlen-utf8") => Data::Str(texts(&folder, &layout)?),
+            ("float64", "bytes") => Data::F64(chunks.numbers()?),
+            ("float32", "bytes") => Data::F32(chunks.numbers()?),
+            ("int64", "bytes") => Data::I64(chunks.numbers()?),
+            ("string", "vlen-utf8") => Data::Str(chunks.texts()?),
             (data_type, codec) => {
                 bail!(
                     "ergodic reads only traces it wrote, not type '{data_type}' with codec '{codec}'"
@@ -158,53 +168,83 @@ impl Reader<'_> {
     }
 }
 
-/// The values of an array of numbers.
-fn numbers<T: Element>(folder: &Path, layout: &Layout) -> Result<Vec<T>> {
-    let expected = layout.chunk_elements() * T::SIZE;
-    // All sizes first: a damaged shape must not make us ask for more memory than the files can fill.
-    for k in 0..layout.chunks() {
-        let path = layout.path(folder, k);
-        let size = fs::metadata(&path)
-            .map_err(|e| cannot("read", &path, e))?
-            .len();
-        ensure!(
-            size == expected as u64,
-            "'{}' has {size} bytes but should have {expected}; it was cut off or damaged",
-            path.display()
-        );
-    }
-    let mut values = vec![T::FILL; layout.elements()];
-    for k in 0..layout.chunks() {
-        let path = layout.path(folder, k);
-        let bytes = fs::read(&path).map_err(|e| cannot("read", &path, e))?;
-        ensure!(
-            bytes.len() == expected,
-            "'{}' changed while it was read",
-            path.display()
-        );
-        layout.scatter(&mut values, k, &decode(&bytes));
-    }
-    Ok(values)
+/// The chunks of an array on disk.
+struct Chunks<'a> {
+    folder: &'a Path,
+    layout: Layout,
+    /// Whether they have checksums.
+    checked: bool,
 }
 
-/// The values of an array of texts, which is one chunk.
-fn texts(folder: &Path, layout: &Layout) -> Result<Vec<String>> {
-    if layout.chunks() == 0 {
-        return Ok(Vec::new());
+impl Chunks<'_> {
+    /// The values of an array of numbers.
+    fn numbers<T: Element>(&self) -> Result<Vec<T>> {
+        let layout = &self.layout;
+        let added = if self.checked { CHECKSUM } else { 0 };
+        let expected = layout.chunk_elements() * T::SIZE + added;
+        // All sizes first: a damaged shape must not make us ask for more memory than the files can fill.
+        for k in 0..layout.chunks() {
+            let path = layout.path(self.folder, k);
+            let size = fs::metadata(&path)
+                .map_err(|e| cannot("read", &path, e))?
+                .len();
+            ensure!(
+                size == expected as u64,
+                "'{}' has {size} bytes but should have {expected}; it was cut off or damaged",
+                path.display()
+            );
+        }
+        let mut values = vec![T::FILL; layout.elements()];
+        for k in 0..layout.chunks() {
+            let bytes = self.chunk(k)?;
+            ensure!(
+                bytes.len() + added == expected,
+                "'{}' changed while it was read",
+                layout.path(self.folder, k).display()
+            );
+            layout.scatter(&mut values, k, &decode(&bytes));
+        }
+        Ok(values)
     }
-    ensure!(layout.chunks() == 1, "texts in several chunks are not read");
-    let path = layout.path(folder, 0);
-    let bytes = fs::read(&path).map_err(|e| cannot("read", &path, e))?;
-    let texts = decode_texts(&bytes)
-        .with_context(|| format!("'{}' was cut off or damaged", path.display()))?;
-    ensure!(
-        texts.len() == layout.elements(),
-        "'{}' has {} texts but should have {}",
-        path.display(),
-        texts.len(),
-        layout.elements()
-    );
-    Ok(texts)
+
+    /// The values of an array of texts, which is one chunk.
+    fn texts(&self) -> Result<Vec<String>> {
+        let layout = &self.layout;
+        if layout.chunks() == 0 {
+            return Ok(Vec::new());
+        }
+        ensure!(layout.chunks() == 1, "texts in several chunks are not read");
+        let path = layout.path(self.folder, 0);
+        let bytes = self.chunk(0)?;
+        let texts = decode_texts(&bytes)
+            .with_context(|| format!("'{}' was cut off or damaged", path.display()))?;
+        ensure!(
+            texts.len() == layout.elements(),
+            "'{}' has {} texts but should have {}",
+            path.display(),
+            texts.len(),
+            layout.elements()
+        );
+        Ok(texts)
+    }
+
+    /// The bytes of a chunk, whose checksum is right.
+    fn chunk(&self, k: usize) -> Result<Vec<u8>> {
+        let path = self.layout.path(self.folder, k);
+        let mut bytes = fs::read(&path).map_err(|e| cannot("read", &path, e))?;
+        if self.checked {
+            let split = bytes.split_last_chunk::<CHECKSUM>();
+            let right = split.filter(|(content, stored)| checksum(content) == **stored);
+            let (content, _) = right.with_context(|| {
+                format!(
+                    "'{}' was cut off or damaged: its checksum is wrong",
+                    path.display()
+                )
+            })?;
+            bytes.truncate(content.len());
+        }
+        Ok(bytes)
+    }
 }
 
 /// The count, then each text after its length in bytes. `None` when the bytes do not fit that.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::super::bytes::{Element, encode};
 use super::super::{aside, cannot, sync, sync_folder, write_new};
 use super::layout::Layout;
-use super::{Array, Data, Group, METADATA, is_plain, standing};
+use super::{Array, CRC32C, Data, Group, METADATA, checksum, is_plain, standing};
 use crate::error::Result;
 
 /// Arrays larger than this are cut along the draws: readers load a chunk as a whole.
@@ -134,7 +134,7 @@ impl Files {
             Data::F32(v) => self.chunks(folder, &layout, v)?,
             Data::I64(v) => self.chunks(folder, &layout, v)?,
             Data::Str(v) if v.is_empty() => (),
-            Data::Str(v) => self.file(&layout.path(folder, 0), &encode_text(v)?)?,
+            Data::Str(v) => self.chunk(&layout.path(folder, 0), encode_text(v)?)?,
         }
         let metadata = array_metadata(array, &layout);
         self.json(folder, &metadata)?;
@@ -145,12 +145,19 @@ impl Files {
         for k in 0..layout.chunks() {
             let path = layout.path(folder, k);
             if layout.chunks() == 1 {
-                self.file(&path, &encode(values))?;
+                self.chunk(&path, encode(values))?;
             } else {
-                self.file(&path, &encode(&layout.gather(values, k)))?;
+                self.chunk(&path, encode(&layout.gather(values, k)))?;
             }
         }
         Ok(())
+    }
+
+    /// Writes a chunk and its checksum.
+    fn chunk(&mut self, path: &Path, mut bytes: Vec<u8>) -> Result<()> {
+        let checksum = checksum(&bytes);
+        bytes.extend(checksum);
+        self.file(path, &bytes)
     }
 
     fn json(&mut self, folder: &Path, metadata: &Value) -> Result<()> {
@@ -202,7 +209,7 @@ fn array_metadata(array: &Array, layout: &Layout) -> Value {
         },
         "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
         "fill_value": fill_value,
-        "codecs": [codec],
+        "codecs": [codec, { "name": CRC32C }],
         "attributes": array.attributes,
         "dimension_names": array.dims,
         "storage_transformers": [],

@@ -2,6 +2,7 @@
 //! fails and ends, which evcxr does not tell.
 
 use super::super::marks::{self, Mark, START};
+use crate::output;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
@@ -14,7 +15,7 @@ pub fn hook() {
         && marks::wanted()
         && let Err(e) = mark()
     {
-        eprintln!("cells run without marks: {e}");
+        output::remark(format_args!("cells run without marks: {e}"));
     }
     evcxr::runtime_hook();
 }

@@ -6,6 +6,7 @@ use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::value;
 use crate::error::{Interrupted, Result};
 use crate::front::display::Shown;
+use crate::output;
 use anyhow::{Context, anyhow, bail};
 use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
 use std::path::Path;
@@ -99,7 +100,7 @@ impl Engine {
         std::thread::spawn(move || {
             while let Ok(line) = outputs.stderr.recv() {
                 if Mark::parse(&line).is_none() {
-                    eprintln!("{line}");
+                    output::remark(&line);
                 }
             }
         });

@@ -17,6 +17,7 @@ mod value;
 use super::cells::{Cells, Stop, data};
 use super::format::Output;
 use crate::error::Result;
+use crate::output;
 use engine::Engine;
 use folder::Prepared;
 use std::sync::{Arc, Mutex};
@@ -55,7 +56,7 @@ impl Cells for RustCells {
                 Event::Progress(_, line, over) => {
                     // Where nobody watches, the end of a run is enough.
                     if over {
-                        eprintln!("{}", line.text);
+                        output::remark(&line.text);
                     }
                     return;
                 }

@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::folder::Prepared;
 use super::streams::Event;
 use crate::error::Result;
+use crate::output;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -20,11 +21,11 @@ pub type OnInterrupt<'a> = &'a dyn Fn(Arc<dyn Fn() + Send + Sync>);
 pub fn run(on_interrupt: OnInterrupt) -> Result<()> {
     let engine = Rc::new(Engine::start(Prepared::find()?)?);
     on_interrupt(engine.interrupter());
-    println!(
+    output::line(format_args!(
         "ergodic {}, Rust — the prelude is loaded, variables live on, :help lists evcxr's commands, Ctrl-D leaves.\n\
          Ctrl-C stops a running simulation and keeps the variables; pressed again it ends the process, and they are lost.",
         env!("CARGO_PKG_VERSION")
-    );
+    ));
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .auto_add_history(true)
@@ -64,22 +65,26 @@ fn evaluate(engine: &Engine, code: &str) {
     let terminal = std::io::stderr().is_terminal();
     let sink = move |event: Event| match event {
         Event::Printed("stdout", text) => {
-            print!("{text}");
+            output::print(&text);
             let _ = std::io::stdout().flush();
         }
-        Event::Printed(_, text) => eprint!("{text}"),
-        Event::Shown(shown) => println!("{}", shown.text.trim_end()),
+        Event::Printed(_, text) => output::remark_part(&text),
+        Event::Shown(shown) => output::line(shown.text.trim_end()),
         // One line that changes.
         Event::Progress(_, line, over) if terminal => {
-            eprint!("\r\x1b[2K{}{}", line.text, if over { "\n" } else { "" });
+            output::remark_part(format_args!(
+                "\r\x1b[2K{}{}",
+                line.text,
+                if over { "\n" } else { "" }
+            ));
         }
-        Event::Progress(_, line, true) => eprintln!("{}", line.text),
+        Event::Progress(_, line, true) => output::remark(&line.text),
         Event::Progress(..) => {}
     };
     match engine.execute(code, Box::new(sink)) {
         Ok(None) => {}
-        Ok(Some(shown)) => println!("{}", shown.text),
-        Err(trouble) => eprintln!("{}", trouble.lines.join("\n")),
+        Ok(Some(shown)) => output::line(&shown.text),
+        Err(trouble) => output::remark(trouble.lines.join("\n")),
     }
 }
 

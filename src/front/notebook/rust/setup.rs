@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::folder::{Prepared, compiler, default_folder, says};
 use crate::error::Result;
+use crate::output;
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,10 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let gate = fs::File::create(folder.join("setup.lock"))?;
     if gate.try_lock().is_err() {
-        println!("waiting for another setup of {}", folder.display());
+        output::line(format_args!(
+            "waiting for another setup of {}",
+            folder.display()
+        ));
         gate.lock()?;
     }
     if let Ok(toolchain) = fs::read(source.join("rust-toolchain.toml")) {
@@ -104,10 +108,10 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         folder: folder.clone(),
     };
     if !request.force && Prepared::read(&folder).as_ref() == Some(&prepared) {
-        println!(
+        output::line(format_args!(
             "ready: {} holds the library of this source",
             folder.display()
-        );
+        ));
         return Ok(prepared);
     }
     if let Some(free) = free_space(&folder) {
@@ -120,10 +124,10 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         );
     }
     source_of_std(&folder, prepared.toolchain.as_deref())?;
-    println!(
+    output::line(format_args!(
         "compiling the library for cells in {}: some minutes, once",
         folder.display()
-    );
+    ));
     Prepared::forget(&folder);
     lay_out(&prepared, &source)?;
     Engine::warm(&prepared).context("the library could not be compiled for cells")?;
@@ -133,7 +137,10 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     )?;
     tidy(&prepared.template());
     prepared.write()?;
-    println!("ready after {:.0} s", begin.elapsed().as_secs_f64());
+    output::line(format_args!(
+        "ready after {:.0} s",
+        begin.elapsed().as_secs_f64()
+    ));
     Ok(prepared)
 }
 
@@ -238,7 +245,9 @@ fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
             library.display()
         );
     };
-    println!("installing the source of Rust's standard library (rustup component add rust-src)");
+    output::line(format_args!(
+        "installing the source of Rust's standard library (rustup component add rust-src)"
+    ));
     says(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", toolchain]))
         .context("the component rust-src could not be installed")?;
     Ok(())

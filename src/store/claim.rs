@@ -1,0 +1,191 @@
+//! Who owns a folder: one process at a time, for as long as it lives.
+//!
+//! The owner holds a lock of the operating system on the file `.lock` in the folder. The kernel releases it whatever the process
+//! dies of, so that nothing has to be judged by ids of processes, which are given again. The file says who the owner is, for
+//! messages, and goes when the owner lets go of the folder; one that a killed process has left means nothing.
+//!
+//! Reading needs no lock: whatever is found under its final name is whole.
+
+use super::{aside, cannot};
+use crate::error::Result;
+use crate::output;
+use anyhow::bail;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The file that is locked.
+pub const LOCK: &str = ".lock";
+
+/// How often to try again where a former owner is just cleaning up.
+const TRIES: usize = 100;
+
+/// A folder that this process owns until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    folder: PathBuf,
+    /// None where the file system knows no locks.
+    lock: Option<File>,
+    /// The folders that were made for it, outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Claim {
+    /// Claims a folder, which is made if need be.
+    ///
+    /// # Errors
+    /// If another process owns it, or it cannot be written.
+    pub fn of(folder: &Path) -> Result<Self> {
+        let missing = |f: &&Path| !f.as_os_str().is_empty() && !f.exists();
+        let mut made: Vec<_> = folder.ancestors().take_while(missing).collect();
+        made.reverse();
+        Self::locked(folder, made.into_iter().map(Path::to_path_buf).collect())
+    }
+
+    /// Makes the first folder of a sequence, from number `first` on, that does not exist yet, and claims it: of two processes that ask at
+    /// once each gets its own. Where none can be made its name is returned without a claim, so that what writes nothing can go on.
+    pub fn first_free(first: usize, name: impl Fn(usize) -> PathBuf) -> (PathBuf, Option<Self>) {
+        let mut number = first;
+        loop {
+            let folder = name(number);
+            let above = aside::folder(&folder);
+            let mut made = Vec::new();
+            if !above.exists() {
+                made.push(above.to_path_buf());
+            }
+            // What decides is that making a folder fails where there is one.
+            match fs::create_dir_all(above).and_then(|()| fs::create_dir(&folder)) {
+                Err(e)
+                    if e.kind() == ErrorKind::AlreadyExists
+                        && folder.symlink_metadata().is_ok() =>
+                {
+                    number += 1
+                }
+                // Its former owner has just removed the empty folder above.
+                Err(e) if e.kind() == ErrorKind::NotFound && !above.exists() => {}
+                Err(_) => return (folder, None),
+                Ok(()) => {
+                    made.push(folder.clone());
+                    match Self::locked(&folder, made) {
+                        Ok(claim) => return (folder, Some(claim)),
+                        // Somebody has named it in the meantime.
+                        Err(_) => number += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    fn locked(folder: &Path, made: Vec<PathBuf>) -> Result<Self> {
+        let path = folder.join(LOCK);
+        for _ in 0..TRIES {
+            fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
+            let options = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path);
+            let mut file = match options {
+                Ok(file) => file,
+                // The former owner has removed the folder, which was empty.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                Err(e) => return Err(cannot("write", &path, e)),
+            };
+            let lock = match file.try_lock() {
+                Ok(()) if stands(&file, &path) => Some(file),
+                // The former owner has removed the file before this process had its lock.
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => bail!(in_use(folder, &mut file)),
+                Err(TryLockError::Error(e)) => {
+                    output::remark(format_args!(
+                        "NOTE: {} cannot be locked ({e}); see to it that no other process writes there",
+                        folder.display()
+                    ));
+                    None
+                }
+            };
+            if let Some(mut file) = lock.as_ref() {
+                // Only for messages: a disk that is full does not matter here.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", owner()));
+            }
+            let folder = folder.to_path_buf();
+            return Ok(Self { folder, lock, made });
+        }
+        bail!(
+            "{}: this folder is removed as often as it is made",
+            folder.display()
+        )
+    }
+}
+
+impl Drop for Claim {
+    /// Nothing is left of an owner that has written nothing.
+    fn drop(&mut self) {
+        let path = self.folder.join(LOCK);
+        // If somebody has removed the folder meanwhile, what is there now is another's.
+        if self.lock.as_ref().is_some_and(|file| stands(file, &path)) {
+            let _ = fs::remove_file(&path);
+        }
+        // Fails where there is something inside.
+        let empty = |folder: &PathBuf| fs::remove_dir(folder).is_ok();
+        let _ = self.made.iter().rev().all(empty);
+    }
+}
+
+/// Whether there is anything in a folder but its lock.
+pub fn holds_something(folder: &Path) -> bool {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    entries.into_iter().any(|e| e.file_name() != LOCK)
+}
+
+/// Whether an open file is the one of that name.
+#[cfg(unix)]
+fn stands(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(mine), Ok(there)) = (file.metadata(), path.metadata()) else {
+        return false;
+    };
+    (mine.dev(), mine.ino()) == (there.dev(), there.ino())
+}
+
+/// Elsewhere a file that is open cannot be removed.
+#[cfg(not(unix))]
+fn stands(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// "<process id> <machine>".
+fn owner() -> String {
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{} {}", std::process::id(), machine.trim())
+}
+
+/// What is said of a folder that another process owns.
+fn in_use(folder: &Path, file: &mut File) -> String {
+    let mut said = String::new();
+    for _ in 0..20 {
+        said.clear();
+        let _ = file.rewind().and_then(|()| file.read_to_string(&mut said));
+        if said.ends_with('\n') {
+            break;
+        }
+        // Its owner has the lock but has not said its name yet.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (id, machine) = said.trim().split_once(' ').unwrap_or((said.trim(), ""));
+    let here = owner();
+    let who = match id {
+        "" => "another process uses".to_string(),
+        id if said.trim() == here.trim() => format!("this process (id {id}) already uses"),
+        id if machine.is_empty() || here.ends_with(&format!(" {machine}")) => {
+            format!("another process (id {id}) uses")
+        }
+        id => format!("another process (id {id} on {machine}) uses"),
+    };
+    format!(
+        "{}: {who} this folder; wait until it has ended, or choose another --out",
+        folder.display()
+    )
+}

@@ -1,0 +1,262 @@
+//! Files that are damaged or gone: found where they are used, named, and never passed over in silence.
+
+use super::support::{Scratch, ergodic, text};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+fn run(script: &Path, out: &Path, more: &[&str]) -> Output {
+    let mut command = ergodic();
+    command.args(["run", "--checkpoint", "0.01", "--out"]);
+    command.arg(out).arg(script).args(more).output().unwrap()
+}
+
+/// Start it, and kill it when it has saved twice.
+fn killed(script: &Path, out: &Path, name: &str) {
+    let mut command = ergodic();
+    command.args(["run", "--quiet", "--checkpoint", "0.01", "--out"]);
+    command.arg(out).arg(script).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let saved = out.join(name).join("checkpoint/previous.safetensors");
+    while !saved.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "{name} has ended");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn flip(path: &Path) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let at = bytes.len() - 9;
+    bytes[at] ^= 0x10;
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn ergodic_says(arguments: &[&str], folder: &Path) -> String {
+    text(&ergodic().args(arguments).arg(folder).output().unwrap())
+}
+
+/// One of each kind that has a checkpoint: the script, the name of what it makes, what a note says of the place.
+fn kinds() -> [(String, &'static str, &'static str); 3] {
+    let gaussian =
+        "let t = target(potential::gaussian(#{ dim: 2 }), #{ prior: prior::gaussian(1.0) });";
+    let net =
+        "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 40 }));";
+    [
+        (
+            format!(
+                "{gaussian} print(sample(t, sampler::hmc(#{{ leapfrog: 3 }}), #{{ steps: 200_000, every: 10_000, name: \"it\" }}).summary());"
+            ),
+            "it",
+            "at step ",
+        ),
+        (
+            format!(
+                "{net} print(train(t, optimizer::adam(#{{ epochs: 400 }}), #{{ name: \"it\" }}));"
+            ),
+            "it",
+            "at epoch ",
+        ),
+        (
+            format!(
+                "{gaussian} print(smc(t, sampler::hmc(#{{ leapfrog: 3 }}), #{{ particles: 400, populations: 4, moves: 300, ess: 0.97, name: \"it\" }}));"
+            ),
+            "it",
+            "at ",
+        ),
+    ]
+}
+
+#[test]
+fn going_back_to_the_older_checkpoint_is_said_here_and_in_the_record() {
+    for (source, name, at) in kinds() {
+        let scratch = Scratch::new();
+        let (script, out) = (scratch.file("s.rhai", &source), scratch.join("out"));
+        killed(&script, &out, name);
+        flip(&out.join(name).join("checkpoint/current.safetensors"));
+        let shown = ergodic_says(&["show"], &out);
+        assert!(
+            shown.contains("NOTE: this is the older checkpoint") && shown.contains(at),
+            "{shown}"
+        );
+        // Quiet or not.
+        let output = run(&script, &out, &["--resume", "--quiet"]);
+        assert!(output.status.success(), "{}", text(&output));
+        let parts = [
+            &format!("NOTE: 'it' went on from its older checkpoint, {at}"),
+            "current.safetensors is damaged",
+        ];
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(parts.iter().all(|p| said.contains(*p)), "{said}");
+        // In the summary that the script has printed, in the record, and whenever it is shown again.
+        let record = std::fs::read_to_string(out.join(name).join("run.json")).unwrap();
+        let shown = ergodic_says(&["show"], &out);
+        for place in [
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            record,
+            shown,
+        ] {
+            assert!(
+                place.contains("went on from its older checkpoint"),
+                "{place}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_had_begun_does_not_begin_again_in_silence() {
+    let scratch = Scratch::new();
+    for (k, (source, name, _)) in kinds().into_iter().enumerate() {
+        let script = scratch.file(&format!("{k}.rhai"), &source);
+        let out = scratch.join(format!("{k}"));
+        killed(&script, &out, name);
+        let folder = out.join(name).join("checkpoint");
+        for file in ["current.safetensors", "previous.safetensors"] {
+            std::fs::remove_file(folder.join(file)).unwrap();
+        }
+        let output = run(&script, &out, &["--resume"]);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("no valid checkpoint") && said.contains("to start afresh"),
+            "{said}"
+        );
+        assert!(!out.join(name).join("run.json").exists(), "{said}");
+    }
+    // Ended, and its checkpoint gone.
+    let script = scratch.file("s.rhai", "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, every: 1, name: \"it\" })");
+    let out = scratch.join("ended");
+    assert!(run(&script, &out, &[]).status.success());
+    std::fs::remove_dir_all(out.join("it/checkpoint")).unwrap();
+    let output = run(&script, &out, &["--resume"]);
+    assert!(
+        text(&output).contains("the checkpoint is gone") && !output.status.success(),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn a_flipped_bit_in_weights_or_traces_is_found() {
+    let scratch = Scratch::new();
+    let script = scratch.file(
+        "s.rhai",
+        r#"
+        let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 5 }));
+        let a = train(t, optimizer::adam(#{ epochs: 4 }), #{ checkpoints: [2], name: "training" });
+        let r = sample(t, sampler::hmc(), #{ steps: 20, every: 1, start: a.checkpoint(2), name: "run" });
+    "#,
+    );
+    let out = scratch.join("out");
+    assert!(run(&script, &out, &[]).status.success());
+    let open = scratch.file(
+        "open.rhai",
+        format!("open({:?}).summary()", out.join("run").to_str().unwrap()),
+    );
+    let opened = || text(&run(&open, &scratch.join("opened"), &[]));
+    let clean = [ergodic_says(&["show"], &out), opened()];
+    assert!(
+        clean.iter().all(|said| !said.contains("damaged")),
+        "{clean:?}"
+    );
+    let files: [PathBuf; 2] = [
+        "weights/chain-0.safetensors",
+        "trace.zarr/posterior/cost/c/0/0",
+    ]
+    .map(|f| out.join("run").join(f));
+    for file in &files {
+        let whole = std::fs::read(file).unwrap();
+        flip(file);
+        for said in [ergodic_says(&["show"], &out), opened()] {
+            let named = said.contains("NOTE") && said.contains(file.to_str().unwrap());
+            assert!(
+                named && said.contains("--resume writes this file anew"),
+                "{said}"
+            );
+        }
+        assert!(run(&script, &out, &["--resume"]).status.success());
+        assert!(
+            std::fs::read(file).unwrap() == whole,
+            "{} is not as it was",
+            file.display()
+        );
+    }
+    // Nothing makes these again.
+    let epoch = out.join("training/weights/chain-0-epoch-2.safetensors");
+    flip(&epoch);
+    let output = run(&script, &out, &["--resume"]);
+    let said = text(&output);
+    assert!(
+        output.status.code() == Some(1) && said.contains(epoch.to_str().unwrap()),
+        "{said}"
+    );
+    assert!(
+        said.contains("its checksum is") && said.contains("to train afresh"),
+        "{said}"
+    );
+    // Whatever loads them finds it.
+    let load = scratch.file(
+        "load.rhai",
+        format!(
+            "model::mlp(#{{ layers: [64, 10] }}).load({:?})",
+            epoch.to_str().unwrap()
+        ),
+    );
+    let said = text(&run(&load, &scratch.join("loaded"), &[]));
+    assert!(said.contains("it is damaged"), "{said}");
+}
+
+#[test]
+fn what_a_script_writes_stays_within_its_results() {
+    let scratch = Scratch::new();
+    let run_ = "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, every: 1 })";
+    let writers = [
+        ("tensor([1.0]).save(NAME)".to_string(), "npy"),
+        ("tensor([1.0]).save(NAME)".into(), "safetensors"),
+        (
+            "tensor::save(NAME, #{ a: tensor([1.0]) })".into(),
+            "safetensors",
+        ),
+        (
+            "llc_problem(#{ widths: [2, 2], rank: 1 }).save(NAME)".into(),
+            "safetensors",
+        ),
+        ("plot::curve([1, 2], [1, 2]).save(NAME)".into(), "svg"),
+        (format!("{run_}.report(NAME)"), "html"),
+    ];
+    for (k, (writer, ending)) in writers.iter().enumerate() {
+        let write = |name: &str, out: &str| {
+            let script = scratch.file("s.rhai", writer.replace("NAME", &format!("{name:?}")));
+            run(&script, &scratch.join(out), &["--quiet"])
+        };
+        for name in [
+            format!("../../x.{ending}"),
+            format!("a/../../../x.{ending}"),
+            String::new(),
+        ] {
+            let output = write(&name, &format!("{k}-{}", name.len()));
+            assert!(
+                output.status.code() == Some(1)
+                    && text(&output).contains("but must be a name within"),
+                "{writer} {name}: {}",
+                text(&output)
+            );
+        }
+        let far = scratch.join(format!("far-{k}/x.{ending}"));
+        for name in [
+            format!("deep/x.{ending}"),
+            far.to_str().unwrap().to_string(),
+        ] {
+            let output = write(&name, &format!("good-{k}-{}", name.len()));
+            assert!(
+                output.status.success(),
+                "{writer} {name}: {}",
+                text(&output)
+            );
+        }
+        assert!(far.exists());
+    }
+    assert!(!scratch.join("x.npy").exists());
+}

@@ -1,0 +1,114 @@
+//! Exit codes: what a command has to say may be lost, what came of it may not.
+
+use super::support::{Scratch, ergodic, text};
+use std::io::pipe;
+use std::process::{Command, Stdio};
+
+/// Where nobody reads, or where nothing can be written.
+#[derive(Clone, Copy, Debug)]
+enum Lost {
+    Nobody,
+    Full,
+}
+
+fn stream(lost: Lost) -> Stdio {
+    match lost {
+        Lost::Nobody => pipe().unwrap().1.into(),
+        Lost::Full => std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+            .into(),
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn lost_output_does_not_change_what_a_command_ends_with() {
+    let scratch = Scratch::new();
+    let t = "let t = target(potential::double_well());";
+    scratch.file("good.rhai", format!("{t} print(1); sample(t, sampler::hmc(), #{{ steps: 20, every: 1, name: \"a\" }}).summary()"));
+    scratch.file("bad.rhai", "print(1); let x = y;");
+    scratch.file("failed.rhai", format!("{t} sample(t, sampler::sgld(#{{ step: 0.02, batch: 1 }}), #{{ start: parameters([1e4]), steps: 2000, every: 10 }})"));
+    let run = |arguments: &str| -> Command {
+        let mut command = ergodic();
+        command
+            .current_dir(scratch.join("."))
+            .args(arguments.split(' '));
+        command
+    };
+    assert!(
+        run("run good.rhai --out done")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    // Command, exit code, whether it has something to say on standard output.
+    let commands = [
+        ("run good.rhai", 0, true),
+        ("run good.rhai --json", 0, true),
+        ("run good.rhai --quiet", 0, true),
+        ("run bad.rhai", 1, true),
+        ("run nowhere.rhai", 1, false),
+        ("run failed.rhai", 3, false),
+        ("run good.rhai --help", 0, true),
+        ("run", 2, false),
+        ("fly", 2, false),
+        ("--help", 0, true),
+        ("show done", 0, true),
+        ("show done --json", 0, true),
+        ("show nowhere", 1, false),
+        ("report done --out done/r.html", 0, true),
+        ("plot done", 0, true),
+        ("compare done done", 0, true),
+        ("compare done done --json", 0, true),
+        ("docs", 0, true),
+        ("docs sgldd", 1, false),
+        ("docs --all", 0, true),
+        ("bench --list", 0, true),
+        ("bench --only none", 1, false),
+        ("doctor", 0, true),
+        ("kernel list", 0, true),
+    ];
+    for (command, code, speaks) in commands {
+        let whole = run(command).output().unwrap();
+        assert_eq!(
+            whole.status.code(),
+            Some(code),
+            "{command}: {}",
+            text(&whole)
+        );
+        for lost in [Lost::Nobody, Lost::Full] {
+            let full = speaks && matches!(lost, Lost::Full);
+            let expected = if full && code == 0 { 1 } else { code };
+            let output = run(command).stdout(stream(lost)).output().unwrap();
+            let said = text(&output);
+            assert_eq!(
+                output.status.code(),
+                Some(expected),
+                "{command}, stdout {lost:?}: {said}"
+            );
+            assert!(
+                !full || said.contains("standard output"),
+                "{command}, stdout {lost:?}: {said}"
+            );
+            assert!(
+                !said.contains("panicked") && !said.contains("defect"),
+                "{command}: {said}"
+            );
+            let output = run(command).stderr(stream(lost)).output().unwrap();
+            assert_eq!(
+                output.status.code(),
+                Some(code),
+                "{command}, stderr {lost:?}"
+            );
+            let status = run(command)
+                .stdout(stream(lost))
+                .stderr(stream(lost))
+                .status()
+                .unwrap();
+            assert_eq!(status.code(), Some(expected), "{command}, both {lost:?}");
+        }
+    }
+}
