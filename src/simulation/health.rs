@@ -158,8 +158,8 @@ impl Run {
 }
 
 impl Health {
-    /// What is wrong, in words; nothing if all is well.
-    pub fn remarks(&self) -> Vec<String> {
+    /// What is wrong with the trajectories, in words: the run has not converged while there is any of it.
+    pub fn against(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(d) = self.divergences.filter(|d| d.count > 0) {
             out.push(format!(
@@ -182,6 +182,12 @@ impl Health {
                 "the fraction of missing information is {least:.2} in the worst chain, below {LEAST_BFMI}: momenta do not carry it from level to level of the energy, and its tails are undersampled"
             ));
         }
+        out
+    }
+
+    /// All that is to be known, in words; nothing if all is well.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut out = self.against();
         if let Some(p) = self
             .equilibration
             .as_ref()

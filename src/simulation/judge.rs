@@ -217,6 +217,7 @@ impl Run {
         of: usize,
     ) -> Result<Judgement> {
         let mut reasons = self.failed_chains(t);
+        reasons.extend(self.health(t)?.against());
         let mut factor = Some(1.0);
         let missing = mixing.missing();
         if !missing.is_empty() {

@@ -98,7 +98,7 @@ impl Summary {
         };
         let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
         let judgements = run.judge(&mixing)?;
-        let mut notes = Vec::new();
+        let mut notes: Vec<_> = info.notes.iter().map(|n| format!("NOTE: {n}")).collect();
         let good = |j: &Judgement| j.verdict == Verdict::Converged;
         if judgements.iter().any(good) && info.one_start {
             notes.push(
