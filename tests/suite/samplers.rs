@@ -128,7 +128,7 @@ fn trajectories_in_a_box_have_its_law_and_are_not_rejected_at_its_walls() {
         let stiffness = |i: i32| 4f64.powf(f64::from(i) / 7.0);
         let norm2 = (0..8).map(|i| cut(stiffness(i))[1]).sum();
         within(sampler, &found[4..6], norm2, 0.03);
-        assert!((found[6] - acceptance).abs() < 0.1, "{sampler}: {found:?}");
+        assert!(found[6] > acceptance - 0.1, "{sampler}: {found:?}");
         assert!(found[7] > 2000.0, "{sampler}: {found:?}");
         // Of heavy tails, as an exponential is.
         within(sampler, &found[8..10], 1.0, 0.05);
