@@ -32,6 +32,7 @@ pub struct Group<'a> {
     target: &'a Target,
     chains: Vec<Own>,
     team: Team,
+    listens: bool,
 }
 
 impl Own {
@@ -77,6 +78,7 @@ impl<'a> Group<'a> {
             target,
             chains: (0..chains).map(own).collect(),
             team: Team::new(threads),
+            listens: true,
         }
     }
 
@@ -236,6 +238,9 @@ impl Engine for Group<'_> {
         range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
+        if !self.listens {
+            return Ok(());
+        }
         for (own, value) in self.sum(sum, vectors, range)?.into_iter().enumerate() {
             self.chains[own].sums[slot] += factor * value;
         }
@@ -243,14 +248,15 @@ impl Engine for Group<'_> {
     }
 
     fn report_loss(&mut self, slot: usize) -> Result<()> {
-        for own in &mut self.chains {
+        for own in self.chains.iter_mut().filter(|_| self.listens) {
             own.sums[slot] += own.loss;
         }
         Ok(())
     }
 
     fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
-        for (own, value) in self.chains.iter_mut().zip(values) {
+        let chains = self.chains.iter_mut().filter(|_| self.listens);
+        for (own, value) in chains.zip(values) {
             own.sums[slot] += value;
         }
         Ok(())
@@ -280,6 +286,10 @@ impl Resident for Group<'_> {
             own.sums.copy_from_slice(row);
         }
         Ok(())
+    }
+
+    fn listen(&mut self, on: bool) {
+        self.listens = on;
     }
 
     fn set_prior_strengths(&mut self, _: &[f64]) -> Result<()> {

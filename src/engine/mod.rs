@@ -158,6 +158,9 @@ pub trait Resident: Engine {
     /// Let these be the sums of what was reported.
     fn set_info(&mut self, sums: &[f64]) -> Result<()>;
 
+    /// Whether what is reported from now on is added up.
+    fn listen(&mut self, on: bool);
+
     /// From now on the prior of a chain is so many times as strong, one number per chain. Fails where chains act on each other.
     fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()>;
 

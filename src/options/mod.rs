@@ -143,6 +143,8 @@ pub struct Entry<T: 'static> {
 pub struct Options {
     owner: String,
     values: Vec<(&'static str, Value)>,
+    /// Those that are no defaults.
+    given: Vec<&'static str>,
 }
 
 impl Options {
@@ -161,6 +163,8 @@ impl Options {
             }
         }
         let mut values = Vec::new();
+        let named = |s: &&Spec| given.iter().any(|(n, _)| n == s.name);
+        let own = specs.iter().filter(named).map(|s| s.name).collect();
         for spec in specs {
             let value = match given.iter().find(|(n, _)| n == spec.name) {
                 Some((_, v)) => {
@@ -183,6 +187,7 @@ impl Options {
         Ok(Options {
             owner: owner.into(),
             values,
+            given: own,
         })
     }
 
@@ -192,6 +197,11 @@ impl Options {
         out.values.retain(|(n, _)| *n != name);
         out.values.extend(value.map(|v| (name, v)));
         out
+    }
+
+    /// Whether an option was given, and is not what it is by default.
+    pub fn was_given(&self, name: &str) -> bool {
+        self.given.contains(&name)
     }
 
     /// What messages call the thing that these options configure.

@@ -32,8 +32,8 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the \
           parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. \
           For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample \
-          statistics (not with hard walls: a trajectory that ends outside counts 0). `energy_error` is ΔH/T, cut at ±1000, and `diverging` the \
-          share of trajectories that reached that: the step is too large for where they went, or there are walls. `hamiltonian` is H at the start of a trajectory \
+          statistics. At the walls of prior::uniform_box a coordinate is mirrored and its momentum turned, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the \
+          share of trajectories that reached that: the step is too large for where they went. `hamiltonian` is H at the start of a trajectory \
           (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in \
           (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.",
     arguments: &[],
@@ -144,6 +144,8 @@ impl Hmc {
                 &[Params, MOMENTUM, Gradient, MASS],
                 |c, _| [(kick * dt[c]) as f32, dt[c] as f32],
             )?;
+            // At a wall a coordinate is mirrored and its momentum turned: reversible, and no volume is lost.
+            chains.engine.reflect(Some(MOMENTUM))?;
             self.gradient.estimate(chains, Purpose::Minibatch, sub)?;
         }
         chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;

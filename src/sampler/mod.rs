@@ -80,6 +80,11 @@ pub trait Sampler: Send + Sync {
         None
     }
 
+    /// Which steps lead to samples, if not all do. What is reported of the others enters no average.
+    fn sampling(&self) -> Option<Sampling> {
+        None
+    }
+
     /// Whether the chains of a temperature act on each other, and so must step together.
     fn couples(&self) -> bool {
         false
@@ -119,6 +124,15 @@ pub trait Sampler: Send + Sync {
 
     /// Move the chains by one step and report everything that [`Sampler::info`] names, in its order.
     fn step(&self, chains: &mut Chains) -> Result<()>;
+}
+
+/// The steps of every cycle that lead to samples: its last ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Steps per cycle.
+    pub cycle: u64,
+    /// The first of a cycle that leads to a sample.
+    pub from: u64,
 }
 
 /// What has changed for a chain between two steps, where chains exchange temperatures.
@@ -228,6 +242,8 @@ pub struct Configured {
     pub info: Vec<&'static str>,
     /// How it was asked for.
     asked: Options,
+    /// What it does otherwise than was asked for, for summaries.
+    pub remark: Option<&'static str>,
     /// Where losses are reported, if they are.
     losses: Option<usize>,
     /// Whether [`named`] can build it again from its options.
@@ -266,6 +282,7 @@ impl Configured {
             gradient,
             sampler: Box::new(sampler),
             asked: o.clone(),
+            remark: None,
             losses: None,
             listed: true,
         })
@@ -327,15 +344,30 @@ impl Configured {
             "sampler::{}: its step is too large for the prior on the hottest rung, which is T·precision = {stiffness:.3e} stiff there; take a smaller step, a lower highest temperature, or temper: \"energy\"",
             self.name()
         );
-        if !self.asked.bool("adapt_mass").unwrap_or(false) {
+        let adapts = self.asked.bool("adapt").unwrap_or(false);
+        if !adapts || !self.asked.bool("adapt_mass").unwrap_or(false) {
             return Ok(self.clone());
         }
+        anyhow::ensure!(
+            !self.asked.was_given("adapt_mass"),
+            "sampler::{}: option 'adapt_mass' is true, but {}; leave it out",
+            self.name(),
+            Self::PLAIN_MASSES
+        );
         let changed = self.asked.with("adapt_mass", Some(Value::Bool(false)));
-        match self.entry() {
-            Some(entry) => (entry.build)(&changed),
-            None => Ok(self.clone()),
+        let Some(entry) = self.entry() else {
+            return Ok(self.clone());
+        };
+        let mut out = (entry.build)(&changed)?;
+        if let Some(own) = Arc::get_mut(&mut out) {
+            own.remark = Some(Self::PLAIN_MASSES);
         }
+        Ok(out)
     }
+
+    /// Why masses stay 1 where chains exchange temperatures.
+    const PLAIN_MASSES: &str =
+        "masses stay 1 where chains change temperature, as those that fit one do not fit another";
 
     /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
     pub fn step_size(&self) -> Option<(&'static str, f64)> {
@@ -417,6 +449,16 @@ impl Configured {
     /// See [`Sampler::bias`].
     pub fn bias(&self) -> Bias {
         self.sampler.bias()
+    }
+
+    /// See [`Sampler::sampling`].
+    pub fn sampling(&self) -> Option<Sampling> {
+        self.sampler.sampling()
+    }
+
+    /// Whether the step after `step` others leads to a sample.
+    pub fn samples(&self, step: u64) -> bool {
+        self.sampling().is_none_or(|s| step % s.cycle >= s.from)
     }
 
     /// See [`Sampler::couples`].

@@ -162,6 +162,8 @@ impl Nuts {
         chains.map(&KICK_AND_DRIFT, &vectors, |c, _| {
             [(0.5 * dt[c]) as f32, dt[c] as f32]
         })?;
+        // As in sampler::hmc; a step back in time undoes it, which is all that the tree asks for.
+        chains.engine.reflect(Some(MOMENTUM))?;
         chains.engine.gradient()?;
         chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;
         let potential = chains.engine.energies()?;

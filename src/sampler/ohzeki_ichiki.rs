@@ -10,6 +10,7 @@ use crate::kernels::map::kernel;
 use crate::options::{Entry, Kind, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
+use crate::target::Target;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) as ε → 0, out of detailed balance (Ohzeki 2015; Ohzeki & Ichiki 2015).
@@ -35,7 +36,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
           round. `between: \"parameters\"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: \"replicas\"`: the same \
           between the chains of a temperature, each with a minibatch of its own (\"data flow\", eq. 26). For two parameters, or two replicas, the cyclic \
           form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other \
-          way round. A single replica is SGLD. The larger γ, the smaller the step must be.\n\n\
+          way round. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would leave through them: there γ must be 0.\n\n\
           With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, \
           frozen at the end of burn-in unless the `preconditioner` is \"running\"; with \"adam\" the step without the flow is a running mean, of gradient and noise.",
     arguments: &[],
@@ -200,6 +201,15 @@ impl Sampler for OhzekiIchiki {
 
     fn notes(&self, burn_in: u64) -> Vec<String> {
         self.preconditioner.notes(burn_in)
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        anyhow::ensure!(
+            self.gamma == 0.0 || !target.prior().has_walls(),
+            "sampler::ohzeki_ichiki: its flow goes through the walls of the prior ({}), and no reflection along them keeps exp(-U/T); take gamma: 0, another sampler, or a prior without walls",
+            target.prior().describe()
+        );
+        Ok(())
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {

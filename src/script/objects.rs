@@ -268,19 +268,20 @@ fn schedules(b: &mut Binder) {
     .with(&[], "trigger::at([1, 10, 100])");
     b.function(
         "trigger::cyclical(cycle, exploration, steps) -> Trigger",
-        "At every multiple of `steps` that lies after the first part `exploration` (from 0 to below 1) of a cycle: where sampler::cyclical_sgld samples.",
+        "At every multiple of `steps` that lies after the first part `exploration` (from 0 to below 1) of a cycle: where sampler::cyclical_sgld samples.\n\n\
+         That part is its `exploration` and its `settling` together.",
         |cycle: i64, exploration: Dynamic, steps: i64| -> Bound<Arc<Trigger>> {
             let cycle = count(cycle, "trigger::cyclical: cycle")?;
             let part = number(&exploration, "trigger::cyclical: exploration")?;
             if !(0.0..1.0).contains(&part) {
                 return Err(raise(anyhow!("trigger::cyclical: exploration is {part}, but must be from 0 to below 1")));
             }
-            let skip = (part * cycle as f64).ceil() as u64;
+            let skip = (part * cycle as f64 - 1e-6).ceil().max(0.0) as u64;
             let every = count(steps, "trigger::cyclical: steps")?;
             Ok(Arc::new(Trigger::Cyclical { cycle, skip, every }))
         },
     )
-    .with(&[], "trigger::cyclical(1000, 0.8, 10)");
+    .with(&[], "trigger::cyclical(1000, 0.5, 10)");
     b.function(
         "trigger::logarithmic(per_decade) -> Trigger",
         "So many times per factor of ten in the step number, for relaxation curves.",

@@ -207,11 +207,13 @@ impl<'a> Lockstep<'a> {
     pub fn advance(&mut self, state: &mut State, deadline: Instant) -> Result<()> {
         let (sampler, plan) = (self.shared.sampler, self.shared.plan);
         while let Some(step) = Self::steps(state).filter(|s| *s < plan.steps) {
+            let counts = sampler.samples(step);
+            self.engine.listen(counts);
             self.with_chains(state, step, |chains| sampler.step(chains))?;
             let done = step + 1;
             for c in (0..state.chains).filter(|c| state.failures[*c].is_none()) {
                 state.steps[c] = done;
-                state.info_counts[c] += 1;
+                state.info_counts[c] += u64::from(counts);
             }
             let swap = match (&state.ladders, &plan.exchange) {
                 (Some(l), Some(x)) => done == (l.sweeps + 1) * x.every && done < plan.steps,

@@ -82,13 +82,13 @@ impl Shared<'_> {
                 info.fill(f64::NAN);
                 slot.replica.iter_mut().for_each(|r| r.redrawn = true);
             }
+            if sampler.samples(slot.chain.step) {
+                let sums = slot.info_sums.iter_mut().zip(&info);
+                sums.for_each(|(s, i)| *s += i);
+                *slot.info_count += 1;
+            }
             slot.chain.step += 1;
             *slot.steps = slot.chain.step;
-            slot.info_sums
-                .iter_mut()
-                .zip(&info)
-                .for_each(|(s, i)| *s += i);
-            *slot.info_count += 1;
             // The virial touches every parameter and every component of the gradient: one number tells of any NaN.
             if has_likelihood && virial.is_some_and(|v| !info[v].is_finite()) {
                 slot.fail("met a number that is not finite");
@@ -182,7 +182,8 @@ impl Shared<'_> {
             slot.fail(format!("left its region: |w| = {:.3e}", square.sqrt()));
             return Ok(());
         }
-        let count = (*slot.info_count).max(1) as f64;
+        // Where no step counted there is nothing to tell: NaN.
+        let count = *slot.info_count as f64;
         let info: Vec<f64> = slot.info_sums.iter().map(|s| s / count).collect();
         slot.info_sums.fill(0.0);
         *slot.info_count = 0;

@@ -305,12 +305,11 @@ impl Work<'_> {
         slot.chain.temperature = temperature;
         let mut exact = Exact::new(&target, &self.hmc, &slot.chain);
         let mut info = vec![0.0; sampler.slots(&target)];
-        let sampling = sampler.info.iter().position(|n| *n == "sampling");
         let mut out = Vec::with_capacity(self.draws);
         for _ in 0..self.draws {
             let mut since = 0;
             // A sampler that explores in between has draws in the rest of its cycle only.
-            while since < self.apart || sampling.is_some_and(|s| info[s] == 0.0) {
+            while since < self.apart || !sampler.samples(slot.chain.step - 1) {
                 if session::interrupted() {
                     let what = "a verification, of which nothing is kept".into();
                     return Err(Interrupted { what }.into());

@@ -71,7 +71,7 @@ const SAMPLERS: &[(&str, &str)] = &[
     ),
     (
         "cyclical-sgld",
-        "sampler::cyclical_sgld(#{ step: 0.001, cycle: 6, exploration: 0.5, batch: 20 })",
+        "sampler::cyclical_sgld(#{ step: 0.001, cycle: 2, exploration: 0.25, batch: 20 })",
     ),
     (
         "ohzeki-ichiki",

@@ -188,23 +188,29 @@ fn calibration_recommends_a_step_that_is_right() {
     );
 }
 
-/// Where chains stay cold nothing is recommended, and what is provisional is no trial that is plainly wrong: its estimate is closer to the
-/// bounds of the local coefficient, half the rank of the Jacobian and λ, than a quarter.
+/// What is recommended is right, and what is not has its reasons: chains too cold, say, or too hot. Null of what is recommended: λ, to its error and
+/// the tolerance. What is provisional is no trial that failed.
 #[test]
-fn calibration_of_cold_chains_is_provisional() {
+fn calibration_recommends_nothing_that_is_wrong() {
     let found = numbers(
         "let out = [];
-         for index in [0, 2, 4, 5, 7] {
+         for index in 0..8 {
              let p = llc_problem(#{ class: \"1K\", index: index, n: 100_000, data: \"moments\" });
-             let c = calibrate_llc(p.target, sampler::sgld(#{ gradient: gradient::full() }), #{ start: p.start, step_sizes: logspace(1e-8, 1e-5, 7), chains: 2, steps: 2000, seed: 1 }).to_map();
-             out += [p.truth, p.regular, c.steadiest.estimate, c.steadiest.virial, if type_of(c.recommended) == \"map\" { 1.0 } else { 0.0 }];
+             let c = calibrate_llc(p.target, sampler::sgld(#{ gradient: gradient::full() }), #{ start: p.start, step_sizes: logspace(1e-8, 1e-5, 7), chains: 2, steps: 2000, seed: 1, tolerance: 0.1 }).to_map();
+             let unsaid = 0;
+             for t in c.trials { if t.against.len() == 0 { unsaid += 1; } }
+             let found = type_of(c.recommended) == \"map\";
+             let kept = type_of(c.steadiest) == \"map\";
+             out += [p.truth, if found { c.recommended.estimate } else { p.truth }, if found { c.recommended.mcse } else { 0.0 },
+                 if found { 1.0 } else { 0.0 }, unsaid, if kept { c.steadiest.estimate } else { 1.0 }];
          }
          out",
     );
-    for case in found.chunks_exact(5) {
-        let (low, high) = (case[0].min(case[1]), case[0].max(case[1]));
-        assert!(case[2] > 0.75 * low && case[2] < 1.25 * high, "{case:?}");
-        assert!(case[3] < 0.95 && case[4] == 0.0, "{case:?}");
+    for case in found.chunks_exact(6) {
+        let off = (case[1] - case[0]).abs();
+        assert!(off <= 4.0 * case[2] + 0.1 * case[0], "{case:?}");
+        assert!(case[3] == 1.0 || case[4] == 0.0, "{case:?}");
+        assert!(case[5].is_finite() && case[5] > 0.0, "{case:?}");
     }
 }
 

@@ -61,6 +61,7 @@ pub struct Batched<'d> {
     /// Slots whose sums so far are on the device.
     info_elsewhere: Vec<bool>,
     slots: usize,
+    listens: bool,
     /// Buffers for targets that have no network.
     work: Workspace,
 }
@@ -108,6 +109,7 @@ impl<'d> Batched<'d> {
             info_here: vec![0.0; chains * slots],
             info_elsewhere: vec![false; slots],
             slots,
+            listens: true,
             work: Workspace::default(),
         };
         if let Some(net) = target.potential().dense() {
@@ -486,17 +488,26 @@ impl Engine for Batched<'_> {
         range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
+        if !self.listens {
+            return Ok(());
+        }
         self.reduce(sum, vectors, &range)?;
         let out = self.info.at.offset(8 * slot);
         self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
     }
 
     fn report_loss(&mut self, slot: usize) -> Result<()> {
+        if !self.listens {
+            return Ok(());
+        }
         let (out, mean) = (self.info.at.offset(8 * slot), 1.0 / self.rows as f64);
         self.finish(self.sums.at, 1, out, self.slots, mean, true)
     }
 
     fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
+        if !self.listens {
+            return Ok(());
+        }
         // A sum that began before an interruption goes on where it is added up, so that its bits stay the same.
         if std::mem::take(&mut self.info_elsewhere[slot]) {
             let mut sums = vec![0f64; self.chains * self.slots];
@@ -533,6 +544,10 @@ impl Resident for Batched<'_> {
         self.info_here.fill(0.0);
         self.info_elsewhere.fill(true);
         self.device.upload(bytes(sums), self.info.at)
+    }
+
+    fn listen(&mut self, on: bool) {
+        self.listens = on;
     }
 
     fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 mod ratio;
 
-use self::ratio::{COOLING, FIRST, REDRAW};
+use self::ratio::{COOLING, FIRST};
 use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
 use super::{Before, Bias, Configured, Sampler};
@@ -10,7 +10,7 @@ use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
 use crate::kernels::map::kernel;
-use crate::kernels::update::{DRAW_MOMENTUM, KICK, TWICE_KINETIC};
+use crate::kernels::update::{DRAW_MOMENTUM, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use crate::rng::Purpose;
 use crate::target::Target;
@@ -322,18 +322,9 @@ impl Sampler for PseudoLangevin {
             .zip(&*chains.members)
             .map(|(b, m)| changed(b, m))
             .collect();
-        let on = |c: usize| f32::from(u8::from(which[c]));
         self.set_masses(chains, &which)?;
         self.note_ratios(chains)?;
-        chains.map_with_noise(
-            &REDRAW,
-            &[MOMENTUM, MASS],
-            (Purpose::Momentum, 3),
-            |c, m| [m.temperature as f32, on(c)],
-        )?;
-        self.gradient.estimate(chains, Purpose::Minibatch, 3)?;
-        let half = (self.dt / 2.0) as f32;
-        chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [-half * on(c)])?;
+        self.start_momenta(chains, &which, 3)?;
         // Elsewhere the noise may be another: its variance is measured at the next step.
         let step = chains.step as f64;
         for (c, _) in before.iter().enumerate().filter(|(_, b)| b.redrawn) {

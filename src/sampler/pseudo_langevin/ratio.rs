@@ -4,7 +4,7 @@ use super::{
     BATCHES, INTERVAL, LAST, MASS, MOMENTUM, NEXT, PseudoLangevin, RAISED, RATIO_MAX, RATIO_MEAN,
     RESETS, SQUARES, STREAK, VARIANCE,
 };
-use crate::engine::Vector::{Gradient, Params};
+use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
 use crate::kernels::map::{kernel, reduction};
@@ -31,9 +31,17 @@ kernel! {
 }
 
 kernel! {
+    /// Momenta drawn afresh lag by half a step of ∇U, as all do.
+    LAG = pseudo_langevin_lag(p; g, fresh; ; half) {
+        p = choose(fresh > 0.0, p + half * g, p);
+    }
+}
+
+kernel! {
     /// Momenta p ~ N(0, MT), where asked for.
-    pub(super) REDRAW = pseudo_langevin_redraw(p; mass; eta; temperature, on) {
+    REDRAW = pseudo_langevin_redraw(p, fresh; mass; eta; temperature, on) {
         p = choose(on > 0.0, root(temperature * mass) * eta, p);
+        fresh = max(fresh, on);
     }
 }
 
@@ -46,6 +54,9 @@ reduction! {
     /// The largest V/M.
     LARGEST_RATIO = largest pseudo_langevin_largest_ratio(variance, mass) { variance / mass }
 }
+
+/// Which momenta were drawn afresh.
+const FRESH: Vector = Vector::Scratch(0);
 
 /// Steps that a chain is left alone after a refresh before it is refreshed for being hot.
 pub(super) const COOLING: f64 = 10.0;
@@ -140,16 +151,43 @@ impl PseudoLangevin {
     /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many, per chain.
     fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<Vec<f64>> {
         if self.uniform {
+            chains.map(&FILL, &[FRESH], |_, _| [0.0])?;
             return Ok(vec![0.0; chains.len()]);
         }
-        // The gradient's place is free: it holds which masses were raised.
-        let vectors = [MASS, MOMENTUM, Gradient, VARIANCE];
+        let vectors = [MASS, MOMENTUM, FRESH, VARIANCE];
         chains.map_with_noise(&RAISE_MASS, &vectors, (Purpose::Momentum, 0), |c, m| {
             let per_variance = self.ratio_per_variance(m.temperature) / self.ratio_max;
             let on = f32::from(u8::from(which[c]));
             [per_variance as f32, m.temperature as f32, on]
         })?;
-        chains.sum(&TOTAL, &[Gradient])
+        chains.sum(&TOTAL, &[FRESH])
+    }
+
+    /// Draw the momenta of the chains in `which` for their masses.
+    pub(super) fn redraw(&self, chains: &mut Chains, which: &[bool], sub: u16) -> Result<()> {
+        let draw = (Purpose::Momentum, sub);
+        chains.map_with_noise(&REDRAW, &[MOMENTUM, FRESH, MASS], draw, |c, m| {
+            [m.temperature as f32, f32::from(u8::from(which[c]))]
+        })
+    }
+
+    /// Let what was drawn afresh lag by half a step: p = p_0 + ½δt ∇U, as in [`Lagging`](crate::sampler::Lagging).
+    pub(super) fn lag(&self, chains: &mut Chains, sub: u16) -> Result<()> {
+        self.gradient.estimate(chains, Purpose::Minibatch, sub)?;
+        let half = (self.dt / 2.0) as f32;
+        chains.map(&LAG, &[MOMENTUM, Gradient, FRESH], |_, _| [half])
+    }
+
+    /// Fresh momenta for the chains in `which` alone.
+    pub(super) fn start_momenta(
+        &self,
+        chains: &mut Chains,
+        which: &[bool],
+        sub: u16,
+    ) -> Result<()> {
+        chains.map(&FILL, &[FRESH], |_, _| [0.0])?;
+        self.redraw(chains, which, sub)?;
+        self.lag(chains, sub)
     }
 
     pub(super) fn note_ratios(&self, chains: &mut Chains) -> Result<()> {
@@ -187,12 +225,11 @@ impl PseudoLangevin {
         if reset.iter().any(|r| *r) {
             self.note_squares(chains, &reset)?;
             self.set_masses(chains, &reset)?;
-            chains.map_with_noise(
-                &REDRAW,
-                &[MOMENTUM, MASS],
-                (Purpose::Momentum, 1),
-                |c, m| [m.temperature as f32, f32::from(u8::from(reset[c]))],
-            )?;
+            self.redraw(chains, &reset, 1)?;
+        }
+        if reset.contains(&true) || raised.iter().any(|r| *r > 0.0) {
+            // Sub-stream 4: no step, no start and no change of temperature draws this minibatch.
+            self.lag(chains, 4)?;
         }
         self.note_ratios(chains)?;
         let (n, step) = (chains.dim() as f64, chains.step as f64);

@@ -121,6 +121,26 @@ impl Plan {
         Ok(())
     }
 
+    /// Fail if a record after burn-in would be of a state that is no sample.
+    fn check_samples(&self, sampler: &Configured) -> Result<()> {
+        let Some(sampling) = sampler.sampling() else {
+            return Ok(());
+        };
+        let records = (self.burn_in..self.steps).filter(|s| self.every.fires(s + 1));
+        let none = records.filter(|s| !sampler.samples(*s)).count();
+        let all = self.every.count(self.steps) - self.every.count(self.burn_in);
+        anyhow::ensure!(
+            none == 0,
+            "{}: {none} of {all} records after burn-in ({}) fall where sampler::{} explores or settles, and would be no samples; use every: trigger::cyclical({}, {}, …)",
+            self.kind,
+            self.every,
+            sampler.name(),
+            sampling.cycle,
+            sampling.from as f64 / sampling.cycle as f64
+        );
+        Ok(())
+    }
+
     /// A checksum of what defines the run and is not in words: data, starting points, triggers.
     fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
         let mut hash = crc32fast::Hasher::new();
@@ -165,6 +185,7 @@ impl Plan {
             self.steps,
             self.burn_in
         );
+        self.check_samples(sampler)?;
         Ok(RunInfo {
             name: self.name.clone(),
             kind: self.kind.into(),
@@ -197,7 +218,10 @@ impl Plan {
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
             coupled: sampler.couples(),
-            ladder: self.exchange.as_ref().map(|x| x.describe()),
+            ladder: self.exchange.as_ref().map(|x| match sampler.remark {
+                Some(remark) => format!("{}; {remark}", x.describe()),
+                None => x.describe(),
+            }),
             prior_tempered: match &self.exchange {
                 Some(x) => x.whole && !target.prior().is_flat(),
                 None => !target.prior().is_flat(),

@@ -236,7 +236,10 @@ pub fn smc(
     let about = About {
         name,
         target: target.describe(),
-        sampler: sampler.name().into(),
+        sampler: match tempering.sampler.remark {
+            Some(remark) => format!("{} ({remark})", sampler.name()),
+            None => sampler.name().into(),
+        },
         examples: target.examples(),
         particles,
         notes,

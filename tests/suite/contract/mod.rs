@@ -6,7 +6,8 @@
 //! * A small network: cost and |w|² against long hybrid Monte Carlo.
 //!
 //! Null hypothesis of every comparison: the sampler has the stated law. The bound is four standard errors, measured from the
-//! chains themselves (rank-free MCSE of the mean); seeds are fixed. A sampler is added in [`cases`].
+//! chains themselves (rank-free MCSE of the mean), and that error has a bound of its own, in `targets`: chains that are stuck measure large errors,
+//! within which every law would be theirs. Seeds are fixed. A sampler is added in [`cases`].
 
 mod cases;
 mod estimators;
@@ -130,8 +131,8 @@ impl Found {
         }
     }
 
-    /// Fail unless `mean ± mcse` of the chains is within four standard errors of `expected`.
-    fn within(&mut self, what: &str, chains: &[Vec<f64>], expected: f64) {
+    /// Fail unless `mean ± mcse` of the chains is within four standard errors of `expected`, and the error at most `most`.
+    fn within(&mut self, what: &str, chains: &[Vec<f64>], expected: f64, most: f64) {
         let count = chains.len() as f64;
         let rows = chains
             .iter()
@@ -141,10 +142,10 @@ impl Found {
             false => diagnostic::mcse_mean(chains),
         };
         let mean = diagnostic::mean(chains);
-        self.check(what, mean, error, expected);
+        self.check(what, (mean, error), expected, most);
     }
 
-    fn check(&mut self, what: &str, mean: f64, error: f64, expected: f64) {
+    fn check(&mut self, what: &str, (mean, error): (f64, f64), expected: f64, most: f64) {
         let z = (mean - expected) / error;
         if std::env::var_os("CONTRACT_LOUD").is_some() {
             eprintln!("{what}: {mean:.6} ± {error:.1e}, expected {expected:.6}, {z:+.2}");
@@ -152,6 +153,11 @@ impl Found {
         assert!(
             z.abs() < 4.0,
             "{what}: {mean:.6} ± {error:.1e}, expected {expected:.6}, {z:+.1} standard errors"
+        );
+        // Chains that are stuck have large errors, within which anything is.
+        assert!(
+            error <= most,
+            "{what}: {mean:.6} ± {error:.1e}, but its error may be {most:.1e} at most: the chains hold too few independent draws to tell"
         );
         self.checks += 1;
         self.worst = self.worst.max(z.abs());
@@ -177,4 +183,16 @@ fn added(traces: impl Iterator<Item = Vec<Vec<f64>>>) -> Vec<Vec<f64>> {
         }
     }
     out
+}
+
+/// Chains that hardly move from where they started: their mean is within four of their errors of anything near.
+#[test]
+#[should_panic(expected = "too few independent draws")]
+fn stuck_chains_do_not_pass() {
+    let stuck = |c: usize| -> Vec<f64> {
+        let at = [-1.2, -0.3, 0.5, 1.1][c];
+        (0..1000).map(|i| at + 0.01 * f64::sin(i as f64)).collect()
+    };
+    let chains: Vec<_> = (0..4).map(stuck).collect();
+    Found::default().within("a unit Gaussian", &chains, 0.0, targets::SHARE);
 }

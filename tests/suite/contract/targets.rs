@@ -13,6 +13,12 @@ pub const BATCH: f64 = 4.0;
 pub const VARIANCE: f64 = 16.0 / BATCH;
 pub const EXAMPLES: f64 = 1000.0;
 
+/// The largest error of a mean, over the standard deviation of what is averaged: that of 400 independent draws, which convergence asks for.
+pub const SHARE: f64 = 0.05;
+
+/// The largest error of what is averaged over many components, relative to it.
+const RELATIVE: f64 = 0.01;
+
 /// Curvatures of the Gaussian.
 pub fn curvatures() -> Vec<f64> {
     (0..DIM).map(|i| stiffness(i, DIM, CONDITION)).collect()
@@ -34,19 +40,25 @@ pub fn gaussian(name: &str, source: &str, lengths: &Lengths, law: &Law) -> Found
     let draws = |i: usize| run.draws(&format!("w{i}"), 0, 0, true).unwrap();
     let mut ratios = Vec::new();
     for i in 0..DIM {
-        found.within(&format!("{name}: mean of w{i}"), &draws(i), 1.0);
+        found.within(
+            &format!("{name}: mean of w{i}"),
+            &draws(i),
+            1.0,
+            SHARE * law.variances[i].sqrt(),
+        );
         let square = |x: f64| (x - 1.0).powi(2) / law.variances[i];
         let squares: Vec<Vec<f64>> = draws(i)
             .into_iter()
             .map(|c| c.into_iter().map(square).collect())
             .collect();
         let what = format!("{name}: variance of w{i} over its law");
-        found.within(&what, &squares, 1.0);
+        found.within(&what, &squares, 1.0, SHARE * 2f64.sqrt());
         ratios.push(squares);
     }
     // All modes together: the sharpest test of the noise.
     let what = format!("{name}: variances over their law, summed over the modes");
-    found.within(&what, &added(ratios.into_iter()), DIM as f64);
+    let whole = DIM as f64;
+    found.within(&what, &added(ratios.into_iter()), whole, RELATIVE * whole);
     let reported = |what: &str| run.draws(what, 0, 0, true).unwrap();
     if let Some(virial) = law.virial {
         // Σ w g has the mean of Σ (w-1) g and more spread.
@@ -54,6 +66,7 @@ pub fn gaussian(name: &str, source: &str, lengths: &Lengths, law: &Law) -> Found
             &format!("{name}: virial temperature"),
             &reported("virial"),
             virial,
+            2.0 * RELATIVE * virial,
         );
     }
     if let Some(kinetic) = law.kinetic {
@@ -61,6 +74,7 @@ pub fn gaussian(name: &str, source: &str, lengths: &Lengths, law: &Law) -> Found
             &format!("{name}: kinetic temperature"),
             &reported("kinetic"),
             kinetic,
+            RELATIVE * kinetic,
         );
     }
     if run
@@ -70,7 +84,7 @@ pub fn gaussian(name: &str, source: &str, lengths: &Lengths, law: &Law) -> Found
         .any(|c| c.name == "exp_energy_error")
     {
         let what = format!("{name}: ⟨exp(-ΔH/T)⟩");
-        found.within(&what, &reported("exp_energy_error"), 1.0);
+        found.within(&what, &reported("exp_energy_error"), 1.0, RELATIVE);
     }
     found.speed(&run, (0..DIM).map(|i| format!("w{i}")));
     found
@@ -116,15 +130,22 @@ pub fn wells(name: &str, source: &str, lengths: &Lengths) -> Found {
     };
     let mut found = Found::of(&run);
     let what = format!("{name}: weight of the left well");
-    found.within(&what, &added((0..WELLS).map(on_left)), left_weight());
+    let (weight, wells) = (left_weight(), WELLS as f64);
+    let spread = (weight * (1.0 - weight) / wells).sqrt();
+    found.within(
+        &what,
+        &added((0..WELLS).map(on_left)),
+        weight,
+        SHARE * spread,
+    );
     found.speed(&run, (0..WELLS).map(|i| format!("w{i}")));
     found
 }
 
 const OBSERVABLES: [&str; 2] = ["cost", "norm2"];
 
-/// Means and standard errors on the small network, and the least ESS per second.
-fn network_means(source: &str, lengths: &Lengths) -> (Vec<(f64, f64)>, f64) {
+/// Means, their standard errors and standard deviations on the small network, and the least ESS per second.
+fn network_means(source: &str, lengths: &Lengths) -> (Vec<[f64; 3]>, f64) {
     let target = target(
         "target(model::mlp(#{ layers: [8, 6, 3], activation: \"tanh\" }),
             dataset::spin_vectors(#{ dim: 8, classes: 3, train: 120, test: 30, flip: 0.3 }), #{ prior: prior::gaussian(0.05) })",
@@ -134,7 +155,7 @@ fn network_means(source: &str, lengths: &Lengths) -> (Vec<(f64, f64)>, f64) {
     let mean = |name: &str| {
         let draws = run.draws(name, 0, 0, true).unwrap();
         let numbers = run.summarise(draws);
-        (numbers.mean, numbers.mcse_mean)
+        [numbers.mean, numbers.mcse_mean, numbers.sd]
     };
     let mut found = Found::default();
     found.speed(&run, OBSERVABLES.iter().map(ToString::to_string));
@@ -143,7 +164,7 @@ fn network_means(source: &str, lengths: &Lengths) -> (Vec<(f64, f64)>, f64) {
 
 /// Cost and |w|² of the small network against long hybrid Monte Carlo.
 pub fn network(name: &str, source: &str, lengths: &Lengths) -> Found {
-    static EXACT: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
+    static EXACT: OnceLock<Vec<[f64; 3]>> = OnceLock::new();
     let exact = EXACT.get_or_init(|| {
         network_means("sampler::hmc(#{ leapfrog: 15 })", &Lengths::new(12_000, 1)).0
     });
@@ -154,7 +175,7 @@ pub fn network(name: &str, source: &str, lengths: &Lengths) -> Found {
     };
     for ((observable, a), b) in OBSERVABLES.iter().zip(means).zip(exact) {
         let what = format!("{name}: {observable} of the network against HMC");
-        found.check(&what, a.0, a.1.hypot(b.1), b.0);
+        found.check(&what, (a[0], a[1].hypot(b[1])), b[0], SHARE * b[2]);
     }
     found
 }
