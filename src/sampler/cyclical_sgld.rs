@@ -1,7 +1,7 @@
 //! SGLD with a cyclical step size.
 
 use super::gradient::{self, Estimator};
-use super::{Bias, Configured, Sampler, Sampling};
+use super::{Accuracy, Configured, Sampler, Sampling};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -96,8 +96,8 @@ impl Sampler for CyclicalSgld {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Unknown("its steps are of all sizes")
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Unknown("its steps are of all sizes")
     }
 
     fn sampling(&self) -> Option<Sampling> {

@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Before, Bias, Configured, Sampler, levels};
+use super::{Before, Accuracy, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -226,8 +226,8 @@ impl Sampler for Hmc {
         adaptation::LEVELS_OF_TEMPERATURE
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Exact
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Underdamped Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Bias, Configured, Lagging, Sampler};
+use super::{Before, Accuracy, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -102,10 +102,10 @@ impl Sampler for Langevin {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
+    fn accuracy(&self) -> Accuracy {
         match self.gradient.batch() {
-            None => Bias::Order(2),
-            Some(_) => Bias::Unknown(
+            None => Accuracy::Order(2),
+            Some(_) => Accuracy::Unknown(
                 "the noise of the gradient adds an error of order δt to that of order δt²",
             ),
         }

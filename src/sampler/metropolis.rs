@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Before, Bias, Configured, Sampler};
+use super::{Before, Accuracy, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -140,8 +140,8 @@ impl Sampler for Metropolis {
         adaptation::OF_TEMPERATURE.start..VIRIAL + 2
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Exact
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

@@ -4,7 +4,7 @@
 //! [`REGISTRY`]. The script constructor, option checks, reference, completion and the contract suite pick it up.
 
 pub mod adaptation;
-mod bias;
+mod accuracy;
 pub mod cyclical_sgld;
 pub mod gradient;
 pub mod gradient_noise;
@@ -29,7 +29,7 @@ use crate::kernels::map::kernel;
 use crate::options::{Entry, Given, Options, Value};
 use crate::rng::Purpose;
 use crate::target::Target;
-pub use bias::Bias;
+pub use accuracy::Accuracy;
 use gradient::Estimator;
 use std::fmt;
 use std::ops::Range;
@@ -71,8 +71,8 @@ pub trait Sampler: Send + Sync {
     }
 
     /// How its law is off at a finite step.
-    fn bias(&self) -> Bias {
-        Bias::Unknown("it states no order of its error in the step size")
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Unknown("it states no order of its error in the step size")
     }
 
     /// The option that sets how far a step goes, where it is none of `step`, `dt` and `sigma`.
@@ -446,9 +446,9 @@ impl Configured {
         &self.gradient
     }
 
-    /// See [`Sampler::bias`].
-    pub fn bias(&self) -> Bias {
-        self.sampler.bias()
+    /// See [`Sampler::accuracy`].
+    pub fn accuracy(&self) -> Accuracy {
+        self.sampler.accuracy()
     }
 
     /// See [`Sampler::sampling`].
@@ -473,7 +473,7 @@ impl Configured {
 
     /// Whether proposals are accepted or rejected by U over all examples, so that the law holds at any step size.
     pub fn is_exact(&self) -> bool {
-        self.sampler.bias() == Bias::Exact
+        self.sampler.accuracy() == Accuracy::Exact
     }
 
     /// All that a step reports on this target: numbers by name, and those of one component per tensor.

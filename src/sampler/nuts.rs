@@ -5,7 +5,7 @@
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
-use super::{Before, Bias, Configured, Sampler, levels};
+use super::{Before, Accuracy, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -376,8 +376,8 @@ impl Sampler for Nuts {
         adaptation::LEVELS_OF_TEMPERATURE
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Exact
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Exact
     }
 
     fn energy_scalar(&self) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
-use super::{Before, Bias, Configured, Sampler};
+use super::{Before, Accuracy, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -187,8 +187,8 @@ impl Sampler for OhzekiIchiki {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
-        self.preconditioner.bias()
+    fn accuracy(&self) -> Accuracy {
+        self.preconditioner.accuracy()
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -1,7 +1,7 @@
 //! SGLD with a step size per parameter, from running statistics of the loss gradient: RMSProp-SGLD and Adam-SGLD.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Bias, Configured, Lagging, Sampler};
+use super::{Before, Accuracy, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -206,10 +206,10 @@ impl Preconditioner {
     }
 
     /// How the law is off at a finite step.
-    pub fn bias(&self) -> Bias {
+    pub fn accuracy(&self) -> Accuracy {
         match self.running && self.form != Form::Sgld {
-            true => Bias::Unknown("steps that follow running statistics are off even at small steps"),
-            false => Bias::Order(1),
+            true => Accuracy::Unknown("steps that follow running statistics are off even at small steps"),
+            false => Accuracy::Order(1),
         }
     }
 
@@ -336,8 +336,8 @@ impl Sampler for PreconditionedSgld {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
-        self.preconditioner.bias()
+    fn accuracy(&self) -> Accuracy {
+        self.preconditioner.accuracy()
     }
 
     fn follows_one_gradient(&self) -> bool {

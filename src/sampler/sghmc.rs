@@ -1,7 +1,7 @@
 //! Stochastic-gradient Hamiltonian Monte Carlo.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Bias, Configured, Lagging, Sampler};
+use super::{Before, Accuracy, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -127,10 +127,10 @@ impl Sampler for Sghmc {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
+    fn accuracy(&self) -> Accuracy {
         match self.form {
-            Form::Correct => Bias::Order(1),
-            Form::Hitchcock2025 => Bias::Unknown("the form as printed samples another temperature"),
+            Form::Correct => Accuracy::Order(1),
+            Form::Hitchcock2025 => Accuracy::Unknown("the form as printed samples another temperature"),
         }
     }
 

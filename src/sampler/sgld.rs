@@ -1,7 +1,7 @@
 //! Stochastic-gradient Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Bias, Configured, Sampler};
+use super::{Accuracy, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -58,8 +58,8 @@ impl Sampler for Sgld {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Order(1)
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Order(1)
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Before, Bias, Configured, Lagging, Sampler};
+use super::{Before, Accuracy, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;
@@ -114,8 +114,8 @@ impl Sampler for Sgnht {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
-        Bias::Unknown("the thermostat's own error is of no known order")
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Unknown("the thermostat's own error is of no known order")
     }
 
     fn follows_one_gradient(&self) -> bool {

@@ -6,8 +6,12 @@ use super::plots::{number, numbers};
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
+<<<<<<< HEAD
 use crate::options::Range;
-use crate::sampler::{Bias, Configured};
+use crate::sampler::{Accuracy, Configured};
+=======
+use crate::sampler::Configured;
+>>>>>>> llc
 use crate::simulation::prediction::Predictor;
 use crate::simulation::summary::with_error;
 use crate::target::Target;
@@ -248,7 +252,7 @@ fn samplers(b: &mut Binder) {
     b.function(
         "sampler.is_exact() -> bool",
         "Whether the sampler accepts or rejects by the energy over all examples, so that its law has no error of the step size or of minibatches: `hmc`, `nuts`, `mala`, `metropolis`.",
-        |s: &mut Arc<Configured>| s.bias() == Bias::Exact,
+        |s: &mut Arc<Configured>| s.is_exact(),
     )
     .with(&[], "sampler::mala().is_exact()");
     b.function(

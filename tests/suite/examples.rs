@@ -109,10 +109,16 @@ fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
         OBSERVED,
         SEEDS,
         1200,
-        "for row in e.influence() { out += row; } out += e.susceptibilities();",
+        "let i = e.influence(); let s = e.susceptibilities();
+         for row in i.estimate { out += row; } out += s.estimate; for row in i.mcse { out += row; } out += s.mcse;",
     );
     let width = OBSERVED * OBSERVED + OBSERVED;
-    assert_eq!(found.len(), SEEDS * width);
+    assert_eq!(found.len(), SEEDS * 2 * width);
+    let (found, errors): (Vec<&[f64]>, Vec<&[f64]>) = found
+        .chunks_exact(2 * width)
+        .map(|of_seed| of_seed.split_at(width))
+        .unzip();
+    let found = found.concat();
     // Spread evenly over all rows.
     let rows: Vec<usize> = (0..OBSERVED).map(|k| k * ROWS / OBSERVED).collect();
     let beta = r.nbeta / ROWS as f64;
@@ -120,6 +126,26 @@ fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
     let mut expected: Vec<f64> = pairs.map(|(i, k)| -beta * r.covariance(i, k)).collect();
     let of_all = (0..ROWS).map(|i| r.with_all(i)).sum::<f64>() / ROWS as f64;
     expected.extend(rows.iter().map(|i| of_all - r.with_all(*i)));
+    // Error bars: 95 % of the numbers are within 1.96 of theirs, in the mean over seeds, which are independent of each other.
+    let covered = |(of_seed, errors): (&[f64], &&[f64])| -> f64 {
+        let off = of_seed.iter().zip(&expected).map(|(x, e)| (x - e).abs());
+        let within = off
+            .zip(*errors)
+            .filter(|(off, error)| *off < 1.96 * **error);
+        within.count() as f64 / width as f64
+    };
+    let shares: Vec<f64> = found
+        .chunks_exact(width)
+        .zip(&errors)
+        .map(covered)
+        .collect();
+    let share = shares.iter().sum::<f64>() / SEEDS as f64;
+    let scatter = shares.iter().map(|x| (x - share).powi(2)).sum::<f64>();
+    let error = (scatter / (SEEDS * (SEEDS - 1)) as f64).sqrt();
+    assert!(
+        (share - 0.95).abs() < 4.0 * error && error < 0.04,
+        "{share} ± {error} of the error bars cover"
+    );
     for (k, expected) in expected.into_iter().enumerate() {
         let of_seeds: Vec<f64> = found.iter().skip(k).step_by(width).copied().collect();
         let mean = of_seeds.iter().sum::<f64>() / SEEDS as f64;
@@ -197,7 +223,7 @@ fn an_example_is_not_held_against_itself() {
     let found = evaluate(
         "let p = llc_problem(#{ widths: [1, 3], n: 100 });
          let e = llc(p.target, sampler::sgld(#{ step: 1e-5, batch: 10 }), #{ start: p.start, chains: 2, steps: 200, observe: [observable::example_losses(#{ rows: 4 })] });
-         #{ chi: e.susceptibilities(), draws: e.run.draws(\"example_losses\", 0) }",
+         #{ chi: e.susceptibilities().estimate, draws: e.run.draws(\"example_losses\", 0) }",
     )
     .unwrap();
     let chi: Vec<f64> = serde_json::from_value(found["chi"].clone()).unwrap();
@@ -224,7 +250,7 @@ fn positions_add_up_to_rows() {
             "let d = dataset::induction(#{{ vocabulary: 5, context: 4, train: 12, test: 0 }});
              let u = target(model::transformer(#{{ vocabulary: 5, context: 4, layers: 1, width: 8, heads: 2 }}), d);
              let t = train(u, optimizer::adamw(#{{ epochs: 1, batch: 4 }}), #{{ seed: 1 }});
-             llc(u, sampler::sgld(#{{ step: 1e-3, batch: 4 }}), #{{ start: t.at(0), seed: 1, steps: 100, observe: [observable::example_losses(#{{ rows: 3, each: \"{each}\" }})] }}).influence()"
+             llc(u, sampler::sgld(#{{ step: 1e-3, batch: 4 }}), #{{ start: t.at(0), seed: 1, steps: 100, observe: [observable::example_losses(#{{ rows: 3, each: \"{each}\" }})] }}).influence().estimate"
         );
         serde_json::from_value(evaluate(&source).unwrap()).unwrap()
     };
@@ -252,7 +278,7 @@ fn splits_have_names_of_their_own_and_rows_can_be_seen() {
          o.observe = [observable::example_losses(#{ rows: 3 }), observable::example_losses(#{ rows: 2, split: \"test\" }), observable::cost()];
          let e = llc(u, sampler::hmc(), o);
          let row = d.row(\"train\", 19);
-         [e.influence().len(), e.influence(\"test\").len(), row.inputs[1] - row.targets[0], row.inputs.len()]",
+         [e.influence().estimate.len(), e.influence(\"test\").mcse.len(), row.inputs[1] - row.targets[0], row.inputs.len()]",
     )
     .unwrap();
     assert_eq!(found, serde_json::json!([3, 2, 0.0, 4]));

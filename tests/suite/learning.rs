@@ -110,13 +110,16 @@ fn estimates_have_the_mean_of_the_gaussian_posterior() {
         &(REGRESSION.replace("DATA", rows)
             + &*format!(
                 "let e = llc(p.target, {minibatch}, #{{ start: p.start, seed: 5, halve: true {long} }}).to_map();
-                 [e.halved.estimate, e.halved.mcse, e.extrapolated, e.extrapolated_mcse]"
+                 [e.halved.estimate, e.halved.mcse, e.extrapolated, e.extrapolated_mcse, e.extrapolated_error]"
             )),
     );
     check("halved", &halved[..2], expected(step / 2.0, Some(batch))[0]);
-    let second_order = 0.02;
+    let beyond = (halved[4].powi(2) - halved[3].powi(2)).sqrt();
     let off = (halved[2] - expected(0.0, None)[0]).abs();
-    assert!(off < 4.0 * halved[3] + second_order, "{halved:?}");
+    assert!(
+        off < 4.0 * halved[3] + beyond && halved[4] < 0.15,
+        "{halved:?}"
+    );
 }
 
 /// Losses are reported around an anchor, which is no control variate, and the step that is halved or tried out is the ratio 𝒯.
@@ -176,12 +179,16 @@ fn error_bars_are_the_spread_over_seeds() {
 #[test]
 fn calibration_recommends_a_step_that_is_right() {
     let source = REGRESSION.replace("DATA", "\"rows\"")
-        + "let c = calibrate_llc(p.target, sampler::sgld(#{ batch: 500 }), #{ start: p.start, seed: 2, steps: 8000, step_sizes: [1e-9, 3e-7, 1e-5, 1e-3], tolerance: 0.05 }).to_map();
+        + "let c = calibrate_llc(p.target, sampler::sgld(#{ batch: 500 }), #{ start: p.start, seed: 2, steps: 20_000, step_sizes: [1e-9, 1.5e-7, 3e-7, 1e-5, 1e-3], tolerance: 0.05 }).to_map();
            let said = |i, text| if c.trials[i].against.some(|x| x.contains(text)) { 1.0 } else { 0.0 };
-           [c.recommended.step, c.recommended.estimate, c.recommended.mcse, said.call(0, \"relaxed\") + said.call(0, \"wide\"), said.call(2, \"hot\"), said.call(3, \"every chain failed\")]";
+           [c.recommended.step, c.recommended.estimate, c.recommended.mcse, said.call(0, \"relaxed\") + said.call(0, \"wide\"), said.call(3, \"hot\"), said.call(4, \"every chain failed\")]";
     let found = numbers(&source);
-    assert_eq!(found[0], 3e-7, "{found:?}");
-    check("recommended", &found[1..3], expected(3e-7, Some(500.0))[0]);
+    assert!([1.5e-7, 3e-7].contains(&found[0]), "{found:?}");
+    check(
+        "recommended",
+        &found[1..3],
+        expected(found[0], Some(500.0))[0],
+    );
     assert!(
         found[3] > 0.0 && found[4] == 1.0 && found[5] == 1.0,
         "{found:?}"

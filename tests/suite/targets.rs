@@ -269,11 +269,12 @@ fn comparisons_have_the_means_of_both() {
          let o = #{ temperatures: [0.5, 1.0], steps: 3000, every: 1, chains: 2 };
          let a = sweep(t, sampler::hmc(), o); let b = sweep(t, sampler::mala(), o);
          let c = compare(a, b).to_array();
-         [c.len(), c[1].mean, a.summary().cost[1], c[1].reference, b.summary().cost[1], c[1].relative_error]",
+         [c.len(), c[1].mean, b.summary().cost[1], c[1].reference, a.summary().cost[1], c[1].relative_error, c[1].deviation]",
     );
     assert_eq!(values[0], 4.0);
     assert_eq!((values[1], values[3]), (values[2], values[4]));
     assert!((values[5] - (values[1] - values[3]).abs() / values[3]).abs() < 1e-12);
+    assert_eq!(values[6] > 0.0, values[1] > values[3]);
 }
 
 #[test]

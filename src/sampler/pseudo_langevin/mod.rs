@@ -5,7 +5,7 @@ mod ratio;
 use self::ratio::{COOLING, FIRST};
 use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
-use super::{Before, Bias, Configured, Sampler};
+use super::{Before, Accuracy, Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
@@ -247,11 +247,11 @@ impl Sampler for PseudoLangevin {
         Some(&self.gradient)
     }
 
-    fn bias(&self) -> Bias {
+    fn accuracy(&self) -> Accuracy {
         // Masses go like 1/ratio, and the error of the step like 1/mass.
         match self.uniform {
-            false => Bias::Order(1),
-            true => Bias::Unknown(
+            false => Accuracy::Order(1),
+            true => Accuracy::Unknown(
                 "what V misses of the noise adds an error of order δt to that of order δt²",
             ),
         }

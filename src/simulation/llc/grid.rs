@@ -2,7 +2,7 @@
 
 use super::calibrate::Trial;
 use crate::error::Result;
-use crate::sampler::{Bias, Configured};
+use crate::sampler::{Accuracy, Configured};
 
 /// How many step sizes there are, each half the one before.
 const COUNT: i32 = 7;
@@ -25,7 +25,7 @@ pub(super) fn step_sizes(
     let Some((_, own)) = sampler.step_size() else {
         return Ok(Vec::new());
     };
-    if sampler.bias() == Bias::Exact {
+    if sampler.accuracy() == Accuracy::Exact {
         // Too large a step is rejected: nothing runs away, and nothing gets hot.
         return Ok((-COUNT / 2..=COUNT / 2)
             .map(|k| own * 2f64.powi(k))

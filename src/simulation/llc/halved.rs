@@ -2,7 +2,7 @@
 
 use super::Estimate;
 use super::estimate::Short;
-use crate::sampler::Bias;
+use crate::sampler::Accuracy;
 
 /// The estimate at half the step size.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct Halved {
     /// The sampler's option that was halved.
     pub option: &'static str,
     /// How the sampler's error goes with it.
-    pub bias: Bias,
+    pub accuracy: Accuracy,
     /// What came out.
     pub estimate: Box<Estimate>,
 }
@@ -38,7 +38,7 @@ impl Extrapolated {
 impl Halved {
     /// From this and the estimate at the whole step (Richardson); none where the order of the error is not known, or there is no error.
     pub fn extrapolated(&self, whole: &Estimate) -> Option<Extrapolated> {
-        let Bias::Order(order) = self.bias else {
+        let Accuracy::Order(order) = self.accuracy else {
             return None;
         };
         let (half, gain) = (&self.estimate, 2f64.powi(order));
@@ -59,8 +59,8 @@ impl Halved {
             half.lambda,
             Short(half.mcse)
         );
-        match (self.bias, self.extrapolated(whole)) {
-            (Bias::Order(order), Some(e)) => format!(
+        match (self.accuracy, self.extrapolated(whole)) {
+            (Accuracy::Order(order), Some(e)) => format!(
                 "{found}, extrapolated to none {:.5} ± {:.2} (error of order {}{}; the next order may be {:.2})",
                 e.value,
                 Short(e.error()),
@@ -72,7 +72,7 @@ impl Halved {
                 },
                 Short(e.next_order)
             ),
-            (Bias::Unknown(why), _) => format!("{found}; not extrapolated: {why}"),
+            (Accuracy::Unknown(why), _) => format!("{found}; not extrapolated: {why}"),
             _ => format!("{found}; the sampler is exact at any, so both estimate the same"),
         }
     }

@@ -157,7 +157,7 @@ pub fn llc(
         half.write()?;
         estimate.halved = Some(Halved {
             option,
-            bias: sampler.bias(),
+            accuracy: sampler.accuracy(),
             estimate: Box::new(half),
         });
         estimate.write()?;

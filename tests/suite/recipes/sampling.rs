@@ -35,7 +35,7 @@ fn the_protocol_gives_the_learning_coefficients_that_are_known() {
          let o = #{ start: p.start, gammas: [10.0] }; let s = sampler::hmc(#{ leapfrog: 40 });",
     );
     let regular = estimated(
-        "let t = target(potential::gaussian(#{ dim: 4, condition: 1, examples: 10_000 })); let o = #{ start: parameters([1, 1, 1, 1]), trial_steps: 3000, steps: 20_000 };
+        "let t = target(potential::gaussian(#{ dim: 4, condition: 1, examples: 10_000 })); let o = #{ start: parameters([1, 1, 1, 1]), trial_steps: 10_000, steps: 20_000 };
          let s = sampler::sgld(#{ step: 1e-3, gradient: gradient::full() });",
     );
     // Steps of ε make the variance 1/(k(1 - εk/4)) in a direction of stiffness k.
@@ -96,7 +96,7 @@ fn samplers_are_compared_at_equal_cost_and_a_hot_one_is_found() {
              hmc: sampler::hmc(#{ leapfrog: 5 }), nuts: sampler::nuts(), mala: sampler::mala(), sgld: sampler::sgld(#{ step: 0.02, gradient: gradient::full() }),
              coarse: sampler::sgld(#{ step: 1.2, gradient: gradient::full() }),
          }, #{ passes: 20_000, temperature: 0.5, observe: [observable::cost(), observable::parameter(0)] });
-         #{ methods: f.methods, reference: f.reference, agreeing: f.agreeing, text: f.text, figure: f.figure.to_string() }",
+         #{ methods: f.methods, reference: f.reference, mutual: f.mutual, agreeing: f.agreeing, text: f.text, figure: f.figure.to_string() }",
     );
     let methods = value["methods"].as_array().unwrap();
     let of = |name: &str| methods.iter().find(|m| m["name"] == name).unwrap();
@@ -150,7 +150,34 @@ fn samplers_are_compared_at_equal_cost_and_a_hot_one_is_found() {
             .unwrap()
             .contains(&"coarse".into())
     );
-    assert!(value["reference"].as_str().is_some_and(|r| r != "coarse"));
+    // The reference is one whose law has no error of the step.
+    let reference = value["reference"].as_str().unwrap();
+    assert!(["hmc", "nuts", "mala"].contains(&reference), "{reference}");
+    assert_eq!(value["mutual"], false);
+    assert_eq!(
+        (&coarse["convergence"], &coarse["exact"]),
+        (&"wrong".into(), &false.into())
+    );
+    assert!(
+        value["text"]
+            .as_str()
+            .unwrap()
+            .contains(", the exact sampler with the largest ESS per pass"),
+        "{value}"
+    );
+    // Two that are as biased agree with each other, and with nothing else.
+    let value = found(
+        "import \"method_comparison\" as methods;
+         let t = target(potential::gaussian(#{ dim: 3, condition: 1.0 }));
+         let s = |step| sampler::sgld(#{ step: step, gradient: gradient::full() });
+         let f = methods::compare(t, #{ one: s.call(0.06), other: s.call(0.061) }, #{ passes: 80_000 });
+         #{ mutual: f.mutual, reference: f.reference, text: f.text }",
+    );
+    assert_eq!(value["mutual"], true, "{value}");
+    assert!(
+        value["text"].as_str().unwrap().contains("is only mutual"),
+        "{value}"
+    );
     // A gradient of 10 of 100 examples is a tenth of a pass.
     let value = found(
         "import \"method_comparison\" as methods;

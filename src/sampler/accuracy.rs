@@ -2,7 +2,7 @@
 
 /// How the law that a sampler samples is off at a finite step size, the option that [`Configured::step_size`](super::Configured::step_size) names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bias {
+pub enum Accuracy {
     /// Not at all: every move is accepted or rejected by the energy over all examples.
     Exact,
     /// Means are off by this power of the step size, as it goes to 0.
