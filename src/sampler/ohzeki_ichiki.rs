@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
-use super::{Before, Configured, Sampler};
+use super::{Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -197,8 +197,12 @@ impl Sampler for OhzekiIchiki {
         self.between == Between::Replicas
     }
 
-    fn notes(&self, burn_in: u64) -> Vec<String> {
-        self.preconditioner.notes(burn_in)
+    fn bias(&self) -> Option<Bias> {
+        self.preconditioner.bias()
+    }
+
+    fn note(&self, burn_in: u64) -> Option<&'static str> {
+        self.preconditioner.note(burn_in)
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
