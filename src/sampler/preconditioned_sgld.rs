@@ -23,7 +23,7 @@ const STEP: Spec = option(
     "step",
     Kind::Schedule(Range::Positive),
     "1e-4",
-    "Base step size ε; that of parameter i is ε/(sqrt(v̂_i) + stability).",
+    "Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).",
 );
 
 const DECAY: Spec = option(
@@ -45,7 +45,7 @@ const MOMENT_DECAY: Spec = option(
     "moment_decay",
     Kind::Float(Range::Open01),
     "0.9",
-    "b1, what a step leaves of the running mean m of the gradient.",
+    "b1, what a step leaves of the running mean, of the steps or, with a running preconditioner, of the gradient.",
 );
 
 const STABILITY: Spec = option(
@@ -65,8 +65,8 @@ pub const RMSPROP: Entry<Arc<Configured>> = Entry {
           minibatch.\n\n\
           `preconditioner: \"running\"` is algorithm 3 of Hitchcock & Hoogland (2025; Li et al. 2016): `v ← bv + (1-b)g_L²` all the time, v = 1 at the \
           start, v̂ = v/(1-b^(t+1)) (they print the exponent t, which divides by zero at t = 0). As there, the term Γ that makes up for steps that depend on w \
-          is left out: the law is not exp(-U/T), however small ε is. At b = 0.99 the cost of a small network comes out 1.6 % too high, and the virial \
-          temperature does not show it.",
+          is left out: the law is not exp(-U/T), however small ε is. At b = 0.99 the cost of a small network comes out 1.7 % too high, which the \
+          virial temperature does not show, and U of a Gaussian of condition 4 at T = 0.5 by 30 %.",
     arguments: &[],
     options: &[
         STEP,
@@ -88,7 +88,7 @@ pub const ADAM: Entry<Arc<Configured>> = Entry {
           friction 1-b1 per step.\n\n\
           `preconditioner: \"running\"` is algorithm 2 of Hitchcock & Hoogland (2025): v runs on, and the mean is that of the loss gradient only, \
           `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by \
-          b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.2 % too high, \
+          b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, \
           about one half of it by the lag and the other by v.",
     arguments: &[],
     options: &[
@@ -217,7 +217,7 @@ impl Preconditioner {
             cost,
             norm2,
             settings: "m = 60, step 0.01 and the usual decays",
-            remedy: "preconditioner: \"frozen\" has the law",
+            remedy: "on a Gaussian it was 30 to 40 %; preconditioner: \"frozen\" has the law",
         })
     }
 

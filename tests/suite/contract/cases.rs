@@ -2,7 +2,7 @@
 
 use super::law::{Law, combine, covariance, cyclic, identity, product, transposed, underdamped};
 use super::targets::{self, BATCH, DIM, EXAMPLES, TEMPERATURE, VARIANCE, curvatures};
-use super::{Found, Lengths, object};
+use super::{Found, Lengths};
 use ergodic::sampler;
 use ergodic::trigger::Trigger;
 
@@ -87,7 +87,8 @@ fn every_registered_sampler_is_in_the_table_of_biases() {
 /// Null: with every form that has not the law a run says so, with the number; with the others it says nothing.
 #[test]
 fn what_does_not_have_the_law_says_so_with_the_number() {
-    let target = object("target(potential::gaussian(#{ dim: 2, examples: 1000, noise: 1.0 }))");
+    let target =
+        super::target("target(potential::gaussian(#{ dim: 2, examples: 1000, noise: 1.0 }))");
     let notes = |source: &str, burn_in: u64| {
         let lengths = Lengths {
             steps: 20,
