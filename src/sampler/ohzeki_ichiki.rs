@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
-use super::{Before, Accuracy, Configured, Sampler};
+use super::{Accuracy, Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -199,8 +199,12 @@ impl Sampler for OhzekiIchiki {
         self.between == Between::Replicas
     }
 
-    fn notes(&self, burn_in: u64) -> Vec<String> {
-        self.preconditioner.notes(burn_in)
+    fn bias(&self) -> Option<Bias> {
+        self.preconditioner.bias()
+    }
+
+    fn note(&self, burn_in: u64) -> Option<&'static str> {
+        self.preconditioner.note(burn_in)
     }
 
     fn check(&self, target: &Target) -> Result<()> {

@@ -6,12 +6,8 @@ use super::plots::{number, numbers};
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
-<<<<<<< HEAD
 use crate::options::Range;
 use crate::sampler::{Accuracy, Configured};
-=======
-use crate::sampler::Configured;
->>>>>>> llc
 use crate::simulation::prediction::Predictor;
 use crate::simulation::summary::with_error;
 use crate::target::Target;

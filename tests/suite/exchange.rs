@@ -205,13 +205,13 @@ fn adapted_step_sizes_stay_with_their_rungs() {
     );
 }
 
-/// With running means so long that they do not follow the chain: Γ, which they leave out, vanishes.
+/// Step sizes belong to the chain and are frozen at the end of burn-in, wherever it was then; Adam's momentum goes with the temperature.
 #[test]
 fn preconditioned_samplers_hold_the_law_of_every_rung() {
     let full = "gradient: gradient::full()";
-    for name in ["rmsprop_sgld", "adam_sgld"] {
-        let sampler = format!("sampler::{name}(#{{ step: 0.01, decay: 0.9999, {full} }})");
-        holds_the_law(&sampler, 200_000, 20);
+    for (name, every) in [("rmsprop_sgld", 20), ("adam_sgld", 5)] {
+        let sampler = format!("sampler::{name}(#{{ step: 0.01, {full} }})");
+        holds_the_law(&sampler, 200_000, every);
     }
     let accelerated = format!("sampler::ohzeki_ichiki(#{{ step: 0.01, {full} }})");
     holds_the_law(&accelerated, 200_000, 20);

@@ -162,7 +162,15 @@ fn network_means(source: &str, lengths: &Lengths) -> (Vec<[f64; 3]>, f64) {
     (OBSERVABLES.map(mean).to_vec(), found.ess_per_second)
 }
 
-/// Cost and |w|² of the small network against long hybrid Monte Carlo.
+/// What a sampler says of its bias on this network: what to multiply the exact means by.
+fn stated(source: &str) -> [f64; 2] {
+    match sampler(source).bias() {
+        Some(bias) => [1.0 + bias.cost, 1.0 + bias.norm2],
+        None => [1.0; 2],
+    }
+}
+
+/// Cost and |w|² of the small network against long hybrid Monte Carlo, and against what the sampler says of its bias.
 pub fn network(name: &str, source: &str, lengths: &Lengths) -> Found {
     static EXACT: OnceLock<Vec<[f64; 3]>> = OnceLock::new();
     let exact = EXACT.get_or_init(|| {
@@ -173,9 +181,10 @@ pub fn network(name: &str, source: &str, lengths: &Lengths) -> Found {
         ess_per_second,
         ..Found::default()
     };
-    for ((observable, a), b) in OBSERVABLES.iter().zip(means).zip(exact) {
+    let all = OBSERVABLES.iter().zip(means).zip(exact).zip(stated(source));
+    for (((observable, a), b), factor) in all {
         let what = format!("{name}: {observable} of the network against HMC");
-        found.check(&what, (a[0], a[1].hypot(b[1])), b[0], SHARE * b[2]);
+        found.check(&what, (a[0], a[1].hypot(b[1])), factor * b[0], SHARE * b[2]);
     }
     found
 }
