@@ -403,7 +403,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "model::custom(#{ params: #{ w: [2] }, forward: |p| p })".into(),
-            "two arguments",
+            "takes 1 argument (p), but is called with 2 arguments",
         ),
         (
             "model::custom(#{ params: #{ w: [2] }, froward: |p, x| x })".into(),

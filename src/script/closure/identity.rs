@@ -106,10 +106,7 @@ fn object(x: &Dynamic) -> Option<Hasher> {
     Some(hash)
 }
 
-fn get<T: Clone + 'static>(x: &Dynamic) -> Option<T>
-where
-    T: Send + Sync,
-{
+fn get<T: Clone + Send + Sync + 'static>(x: &Dynamic) -> Option<T> {
     x.read_lock::<T>().map(|x| x.clone())
 }
 
