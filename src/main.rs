@@ -1,6 +1,6 @@
 //! The command line: arguments in, exit codes out. Everything else is in the library.
 
-#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 use clap::{CommandFactory, Parser};
 use ergodic::error::Interrupted;

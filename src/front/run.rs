@@ -250,7 +250,7 @@ fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
     );
     let nothing = || format!("--out {shown}: there is nothing to continue in this folder");
     anyhow::ensure!(!request.resume || holds_something(out), nothing());
-    let claim = Claim::of(out).with_context(|| format!("--out {shown}"))?;
+    let claim = Claim::of(out)?;
     // From here on nobody else changes what is in it.
     let used = holds_something(out);
     anyhow::ensure!(

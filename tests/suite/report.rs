@@ -389,7 +389,7 @@ fn an_unfinished_and_a_damaged_run_are_told_as_far_as_they_go() {
         "Look at this first.",
         "damaged",
         "no valid checkpoint",
-        "no checkpoint in it",
+        "no valid checkpoint in",
         "What is in the folder of spoilt",
         "run.json",
         "none of 12 failed",

@@ -170,11 +170,11 @@ struct Marked;
 
 impl Console for Marked {
     fn print(&self, text: &str) {
-        output::line(&text);
+        output::line(text);
     }
 
     fn remark(&self, text: &str) {
-        output::remark(&text);
+        output::remark(text);
     }
 
     fn show(&self, shown: &Shown) {
@@ -238,6 +238,6 @@ pub fn prepare() {
             return;
         }
         // One line, and no backtrace of evcxr's own frames.
-        std::panic::set_hook(Box::new(|info| output::remark(&info)));
+        std::panic::set_hook(Box::new(|info| output::remark(info)));
     });
 }
