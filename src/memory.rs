@@ -241,8 +241,11 @@ impl Machine {
 mod tests {
     use super::*;
 
+    /// Names and contents.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+
     /// A machine with 8 GiB free, and these files.
-    fn machine(name: &str, files: &[(&str, &str)]) -> Machine {
+    fn machine(name: &str, files: Files) -> Machine {
         let root =
             std::env::temp_dir().join(format!("ergodic-memory-{name}-{}", std::process::id()));
         let status = "Name:\tx\nVmSize:\t 2097152 kB\nVmData:\t 1048576 kB\n";
@@ -301,7 +304,7 @@ mod tests {
                 "total_inactive_file 1073741824\n",
             ),
         ];
-        let cases: [(&str, &[(&str, &str)], u64, &str); 5] = [
+        let cases: [(&str, Files, u64, &str); 5] = [
             ("none", &[], 8 * GIB, "machine"),
             (
                 "ulimit",
@@ -329,9 +332,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            e.starts_with("a lot: about ")
-                && e.contains("are free")
-                && e.ends_with("ask for less"),
+            e.starts_with("a lot: about ") && e.contains("are free") && e.ends_with("ask for less"),
             "{e}"
         );
         let mut growing = Growing::new("it");

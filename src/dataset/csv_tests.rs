@@ -189,3 +189,23 @@ fn wrong_options_are_refused() {
         "{m}"
     );
 }
+
+#[test]
+fn a_name_of_several_columns_chooses_none() {
+    let table = "x,y,x\n1,0,2\n3,1,4\n";
+    let e = refused(table, &[("label", text("x")), ("task", text("regression"))]);
+    assert!(
+        e.contains("2 columns 'x', numbers 0, 2; choose one by its number"),
+        "{e}"
+    );
+    let by_number = [("label", Value::Int(2)), ("task", text("regression"))];
+    assert_eq!(
+        inputs(&load(table, &by_number).unwrap().train),
+        [1.0, 0.0, 3.0, 1.0]
+    );
+    // Inputs may be called the same.
+    assert_eq!(
+        inputs(&load(table, &[("label", text("y"))]).unwrap().train),
+        [1.0, 2.0, 3.0, 4.0]
+    );
+}

@@ -26,7 +26,7 @@ fn options_of_recipes_are_checked_like_those_of_the_program() {
         ("low: \"a\"", "but must be a number"),
         ("observe: 1", "but must be an array"),
         ("low: 2, high: 1", "needs 0 < low < high"),
-        ("chains: 0", "option 'chains' is 0, but must be 1 …"),
+        ("chains: 0", "option 'chains': it is 0, but must be ≥ 1"),
         ("start: 3", "option 'start'"),
     ] {
         let message = call(options);

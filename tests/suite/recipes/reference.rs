@@ -95,7 +95,7 @@ fn recipes_are_completed_and_explained_under_any_alias() {
         told.starts_with("### `tr::find(target, sampler, #{ options }) -> map`"),
         "{told}"
     );
-    assert!(told.contains("| `width` | number | `1.2` |"), "{told}");
+    assert!(told.contains("| `width` | number, > 1 | `1.2` |"), "{told}");
     assert!(
         session
             .inspect("tr::find(g, s, #{ width: 2 })", 20)
