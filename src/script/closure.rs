@@ -4,7 +4,7 @@
 
 use super::convert::Call;
 use super::values::Values;
-use super::{bind, raise, report};
+use super::{bind_closures, raise, report};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
 use crate::model::Layout;
@@ -50,7 +50,7 @@ pub(super) fn named(name: &str, function: &FnPtr, call: &Call) -> Handle {
     let engine = call
         .context
         .closures
-        .get_or_init(|| Arc::new(bind(call.context).0))
+        .get_or_init(|| bind_closures(call.context))
         .clone();
     let stored = call.native.store_data();
     Arc::new(Box::new(Closure {
@@ -85,13 +85,7 @@ impl Observable for Closure {
         let result = self
             .function
             .call_raw(&context, None, [Dynamic::from(state)])
-            .map_err(|e| {
-                anyhow::anyhow!(
-                    "the observable '{}' failed: {}",
-                    self.name,
-                    report::cause(&e)
-                )
-            })?;
+            .map_err(|e| report::failed(&format!("the observable '{}'", self.name), &e))?;
         // The largest weight, say, is a tensor of one number.
         if let Some(t) = result.read_lock::<Tensor>() {
             let what = format!("the observable '{}'", self.name);

@@ -1,5 +1,6 @@
 //! Values between the script and the program.
 
+use super::report::a_kind;
 use super::{Bound, OrRaise, closure, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
@@ -41,9 +42,9 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
         return Value::Object(closure::observable(&f, call), "Observable");
     }
     if let Some(t) = x.read_lock::<Tensor>() {
-        return tensors::to_options(&t).unwrap_or_else(|| Value::Other("Tensor".into()));
+        return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
     }
-    object(x).unwrap_or_else(|| Value::Other(x.type_name().to_string()))
+    object(x).unwrap_or_else(|| Value::Other(a_kind(x.type_name())))
 }
 
 /// The handles that options may hold.

@@ -3,8 +3,9 @@
 #![allow(deprecated)] // Rhai marks the stored call context so only to say that it may change with a new version.
 
 use super::convert::{Call, to_value};
+use super::report::a_kind;
 use super::tensors::{from_dynamic, shape_of};
-use super::{Binder, Bound, Context, OrRaise, bind as engine, raise, report};
+use super::{Binder, Bound, Context, OrRaise, bind_closures, raise, report};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Symbol, Tensor};
 use crate::model::Model;
@@ -88,7 +89,7 @@ fn build(call: &Call, map: &Map) -> Bound<Arc<dyn Model>> {
 fn check(call: &Call, map: &Map) -> Result<Options> {
     let given = map.iter().map(|(k, v)| {
         let value = match k.as_str() {
-            "params" | "forward" => Value::Other(v.type_name().into()),
+            "params" | "forward" => Value::Other(a_kind(v.type_name())),
             _ => to_value(v, call),
         };
         (k.to_string(), value)
@@ -103,8 +104,8 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
     }
     let wrong = || {
         anyhow!(
-            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is a {}",
-            params.type_name()
+            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is {}",
+            a_kind(params.type_name())
         )
     };
     let list = params.read_lock::<Array>().ok_or_else(wrong)?;
@@ -113,7 +114,10 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
         match pair.as_deref().map(|p| &p[..]) {
             Some([name, shape]) => {
                 let name = name.clone().into_string().map_err(|t| {
-                    anyhow!("{OWNER}: the name of a parameter is a {t}, not a string")
+                    anyhow!(
+                        "{OWNER}: the name of a parameter is {}, not a string",
+                        a_kind(t)
+                    )
                 })?;
                 one(&name, shape)
             }
@@ -194,7 +198,10 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
 fn result(value: Dynamic) -> Result<Tensor> {
     let name = value.type_name();
     value.try_cast::<Tensor>().ok_or_else(|| {
-        anyhow!("{OWNER}: forward must give a tensor [rows, outputs], but gave a {name}")
+        anyhow!(
+            "{OWNER}: forward must give a tensor [rows, outputs], but gave {}",
+            a_kind(name)
+        )
     })
 }
 
@@ -255,12 +262,9 @@ fn interpreted(
             tensors: Arc::new(w.iter().cloned().map(Tensor::Concrete).collect()),
         };
         let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
-        let value = forward.call_raw(&native, None, arguments).map_err(|e| {
-            anyhow!(
-                "{OWNER}: forward failed: {}",
-                report::cause(&self::arguments(e))
-            )
-        })?;
+        let value = forward
+            .call_raw(&native, None, arguments)
+            .map_err(|e| report::failed(&format!("{OWNER}: forward"), &self::arguments(e)))?;
         let out = result(value)?;
         Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)
     };
@@ -273,6 +277,6 @@ fn interpreted(
 
 /// The interpreter that runs closures on other threads.
 fn closures(context: &Arc<Context>) -> Arc<rhai::Engine> {
-    let make = || Arc::new(engine(context).0);
+    let make = || bind_closures(context);
     context.closures.get_or_init(make).clone()
 }

@@ -1,13 +1,14 @@
 //! `import "name" as alias;`: the recipes that are part of the program, and scripts of one's own.
 
-use super::raise;
 use super::recipe;
 use super::reference::Item;
 use super::report::Failure;
+use super::{calls, raise};
 use crate::error::nearest;
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -66,6 +67,8 @@ struct Loaded {
 #[derive(Default)]
 pub(super) struct Library {
     loaded: Mutex<Vec<Arc<Loaded>>>,
+    /// Where scripts were changed to be compiled, by file.
+    moved: Mutex<BTreeMap<String, calls::Moved>>,
 }
 
 thread_local! {
@@ -94,6 +97,18 @@ impl Library {
         let all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
         let own = all.iter().filter(|l| !is_recipe(&l.file));
         own.map(|l| (l.file.clone(), l.text.clone())).collect()
+    }
+
+    /// Remember where a script was changed.
+    pub fn note_moved(&self, file: &str, moved: calls::Moved) {
+        let mut all = self.moved.lock().unwrap_or_else(|e| e.into_inner());
+        all.insert(file.into(), moved);
+    }
+
+    /// Where a position of a file is in its text.
+    pub fn original(&self, file: &str, position: Position) -> Position {
+        let all = self.moved.lock().unwrap_or_else(|e| e.into_inner());
+        all.get(file).map_or(position, |m| m.original(position))
     }
 
     fn keep(&self, new: Loaded) {
@@ -137,9 +152,9 @@ impl Library {
                 anyhow!("import \"{path}\": this script would import itself: {circle} → {file}");
             return Err(raise(what));
         }
-        let mut ast = engine
-            .compile(&text)
+        let (mut ast, moved) = calls::compile(engine, &Scope::new(), &text, &[])
             .map_err(|e| raise(anyhow!(Failure::parse(&file, &text, &e))))?;
+        self.note_moved(&file, moved);
         ast.set_source(file.as_str());
         // Its text is needed to show where it fails.
         let loaded = |module, items, imports| Loaded {

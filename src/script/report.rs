@@ -1,8 +1,9 @@
 //! Errors of scripts, with file, line, column, the source line and what to do.
 
+use super::habits;
 use super::reference::Item;
-use crate::error::{EveryChainFailed, Interrupted};
-use rhai::{EvalAltResult, ParseError, Position};
+use crate::error::{EveryChainFailed, Interrupted, a};
+use rhai::{EvalAltResult, ParseError, ParseErrorType, Position};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(super) struct Around<'a> {
     pub file: &'a str,
     /// The text of a file.
     pub text: &'a dyn Fn(&str) -> Option<String>,
+    /// Where a position of a file is in its text.
+    pub original: &'a dyn Fn(&str, Position) -> Position,
     /// What can be called.
     pub items: &'a [Item],
     /// Whether the script itself has a function of that name.
@@ -55,8 +58,20 @@ impl Failure {
     }
 
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
+        let position = e.position();
+        let habit = || habits::find(source, position, false, &|_| false);
+        // Noticed at the next statement, which is not where it has to be mended.
+        let end = || match e.err_type() {
+            ParseErrorType::MissingToken(token, _) if token == ";" => {
+                habits::missing_end(source, position)
+            }
+            _ => None,
+        };
+        let (position, text) = habit()
+            .or_else(|| Some((end()?, "a ; is missing at the end of this statement".into())))
+            .unwrap_or_else(|| (position, e.err_type().to_string()));
         Self {
-            message: located(file, source, e.position(), &e.err_type().to_string()),
+            message: located(file, source, position, &text),
             code: 1,
         }
     }
@@ -80,7 +95,16 @@ impl Failure {
             places.push((within.clone(), cause.position()));
         }
         places.retain(|(_, position)| !position.is_none());
+        for (file, position) in &mut places {
+            *position = (around.original)(file, *position);
+        }
         let mut code = 1;
+        if let Some(text) = habit(around, cause, &mut places) {
+            return Self {
+                message: placed(around, &places, &text),
+                code,
+            };
+        }
         let message = match cause {
             EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
                 Some(native) if native.0.is::<Interrupted>() => {
@@ -100,14 +124,15 @@ impl Failure {
                 None => value.to_string(),
             },
             EvalAltResult::ErrorTerminated(..) => {
-                return Self {
-                    message: "interrupted".into(),
-                    code: 130,
-                };
+                code = 130;
+                "interrupted: the script was stopped here; runs that ended before are kept".into()
             }
             EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, items),
             EvalAltResult::ErrorVariableNotFound(name, _) => {
-                format!("there is no variable '{name}'")
+                format!(
+                    "there is no variable '{name}'{}",
+                    new_variable(around, name, &places)
+                )
             }
             EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, items),
             other => {
@@ -115,7 +140,7 @@ impl Failure {
                 if let Some(at) = plain.rfind(" (line ") {
                     plain.truncate(at);
                 }
-                plain
+                plain_types(&plain)
             }
         };
         Self {
@@ -142,6 +167,15 @@ fn placed(around: &Around, places: &[(String, Position)], message: &str) -> Stri
     out
 }
 
+/// Why a closure gave no value: it failed, or did not end although it was interrupted.
+pub(super) fn failed(what: &str, e: &EvalAltResult) -> anyhow::Error {
+    if matches!(e.unwrap_inner(), EvalAltResult::ErrorTerminated(..)) {
+        let what = format!("{what} did not end");
+        return Interrupted { what }.into();
+    }
+    anyhow::anyhow!("{what} failed: {}", cause(e))
+}
+
 /// What is at the bottom of an error, in words.
 pub(super) fn cause(e: &EvalAltResult) -> String {
     match e {
@@ -155,6 +189,73 @@ pub(super) fn cause(e: &EvalAltResult) -> String {
     }
 }
 
+/// What a hand that is used to Python meant, if that is why there is no such name; its place becomes the last one.
+fn habit(
+    around: &Around,
+    cause: &EvalAltResult,
+    places: &mut [(String, Position)],
+) -> Option<String> {
+    match cause {
+        EvalAltResult::ErrorVariableNotFound(..)
+        | EvalAltResult::ErrorFunctionNotFound(..)
+        | EvalAltResult::ErrorDotExpr(..)
+        | EvalAltResult::ErrorModuleNotFound(..) => {}
+        _ => return None,
+    }
+    let (file, position) = places.last_mut()?;
+    let is_space = |name: &str| around.items.iter().any(|i| i.namespace == name);
+    let found = habits::find(&(around.text)(file)?, *position, true, &is_space);
+    let (place, text) = found?;
+    *position = place;
+    Some(text)
+}
+
+/// What to say where a variable is not there because it was never declared.
+fn new_variable(around: &Around, name: &str, places: &[(String, Position)]) -> String {
+    let given = places.last().is_some_and(|(file, position)| {
+        (around.text)(file).is_some_and(|text| habits::is_assigned(&text, *position))
+    });
+    match given {
+        true => format!("; a new one is let {name} = …"),
+        false => String::new(),
+    }
+}
+
+/// Rhai's names of types within a text as plain words.
+fn plain_types(text: &str) -> String {
+    let words = text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_');
+    let plain = |word: &str| {
+        let name = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let rest = &word[name.len()..];
+        let plain = match name {
+            "i64" => "integer",
+            "f64" => "number",
+            "ImmutableString" => "string",
+            "FnPtr" => "closure",
+            name => name,
+        };
+        format!("{plain}{rest}")
+    };
+    words.map(plain).collect()
+}
+
+/// A value by the name of its type, as a message says it: "an integer", "a map", "a Model".
+pub(super) fn a_kind(type_name: &str) -> String {
+    match type_name.trim() {
+        "i64" => "an integer".into(),
+        "f64" => "a number".into(),
+        "bool" => "true or false".into(),
+        "()" => "nothing".into(),
+        "char" => "a character".into(),
+        "Fn" | "closure" => "a closure".into(),
+        // Of types of the program that have no name of their own, the last word of Rust's.
+        name => {
+            let last = name.rsplit("::").next().unwrap_or(name);
+            a(last.trim_matches(|c: char| !c.is_alphanumeric()))
+        }
+    }
+}
+
 /// A call that fits no bound function: what there is under that name, or the nearest name.
 fn not_found(call: &str, items: &[Item]) -> String {
     let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
@@ -165,21 +266,33 @@ fn not_found(call: &str, items: &[Item]) -> String {
         .filter(|i| i.path() == short || i.name == short)
         .collect();
     if !same.is_empty() {
-        let plain = |t: &str| match t.trim() {
-            "i64" => "integer".to_string(),
-            "f64" => "number".to_string(),
-            t => t.to_string(),
-        };
-        let given = arguments
-            .trim_end_matches(')')
-            .split(',')
-            .map(plain)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let given = plain_types(arguments.trim_end_matches(')'));
         let forms: Vec<_> = same.iter().map(|i| format!("  {}", i.signature)).collect();
         return format!(
             "'{short}' does not take ({given}); it is called as\n{}",
             forms.join("\n")
+        );
+    }
+    let given = plain_types(arguments.trim_end_matches(')'));
+    if !short.contains(|c: char| c.is_alphanumeric() || c == '_') {
+        let power = match short.as_str() {
+            "^" => "; the power is **",
+            _ => "",
+        };
+        return match given.split_once(", ") {
+            Some((a, b)) => format!(
+                "'{short}' cannot be used between {} and {}{power}",
+                a_kind(a),
+                a_kind(b)
+            ),
+            None => format!("'{short}' cannot be used on {}", a_kind(&given)),
+        };
+    }
+    if short == "call" {
+        let held = given.split(", ").next().unwrap_or_default();
+        return format!(
+            "only a function can be called, and this is {}",
+            a_kind(held)
         );
     }
     // Methods are called by their bare name.
@@ -225,7 +338,7 @@ fn no_namespace(name: &str, items: &[Item]) -> String {
 }
 
 /// The message under its place in the source.
-fn located(file: &str, source: &str, position: Position, text: &str) -> String {
+pub(super) fn located(file: &str, source: &str, position: Position, text: &str) -> String {
     let (Some(line), column) = (position.line(), position.position().unwrap_or(1)) else {
         return format!("{file}: {text}");
     };

@@ -13,6 +13,8 @@ mod evidence;
 mod examples;
 mod exchange;
 mod explore;
+mod habits;
+mod kernel;
 mod layering;
 mod learning;
 mod models;
