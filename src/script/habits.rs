@@ -43,6 +43,7 @@ const HABITS: &[Habit] = &[
     (&["let", "NAME", ":"], 2, "variables have no types here: let {1} = …"),
     (&["let", "("], 1, "one name at a time: let a = …; let b = …;"),
     (&["var", "NAME"], 0, "a new variable is let {1} = …"),
+    (&["import", "numpy", "as", "NAME"], 1, "there is no NumPy here, and nothing to import: arrays, linspace(…) and tensor(…) are built in; `ergodic docs` lists all"),
     (&["import", "numpy"], 1, "there is no NumPy here, and nothing to import: arrays, linspace(…) and tensor(…) are built in; `ergodic docs` lists all"),
     (&["import", "NAME"], 1, "there are no Python modules here; `import \"{1}\" as {1};` takes a recipe or a script of your own, and what is built in needs no import"),
     (&["from", "NAME", "import"], 0, "there are no Python modules here, and what is built in needs no import; a recipe or a script of your own is `import \"{1}\" as {1};`"),

@@ -223,6 +223,8 @@ fn new_variable(around: &Around, name: &str, places: &[(String, Position)]) -> S
 
 /// Rhai's names of types within a text as plain words.
 fn plain_types(text: &str) -> String {
+    // Rhai's three ways to take a text.
+    let text = text.replace("&str | ImmutableString | String", "string");
     let words = text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_');
     let plain = |word: &str| {
         let name = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');

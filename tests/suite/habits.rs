@@ -182,7 +182,7 @@ const WRONG: &[(&str, (usize, usize), &str)] = &[
         "only a function can be called, and this is an integer",
     ),
     (
-        "let x = 5;\nif x { }",
+        "let x = 5;\nif x { print(1) }",
         (2, 4),
         "Data type incorrect: integer (expecting bool)",
     ),
@@ -312,7 +312,7 @@ fn articles_numbers_and_types_are_plain_english() {
             "but must be a Prior",
         ),
         (
-            "sweep(target(potential::closure(1, |w| w[0]**2)), sampler::sgld(#{ step: 0.1 }), #{ steps: 9, temperatures: 1.0, observe: [3] })",
+            "sweep(target(potential::closure(1, |w| w[0]**2)), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ steps: 9, temperatures: [1.0], observe: [3] })",
             "must be an Observable",
         ),
         ("sampler::sgld(#{ step: #{} })", "is a map, but must be"),
