@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The result of everything that can fail.
 pub type Result<T, E = anyhow::Error> = std::result::Result<T, E>;
@@ -31,6 +34,50 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Set by Ctrl-C; runs save a checkpoint and stop when they see it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// When it was set.
+static SINCE: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Ask everything to stop, and runs to save before. Returns whether it had been asked before.
+pub fn interrupt() -> bool {
+    let before = INTERRUPTED.swap(true, Ordering::SeqCst);
+    if !before {
+        *SINCE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+    before
+}
+
+/// Whether everything has been asked to stop. What can take long looks here, several times a second.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// For how long it has been asked to.
+pub fn interrupted_for() -> Option<Duration> {
+    if !interrupted() {
+        return None;
+    }
+    let since = SINCE.lock().unwrap_or_else(PoisonError::into_inner);
+    since.map(|s| s.elapsed())
+}
+
+/// Forget an interrupt, before the next cell of an interactive session.
+pub fn clear_interrupt() {
+    INTERRUPTED.store(false, Ordering::SeqCst);
+}
+
+/// An error if it was asked to stop: for work that has nothing to save. `what` says what it is.
+pub fn go_on(what: &str) -> Result<()> {
+    match interrupted() {
+        true => Err(Interrupted {
+            what: format!("within {what}, which saves nothing"),
+        }
+        .into()),
+        false => Ok(()),
+    }
+}
+
 /// Every chain of a run failed. Exit code 3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EveryChainFailed {
@@ -53,6 +100,20 @@ impl fmt::Display for EveryChainFailed {
 }
 
 impl std::error::Error for EveryChainFailed {}
+
+/// A noun with its article: "a Model", "an Observable".
+pub fn a(noun: &str) -> String {
+    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
+    format!("{} {noun}", if vowel { "an" } else { "a" })
+}
+
+/// So many of something: "1 temperature", "4 chains".
+pub fn count(n: usize, noun: &str) -> String {
+    match n {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
 
 /// The entry of `known` nearest to `name`, if one is near enough to be what was meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

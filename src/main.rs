@@ -16,6 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -80,7 +81,12 @@ fn command() -> u8 {
             }
     );
     if !serves {
-        handle_interrupts();
+        // A session loses its variables if it is left, and notebooks write what they have.
+        let stays = matches!(
+            &cli.command,
+            Command::Repl { .. } | Command::Notebook { .. }
+        );
+        handle_interrupts(!stays);
     }
     let result = match cli.command {
         Command::Run(args) => return run_script(args),
@@ -196,9 +202,31 @@ fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Let Ctrl-C save and stop.
-fn handle_interrupts() {
-    let handler = ctrlc::set_handler(|| {
+/// How long work may go on after an interrupt when no run is there that saves itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Leave when nothing that goes on has anything to save: not all that takes long can look for an interrupt.
+fn leave_if_idle() {
+    let mut since = Instant::now();
+    while session::interrupted() && since.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(50));
+        if session::saves() {
+            since = Instant::now();
+        }
+    }
+    if session::interrupted() {
+        if !store::writes_nothing() {
+            output::remark(
+                "interrupted: what was computed last could not be saved; runs that ended or were checkpointed before are kept",
+            );
+        }
+        std::process::exit(130);
+    }
+}
+
+/// Let Ctrl-C save and stop; with `leaves`, also what does not look for it.
+fn handle_interrupts(leaves: bool) {
+    let handler = ctrlc::set_handler(move || {
         if let Some(stop) = RUST.get() {
             stop();
             return;
@@ -207,10 +235,17 @@ fn handle_interrupts() {
             // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
             std::process::exit(130);
         }
+        let does = match session::saves() {
+            true => "saving the run",
+            false => "stopping; no run is under way, so nothing is to be saved",
+        };
         if !store::writes_nothing() {
             output::remark(format_args!(
-                "\ninterrupted: saving (once more to leave at once)"
+                "\ninterrupted: {does} (once more to leave at once)"
             ));
+        }
+        if leaves {
+            std::thread::spawn(leave_if_idle);
         }
     });
     if let Err(e) = handler {

@@ -113,6 +113,12 @@ pub fn available_memory() -> Option<u64> {
     Machine::this().free().map(|f| f.bytes)
 }
 
+/// Give memory that threads which ended left behind back to the system. Takes about a millisecond.
+pub fn give_back() {
+    // SAFETY: it may be called by any thread at any time; where mimalloc is not the allocator, it does nothing.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 /// Bytes of this process in memory now, where the system tells.
 pub fn resident() -> Option<u64> {
     Machine::this().field("proc/self/status", "VmRSS:")

@@ -1,5 +1,6 @@
 //! Triggers: at which steps something happens.
 
+use crate::error::count;
 use std::fmt;
 
 /// When to act. Steps are counted from 1: after the first step, `step` is 1.
@@ -80,16 +81,25 @@ impl Trigger {
     }
 }
 
+/// So many steps, behind "every".
+fn steps(n: u64) -> String {
+    match n {
+        1 => "step".into(),
+        n => format!("{n} steps"),
+    }
+}
+
 impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trigger::Every(n) => write!(f, "every {n} steps"),
-            Trigger::At(steps) => write!(f, "at {} given steps", steps.len()),
+            Trigger::Every(n) => write!(f, "every {}", steps(*n)),
+            Trigger::At(steps) => write!(f, "at {}", count(steps.len(), "given step")),
             Trigger::Logarithmic { per_decade } => write!(f, "{per_decade} times per decade"),
             Trigger::Cyclical { cycle, skip, every } => {
                 write!(
                     f,
-                    "every {every} steps, after the first {skip} of every {cycle}"
+                    "every {}, after the first {skip} of every {cycle}",
+                    steps(*every)
                 )
             }
         }

@@ -87,7 +87,9 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         tokens
             .par_chunks_exact_mut(context + 1)
             .enumerate()
+            .filter(|_| !crate::error::interrupted())
             .for_each(|(i, row)| fill(stream(seed, what, i as u64), vocabulary, &lengths, row));
+        crate::error::go_on("the making of a data set")?;
         rows(options.owner(), &tokens, context + 1, context)
     };
     let train = split(Use::TrainSequence, options.size("train")?)?;

@@ -1,7 +1,7 @@
 //! `dataset::spin_vectors`: noisy copies of random ±1 vectors (Zambon et al., eq. 2).
 
 use super::{Dataset, Inputs, SEED, Split, Targets, Use, VALIDATION, stream};
-use crate::error::Result;
+use crate::error::{Result, go_on, interrupted};
 use crate::options::{Entry, Kind, Options, Range, option};
 use anyhow::ensure;
 use rayon::prelude::*;
@@ -90,6 +90,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         let mut x = vec![0i8; rows * dim];
         let mut labels = vec![0u16; rows];
         examples(seed, what, &vectors, flip, dim, &mut x, &mut labels);
+        go_on("the making of a data set")?;
         Split::new(dim, Inputs::I8(x), Targets::Classes(labels))
     };
     let train = split(Use::TrainRow, options.size("train")?)?;
@@ -143,6 +144,8 @@ fn examples(
     x.par_chunks_mut(BLOCK.saturating_mul(dim))
         .zip(labels.par_chunks_mut(BLOCK))
         .enumerate()
+        // What is left out after an interrupt is nobody's data set.
+        .filter(|_| !interrupted())
         .for_each(|(block, (x, labels))| {
             for (i, (row, label)) in x.chunks_exact_mut(dim).zip(labels).enumerate() {
                 let s = stream(seed, what, (block * BLOCK + i) as u64);

@@ -128,7 +128,9 @@ fn blocks(chains: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let length = shortest.div_ceil(BLOCKS).max(1);
     let of = |c: &Vec<f64>| {
         let whole = c[..shortest].chunks_exact(length);
-        whole.map(|b| b.iter().sum::<f64>() / length as f64).collect()
+        whole
+            .map(|b| b.iter().sum::<f64>() / length as f64)
+            .collect()
     };
     chains.iter().map(of).collect()
 }

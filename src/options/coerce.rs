@@ -1,6 +1,7 @@
 //! Values as the kinds that option tables ask for.
 
 use super::{Kind, Range, Spec, Value};
+use crate::error::a;
 use crate::schedule::Schedule;
 
 /// The largest whole number: a float that is larger may be another one than was written.
@@ -114,11 +115,11 @@ pub(super) fn coerce(value: &Value, spec: &Spec) -> std::result::Result<Value, S
         },
         Kind::Object(name) => match value {
             Value::Object(_, n) if *n == name => Ok(value.clone()),
-            _ => Err(expected()),
+            _ => Err(format!("is {}, but must be {}", value.describe(), a(name))),
         },
         Kind::Objects(name) => each(&|v| match v {
             Value::Object(_, n) if *n == name => Ok(v.clone()),
-            _ => Err(format!("is {}, but must be a {name}", v.describe())),
+            _ => Err(format!("is {}, but must be {}", v.describe(), a(name))),
         }),
         Kind::Anything(_) => Ok(value.clone()),
     }

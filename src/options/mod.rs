@@ -7,7 +7,7 @@ mod coerce;
 mod given;
 mod kind;
 
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, a, did_you_mean};
 use crate::schedule::Schedule;
 use anyhow::{anyhow, bail};
 use coerce::{coerce, literal};
@@ -31,7 +31,7 @@ pub enum Value {
     List(Vec<Value>),
     /// A handle to an object of the program, and what to call its type in messages.
     Object(Arc<dyn Any + Send + Sync>, &'static str),
-    /// Anything else, by the name of its type.
+    /// Anything else, as messages name it: "a map".
     Other(String),
 }
 
@@ -44,8 +44,8 @@ impl Value {
             Value::Float(x) => format!("{x:?}"),
             Value::Text(x) => format!("\"{x}\""),
             Value::List(x) => format!("an array of {} elements", x.len()),
-            Value::Object(_, name) => format!("a {name}"),
-            Value::Other(name) => format!("a value of type {name}"),
+            Value::Object(_, name) => a(name),
+            Value::Other(name) => name.clone(),
         }
     }
 

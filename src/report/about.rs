@@ -3,6 +3,7 @@
 use super::read::{Part, What};
 use super::tables::{number, plain};
 use super::verdict::temperature;
+use crate::error::count;
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::run::Run;
@@ -42,15 +43,18 @@ pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
             "chains",
             format!(
                 "{} per temperature{}",
-                i.chains,
+                count(i.chains, "chain"),
                 if i.coupled { ", coupled" } else { "" }
             ),
         ),
         (
             "steps",
             format!(
-                "{} ({} burn-in), {}: {} draws each",
-                i.steps, i.burn_in, i.every, i.draws
+                "{} ({} burn-in), {}: {} each",
+                i.steps,
+                i.burn_in,
+                i.every,
+                count(i.draws, "draw")
             ),
         ),
         (
@@ -157,10 +161,7 @@ pub fn line(part: &Part) -> String {
                 1 => String::new(),
                 n => format!("{n} temperatures × "),
             };
-            let chains = match i.chains {
-                1 => "1 chain".into(),
-                n => format!("{n} chains"),
-            };
+            let chains = count(i.chains, "chain");
             let kind = &i.kind;
             format!(
                 "{kind} with {}, {temperatures}{chains}, {:.1} s",

@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Before, Accuracy, Configured, Sampler, levels};
+use super::{Accuracy, Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;

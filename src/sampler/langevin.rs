@@ -1,7 +1,7 @@
 //! Underdamped Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Accuracy, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Before, Accuracy, Configured, Sampler};
+use super::{Accuracy, Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;

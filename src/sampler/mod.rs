@@ -3,8 +3,8 @@
 //! To add one: write its file with an [`Entry`] whose documentation starts with the law it samples, and add the entry to
 //! [`REGISTRY`]. The script constructor, option checks, reference, completion and the contract suite pick it up.
 
-pub mod adaptation;
 mod accuracy;
+pub mod adaptation;
 pub mod cyclical_sgld;
 pub mod gradient;
 pub mod gradient_noise;

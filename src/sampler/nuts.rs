@@ -5,7 +5,7 @@
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
-use super::{Before, Accuracy, Configured, Sampler, levels};
+use super::{Accuracy, Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;

@@ -208,7 +208,9 @@ impl Preconditioner {
     /// How the law is off at a finite step.
     pub fn accuracy(&self) -> Accuracy {
         match self.running && self.form != Form::Sgld {
-            true => Accuracy::Unknown("steps that follow running statistics are off even at small steps"),
+            true => Accuracy::Unknown(
+                "steps that follow running statistics are off even at small steps",
+            ),
             false => Accuracy::Order(1),
         }
     }

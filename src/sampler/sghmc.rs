@@ -1,7 +1,7 @@
 //! Stochastic-gradient Hamiltonian Monte Carlo.
 
 use super::gradient::{self, Estimator};
-use super::{Before, Accuracy, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
@@ -130,7 +130,9 @@ impl Sampler for Sghmc {
     fn accuracy(&self) -> Accuracy {
         match self.form {
             Form::Correct => Accuracy::Order(1),
-            Form::Hitchcock2025 => Accuracy::Unknown("the form as printed samples another temperature"),
+            Form::Hitchcock2025 => {
+                Accuracy::Unknown("the form as printed samples another temperature")
+            }
         }
     }
 

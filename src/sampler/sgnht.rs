@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Before, Accuracy, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::error::Result;

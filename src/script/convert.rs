@@ -42,9 +42,9 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
         return Value::Object(closure::observable(&f, call), "Observable");
     }
     if let Some(t) = x.read_lock::<Tensor>() {
-        return tensors::to_options(&t).unwrap_or_else(|| Value::Other("Tensor".into()));
+        return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
     }
-    object(x).unwrap_or_else(|| Value::Other(x.type_name().to_string()))
+    object(x).unwrap_or_else(|| Value::Other(super::words::kind(x)))
 }
 
 /// The handles that options may hold.

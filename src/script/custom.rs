@@ -1,6 +1,7 @@
 //! `model::custom`: a closure over tensors as a model, traced or called at every step.
 
 use super::convert::{Call, to_value};
+use super::report::a_kind;
 use super::tensors::{from_dynamic, shape_of};
 use super::{Binder, Bound, OrRaise, closure, raise};
 use crate::error::{Result, did_you_mean};
@@ -90,7 +91,7 @@ fn build(call: &Call, map: &Map) -> Bound<Arc<dyn Model>> {
 fn check(call: &Call, map: &Map) -> Result<Options> {
     let given = map.iter().map(|(k, v)| {
         let value = match k.as_str() {
-            "params" | "forward" => Value::Other(v.type_name().into()),
+            "params" | "forward" => Value::Other(a_kind(v.type_name())),
             _ => to_value(v, call),
         };
         (k.to_string(), value)
@@ -105,8 +106,8 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
     }
     let wrong = || {
         anyhow!(
-            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is a {}",
-            params.type_name()
+            "{OWNER}: params must be a map of shapes by name, or an array of [name, shape], but is {}",
+            a_kind(params.type_name())
         )
     };
     let list = params.read_lock::<Array>().ok_or_else(wrong)?;
@@ -115,7 +116,10 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
         match pair.as_deref().map(|p| &p[..]) {
             Some([name, shape]) => {
                 let name = name.clone().into_string().map_err(|t| {
-                    anyhow!("{OWNER}: the name of a parameter is a {t}, not a string")
+                    anyhow!(
+                        "{OWNER}: the name of a parameter is {}, not a string",
+                        a_kind(t)
+                    )
                 })?;
                 one(&name, shape)
             }
@@ -196,7 +200,10 @@ fn one(name: &str, given: &Dynamic) -> Result<Declared> {
 fn result(value: Dynamic) -> Result<Tensor> {
     let name = value.type_name();
     value.try_cast::<Tensor>().ok_or_else(|| {
-        anyhow!("{OWNER}: forward must give a tensor [rows, outputs], but gave a {name}")
+        anyhow!(
+            "{OWNER}: forward must give a tensor [rows, outputs], but gave {}",
+            a_kind(name)
+        )
     })
 }
 

@@ -1,6 +1,7 @@
 //! Figures of a script's own numbers.
 
 use super::plots::{number, numbers};
+use super::report::a_kind;
 use super::{Binder, Bound, raise};
 use crate::plot::{self, Axis, Figure, Panel, Series};
 use anyhow::anyhow;
@@ -222,9 +223,9 @@ fn contours(x: Array, y: Array, z: Array, options: Map) -> Bound<Figure> {
     let mut values = Vec::with_capacity(x.len() * y.len());
     for (i, row) in z.iter().enumerate() {
         let Some(row) = row.read_lock::<Array>() else {
-            let got = row.type_name();
+            let got = a_kind(row.type_name());
             return Err(raise(anyhow!(
-                "{call}: z must be an array of rows, but z[{i}] is a {got}"
+                "{call}: z must be an array of rows, but z[{i}] is {got}"
             )));
         };
         let of_row = format!("numbers in z[{i}]");
@@ -253,9 +254,9 @@ fn ridges(curves: Array, options: Map) -> Bound<Figure> {
 fn labelled(curve: &Dynamic) -> Bound<(String, Vec<f64>, Vec<f64>)> {
     let call = "plot::ridges";
     let Some(map) = curve.read_lock::<Map>() else {
-        let got = curve.type_name();
+        let got = a_kind(curve.type_name());
         return Err(raise(anyhow!(
-            "{call}: a curve must be a map #{{ label, x, y }}, not a {got}"
+            "{call}: a curve must be a map #{{ label, x, y }}, not {got}"
         )));
     };
     let given = Given::new(

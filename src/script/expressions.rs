@@ -1,6 +1,7 @@
 //! Energies written in a script: closures and expressions, traced once with symbolic numbers.
 
-use super::{Binder, Bound, Context, OrRaise, bind as engine, closure, raise, report};
+use super::report::a_kind;
+use super::{Binder, Bound, Context, OrRaise, bind_closures, closure, raise, report};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::expression::{Expression, Vector};
@@ -44,7 +45,10 @@ fn traced(
     let expression = match number {
         Ok(x) => Expression::constant(x),
         Err(_) => value.try_cast::<Expression>().ok_or_else(|| {
-            anyhow!("{owner} must give a number that depends on w, but gave a {name}")
+            anyhow!(
+                "{owner} must give a number that depends on w, but gave {}",
+                a_kind(name)
+            )
         })?,
     };
     Traced::potential(&expression, parameters, data).map_err(|e| anyhow!("{owner}: {e}"))
@@ -91,7 +95,7 @@ fn expression(
     for (name, v) in ["w", "x", "y"].into_iter().zip(symbols(parameters, data)) {
         scope.push(name, v);
     }
-    let engine = context.closures.get_or_init(|| Arc::new(engine(context).0));
+    let engine = context.closures.get_or_init(|| bind_closures(context));
     let value = engine
         .eval_expression_with_scope::<Dynamic>(&mut scope, text)
         .map_err(|e| anyhow!("{OWNER}: \"{text}\": {}", report::cause(&e)))?;

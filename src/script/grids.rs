@@ -1,6 +1,7 @@
 //! Laws on a grid, in scripts.
 
 use super::convert::{Call, options};
+use super::report::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::diagnostic::{Grid, expected_total_variation, total_variation};
 use crate::target::{Target, grid};
@@ -15,7 +16,7 @@ fn floats(x: impl Iterator<Item = f64>) -> Array {
 fn numbers(a: &Array, what: &str) -> Bound<Vec<f64>> {
     let one = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
     let all: std::result::Result<Vec<f64>, _> = a.iter().map(one).collect();
-    all.map_err(|t| raise(anyhow!("{what}: an element is a {t}, not a number")))
+    all.map_err(|t| raise(anyhow!("{what}: an element is {}, not a number", a_kind(t))))
 }
 
 fn centres(edges: &[f64]) -> Array {

@@ -3,25 +3,54 @@
 use super::convert::{map, parameters};
 use super::library::Library;
 use super::plots::{number, numbers};
+use super::report::a_kind;
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
 use crate::options::Range;
-use crate::sampler::{Accuracy, Configured};
+use crate::sampler::Configured;
 use crate::simulation::prediction::Predictor;
+use crate::simulation::session;
 use crate::simulation::summary::with_error;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::anyhow;
-use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, Map, NativeCallContext};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub(super) fn bind(b: &mut Binder) {
+    b.function(
+        "sleep(seconds)",
+        "Wait. An interrupt ends it.",
+        |native: NativeCallContext, seconds: f64| sleep(&native, seconds),
+    )
+    .with(&[], "sleep(0.01)");
+    b.function(
+        "sleep(seconds)",
+        "",
+        |native: NativeCallContext, seconds: i64| sleep(&native, seconds as f64),
+    );
     own_options(b);
     statistics(b);
     samplers(b);
     predictions(b);
+}
+
+/// Rhai's own sleeps to the end, whatever happens.
+fn sleep(native: &NativeCallContext, seconds: f64) -> Bound<()> {
+    let begin = Instant::now();
+    // Of nothing, NaN included, no time is left.
+    let left = || seconds - begin.elapsed().as_secs_f64();
+    while left() > 0.0 {
+        if session::interrupted() {
+            let position = native.call_position();
+            return Err(EvalAltResult::ErrorTerminated("sleep".into(), position).into());
+        }
+        std::thread::sleep(Duration::from_secs_f64(left().clamp(0.0, 0.05)));
+    }
+    Ok(())
 }
 
 /// What messages call the function of a script that calls a native one.
@@ -151,7 +180,7 @@ fn own_options(b: &mut Binder) {
         move |kind: &str, requested: Dynamic| -> Bound<String> {
             let requested = match requested.is_unit() {
                 true => None,
-                false => Some(requested.into_string().map_err(|t| raise(anyhow!("{kind}: the name of the runs must be a string, not a {t}")))?),
+                false => Some(requested.into_string().map_err(|t| raise(anyhow!("{kind}: the name of the runs must be a string, not {}", a_kind(t))))?),
             };
             context.session.name_run(kind, requested.as_deref()).or_raise()
         },
@@ -269,8 +298,8 @@ fn predictions(b: &mut Binder) {
     let of = |t: &Target, at: &Dynamic, split: &str, temperature: f64| -> Bound<Map> {
         let given = parameters(at).ok_or_else(|| {
             raise(anyhow!(
-                "target.prediction takes parameters, not a {}",
-                at.type_name()
+                "target.prediction takes parameters, not {}",
+                a_kind(at.type_name())
             ))
         })?;
         let scores = || {

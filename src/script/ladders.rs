@@ -1,6 +1,7 @@
 //! Ladders and evidence, in scripts.
 
 use super::convert::{Call, entry, from_json, map, options, parameters};
+use super::report::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::plot::Figure;
 use crate::report::figures;
@@ -188,16 +189,13 @@ fn comparisons(b: &mut Binder) {
 fn compare(models: impl Iterator<Item = (Option<String>, Dynamic)>) -> Bound<Arc<ModelComparison>> {
     let one = |(name, value): (Option<String>, Dynamic)| {
         let kind = match value.type_name() {
-            _ if value.is::<Arc<Run>>() => "run: write evidence(run)".into(),
-            _ if value.is::<Arc<Smc>>() => "result of smc: write evidence(p)".into(),
-            other => {
-                let short = other.rsplit("::").next().unwrap_or(other);
-                short.trim_end_matches('>').to_string()
-            }
+            _ if value.is::<Arc<Run>>() => "a run: write evidence(run)".into(),
+            _ if value.is::<Arc<Smc>>() => "a result of smc: write evidence(p)".into(),
+            other => a_kind(other),
         };
         let evidence = value.try_cast::<Arc<Evidence>>().ok_or_else(|| {
             raise(anyhow!(
-                "compare: a model is a {kind}, but must be a result of evidence(run)"
+                "compare: a model is {kind}, but must be a result of evidence(run)"
             ))
         })?;
         Ok((name.unwrap_or_else(|| evidence.name.clone()), evidence))

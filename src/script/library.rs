@@ -1,5 +1,6 @@
 //! `import "name" as alias;`: the recipes that are part of the program, and scripts of one's own.
 
+use super::calls;
 use super::explore::tokens::{Kind, Token, tokens};
 use super::raise;
 use super::recipe;
@@ -9,6 +10,7 @@ use crate::error::nearest;
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -67,6 +69,8 @@ struct Loaded {
 #[derive(Default)]
 pub(super) struct Library {
     loaded: Mutex<Vec<Arc<Loaded>>>,
+    /// Where scripts were changed to be compiled, by file.
+    moved: Mutex<BTreeMap<String, calls::Moved>>,
 }
 
 thread_local! {
@@ -111,6 +115,18 @@ impl Library {
         own.map(|l| (l.file.clone(), l.text.clone())).collect()
     }
 
+    /// Remember where a script was changed.
+    pub fn note_moved(&self, file: &str, moved: calls::Moved) {
+        let mut all = self.moved.lock().unwrap_or_else(|e| e.into_inner());
+        all.insert(file.into(), moved);
+    }
+
+    /// Where a position of a file is in its text.
+    pub fn original(&self, file: &str, position: Position) -> Position {
+        let all = self.moved.lock().unwrap_or_else(|e| e.into_inner());
+        all.get(file).map_or(position, |m| m.original(position))
+    }
+
     fn keep(&self, new: Loaded) {
         let mut all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
         all.retain(|l| l.file != new.file);
@@ -152,9 +168,9 @@ impl Library {
                 anyhow!("import \"{path}\": this script would import itself: {circle} → {file}");
             return Err(raise(what));
         }
-        let mut ast = engine
-            .compile(&text)
+        let (mut ast, moved) = calls::compile(engine, &Scope::new(), &text, &[])
             .map_err(|e| raise(anyhow!(Failure::parse(&file, &text, &e))))?;
+        self.note_moved(&file, moved);
         ast.set_source(file.as_str());
         // Its text is needed to show where it fails.
         let loaded = |module, items, imports| Loaded {

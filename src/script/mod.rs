@@ -4,6 +4,7 @@
 //! their object. Everything is bound through a [`Binder`], which writes down the [`reference`](mod@reference) entry at the same time: what
 //! a script can call and what the reference lists cannot differ.
 
+mod calls;
 mod closure;
 mod constructors;
 mod convert;
@@ -12,7 +13,9 @@ mod drawings;
 pub mod explore;
 mod expressions;
 mod grids;
+mod habits;
 mod helpers;
+mod integers;
 mod ladders;
 mod learning;
 pub mod library;
@@ -89,6 +92,8 @@ pub struct Context {
     printed: Mutex<String>,
     /// File and text of the script that runs.
     script: Mutex<(String, String)>,
+    /// Divisions of integers that were told of.
+    told: integers::Told,
     /// What was imported.
     library: Arc<library::Library>,
 }
@@ -106,6 +111,7 @@ impl Context {
             closures_named: Default::default(),
             printed: Mutex::default(),
             script: Mutex::default(),
+            told: Default::default(),
             library,
         })
     }
@@ -114,6 +120,14 @@ impl Context {
     fn home(&self) -> report::Home {
         let script = self.script.lock().unwrap_or_else(|e| e.into_inner());
         report::Home::new(script.clone())
+    }
+
+    /// File and text of the script that runs.
+    fn running(&self) -> (String, String) {
+        self.script
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone()
     }
 
     /// The values of parameters as they are now.
@@ -226,10 +240,12 @@ impl Interpreter {
 
     /// Run a script; variables live on until the next call. `file` is what errors call it.
     pub fn run(&mut self, file: &str, source: &str) -> std::result::Result<Dynamic, Failure> {
-        let mut ast = self
-            .engine
-            .compile_with_scope(&self.scope, source)
+        let known = self.functions.iter_functions();
+        let known: Vec<String> = known.map(|f| f.name.into()).collect();
+        let (mut ast, moved) = calls::compile(&self.engine, &self.scope, source, &known)
             .map_err(|e| Failure::parse(file, source, &e))?;
+        self.context.library.note_moved(file, moved);
+        self.context.told.clear();
         // Functions and imports of earlier calls stay known, as variables do.
         ast = self.functions.merge(&ast);
         ast.set_source(file);
@@ -247,6 +263,7 @@ impl Interpreter {
             let around = report::Around {
                 file,
                 text: &text,
+                original: &|file, position| self.context.library.original(file, position),
                 items: &self.known_items(),
                 own: &|name| ast.iter_functions().any(|f| f.name == name),
             };
@@ -305,7 +322,7 @@ pub fn all_items() -> Vec<Item> {
     .1
 }
 
-/// The engine of scripts: an interrupt stops it. Not so that of closures: a record that is being made is finished, so that the run can be saved.
+/// The engine of scripts: an interrupt stops it.
 fn bind_main(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     let (mut engine, items) = bind(context);
     engine.on_progress(|_| {
@@ -318,6 +335,19 @@ fn bind_main(context: &Arc<Context>) -> (Engine, Vec<Item>) {
 /// What ends a script that fills the memory, little by little: large things that are asked for at once are checked where they are made.
 fn out_of_memory() -> Option<Dynamic> {
     crate::memory::is_short().then(|| Dynamic::from(report::OUT_OF_MEMORY))
+}
+
+/// How long a closure goes on after an interrupt: a record that is being made is finished, so that the run can be saved.
+const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// The engine of closures on other threads: an interrupt stops what does not end soon.
+fn bind_closures(context: &Arc<Context>) -> Arc<Engine> {
+    let mut engine = bind(context).0;
+    engine.on_progress(|_| {
+        let late = session::interrupted_for().is_some_and(|t| t > GRACE);
+        late.then(|| Dynamic::from("interrupted"))
+    });
+    Arc::new(engine)
 }
 
 /// An engine with everything bound, and the reference of what was bound.
@@ -365,6 +395,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     shown::bind(&mut b);
     helpers::bind(&mut b);
     room::bind(&mut b);
+    integers::bind(&mut b);
     let Binder {
         mut engine,
         modules,

@@ -50,9 +50,9 @@ impl Interpreter {
         })?;
         out(value).ok_or_else(|| {
             anyhow!(
-                "the variable '{name}' is a {}, not a {}",
-                self.engine.map_type_name(value.type_name()),
-                self.engine.map_type_name(std::any::type_name::<T>())
+                "the variable '{name}' is {}, not {}",
+                super::report::a_kind(self.engine.map_type_name(value.type_name())),
+                super::report::a_kind(self.engine.map_type_name(std::any::type_name::<T>()))
             )
         })
     }

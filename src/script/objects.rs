@@ -2,6 +2,7 @@
 
 use super::closure;
 use super::convert::{Call, parameters};
+use super::report::a_kind;
 use super::values::Values;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
@@ -67,7 +68,7 @@ pub(super) fn bind(b: &mut Binder) {
             let vector = |a: &[Dynamic]| -> crate::error::Result<Arc<Vec<f32>>> {
                 let number = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
                 let numbers: std::result::Result<Vec<f32>, _> = a.iter().map(|x| number(x).map(|x| x as f32)).collect();
-                let numbers = numbers.map_err(|t| anyhow!("parameters: an element is a {t}, not a number"))?;
+                let numbers = numbers.map_err(|t| anyhow!("parameters: an element is {}, not a number", a_kind(t)))?;
                 ensure!(!numbers.is_empty(), "parameters: the array is empty");
                 Ok(Arc::new(numbers))
             };
@@ -75,7 +76,7 @@ pub(super) fn bind(b: &mut Binder) {
             let vectors = if nested {
                 let rows = a.iter().map(|x| match x.read_lock::<Array>() {
                     Some(row) => vector(&row),
-                    None => Err(anyhow!("parameters: an element is a {}, the first is an array", x.type_name())),
+                    None => Err(anyhow!("parameters: an element is {}, the first is an array", a_kind(x.type_name()))),
                 });
                 rows.collect::<crate::error::Result<Vec<_>>>()
             } else {
@@ -104,7 +105,7 @@ pub(super) fn bind(b: &mut Binder) {
         "target.energies(parameters) -> map",
         "Loss, prior energy, total energy and error fraction at a point, over all training examples: `#{ loss, prior, total, error }`.",
         |t: &mut Arc<Target>, at: Dynamic| -> Bound<rhai::Map> {
-            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not a {}", at.type_name())))?;
+            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not {}", a_kind(at.type_name()))))?;
             let w = p.vectors.first().cloned().unwrap_or_default();
             if w.len() != t.dim() {
                 return Err(raise(anyhow!("target.energies: {} parameters for a model of {}", w.len(), t.dim())));
@@ -118,7 +119,7 @@ pub(super) fn bind(b: &mut Binder) {
         "target.outputs(parameters, split) -> Values",
         "What the network answers to the inputs of a split (\"train\", \"test\", …) at a point: its outputs row by row, before the loss.",
         |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Values> {
-            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not a {}", at.type_name())))?;
+            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not {}", a_kind(at.type_name()))))?;
             let w = p.vectors.first().cloned().unwrap_or_default();
             let outputs = || {
                 let network = t.potential().network().ok_or_else(|| anyhow!("target.outputs needs a network with data, which this target is not"))?;
@@ -154,7 +155,7 @@ pub(super) fn bind(b: &mut Binder) {
 /// Numbers where scripts may write integers.
 fn number(x: &Dynamic, what: &str) -> Bound<f64> {
     let number = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
-    number.map_err(|t| raise(anyhow!("{what} must be a number, not a {t}")))
+    number.map_err(|t| raise(anyhow!("{what} must be a number, not {}", a_kind(t))))
 }
 
 fn count(x: i64, what: &str) -> Bound<u64> {

@@ -1,5 +1,6 @@
 //! Script parameters: `param("name", default, "doc")` and `--set name=value`.
 
+use super::report::a_kind;
 use super::{Bound, Context, raise};
 use anyhow::anyhow;
 use rhai::{Dynamic, Engine, NativeCallContext};
@@ -31,8 +32,8 @@ pub(super) fn value(
     }
     let wrong = |got: &str| {
         raise(anyhow!(
-            "--set {name}={text}: expected a {}, like the default in the script, but this is {got}",
-            default.type_name()
+            "--set {name}={text}: expected {}, like the default in the script, but this is {got}",
+            a_kind(default.type_name())
         ))
     };
     let engine: &Engine = native.engine();
@@ -43,7 +44,7 @@ pub(super) fn value(
         return Ok((value.as_int().unwrap_or(0) as f64).into());
     }
     if value.type_name() != default.type_name() {
-        return Err(wrong(&format!("a {}", value.type_name())));
+        return Err(wrong(&a_kind(value.type_name())));
     }
     Ok(value)
 }

@@ -1,5 +1,6 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
+use super::report::a_kind;
 use super::{Binder, Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Scale, Series};
 use crate::report::figures;
@@ -180,10 +181,12 @@ pub(super) fn canonical(name: &str) -> String {
 
 fn strings(x: &Dynamic) -> Bound<Vec<String>> {
     let one = |x: &Dynamic| {
-        x.clone()
-            .into_string()
-            .map(|s| canonical(&s))
-            .map_err(|t| raise(anyhow!("a name of a trace must be a string, not a {t}")))
+        x.clone().into_string().map(|s| canonical(&s)).map_err(|t| {
+            raise(anyhow!(
+                "a name of a trace must be a string, not {}",
+                a_kind(t)
+            ))
+        })
     };
     match x.read_lock::<Array>() {
         Some(list) => list.iter().map(one).collect(),
@@ -196,7 +199,7 @@ fn all_runs(x: &Dynamic) -> Bound<Vec<Arc<Run>>> {
         let name = x.type_name();
         x.clone()
             .try_cast::<Arc<Run>>()
-            .ok_or_else(|| raise(anyhow!("plot::sweep takes runs, not a {name}")))
+            .ok_or_else(|| raise(anyhow!("plot::sweep takes runs, not {}", a_kind(name))))
     };
     match x.read_lock::<Array>() {
         Some(list) => list.iter().map(one).collect(),
@@ -208,7 +211,7 @@ fn all_figures(figures: Array) -> Bound<Vec<Figure>> {
     let one = |x: Dynamic| {
         let name = x.type_name();
         x.try_cast::<Figure>()
-            .ok_or_else(|| raise(anyhow!("expected figures, not a {name}")))
+            .ok_or_else(|| raise(anyhow!("expected figures, not {}", a_kind(name))))
     };
     figures.into_iter().map(one).collect()
 }
@@ -216,7 +219,7 @@ fn all_figures(figures: Array) -> Bound<Vec<Figure>> {
 pub(super) fn number(x: &Dynamic) -> Bound<f64> {
     x.as_float()
         .or_else(|_| x.as_int().map(|i| i as f64))
-        .map_err(|t| raise(anyhow!("expected numbers, not a {t}")))
+        .map_err(|t| raise(anyhow!("expected numbers, not {}", a_kind(t))))
 }
 
 pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {

@@ -1,9 +1,10 @@
 //! Errors of scripts, with file, line, column, the source line and what to do.
 
+use super::habits;
 use super::reference::Item;
 use super::words;
-use crate::error::{EveryChainFailed, Interrupted};
-use rhai::{EvalAltResult, ParseError, Position};
+use crate::error::{EveryChainFailed, Interrupted, a};
+use rhai::{EvalAltResult, ParseError, ParseErrorType, Position};
 use std::fmt;
 use std::sync::Arc;
 
@@ -45,8 +46,12 @@ impl Home {
         Placed(located(&self.file, &self.text, at, message))
     }
 
-    /// Why a closure failed, under the place in it.
-    pub fn failed(&self, what: &str, e: &EvalAltResult, context: &super::Context) -> Placed {
+    /// Why a closure gave no value, under the place in it: it failed, or did not end although it was interrupted.
+    pub fn failed(&self, what: &str, e: &EvalAltResult, context: &super::Context) -> anyhow::Error {
+        if matches!(e.unwrap_inner(), EvalAltResult::ErrorTerminated(..)) {
+            let what = format!("{what} did not end");
+            return Interrupted { what }.into();
+        }
         let text = |file: &str| match file == self.file {
             true => Some(self.text.clone()),
             false => context.library.text(file),
@@ -54,10 +59,12 @@ impl Home {
         let around = Around {
             file: &self.file,
             text: &text,
+            original: &|file, position| context.library.original(file, position),
             items: &super::all_items(),
             own: &|_| true,
         };
-        Placed(format!("{what}{}", Failure::runtime(&around, e).message))
+        let why = Failure::runtime(&around, e).message;
+        Placed(format!("{what} failed: {why}")).into()
     }
 }
 
@@ -91,6 +98,8 @@ pub(super) struct Around<'a> {
     pub file: &'a str,
     /// The text of a file.
     pub text: &'a dyn Fn(&str) -> Option<String>,
+    /// Where a position of a file is in its text.
+    pub original: &'a dyn Fn(&str, Position) -> Position,
     /// What can be called.
     pub items: &'a [Item],
     /// Whether the script itself has a function of that name.
@@ -105,13 +114,20 @@ impl Failure {
     }
 
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
+        let position = e.position();
+        let habit = || habits::find(source, position, false, &|_| false);
+        // Noticed at the next statement, which is not where it has to be mended.
+        let end = || match e.err_type() {
+            ParseErrorType::MissingToken(token, _) if token == ";" => {
+                habits::missing_end(source, position)
+            }
+            _ => None,
+        };
+        let (position, text) = habit()
+            .or_else(|| Some((end()?, "a ; is missing at the end of this statement".into())))
+            .unwrap_or_else(|| (position, e.err_type().to_string()));
         Self {
-            ..Self::plain(located(
-                file,
-                source,
-                e.position(),
-                &e.err_type().to_string(),
-            ))
+            ..Self::plain(located(file, source, position, &text))
         }
     }
 
@@ -134,7 +150,16 @@ impl Failure {
             places.push((within.clone(), cause.position()));
         }
         places.retain(|(_, position)| !position.is_none());
+        for (file, position) in &mut places {
+            *position = (around.original)(file, *position);
+        }
         let mut code = 1;
+        if let Some(text) = habit(around, cause, &mut places) {
+            return Self {
+                message: placed(around, &places, &text),
+                code,
+            };
+        }
         let message = match cause {
             EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
                 Some(native) if native.0.is::<Interrupted>() => {
@@ -164,14 +189,15 @@ impl Failure {
                 OUT_OF_MEMORY.into()
             }
             EvalAltResult::ErrorTerminated(..) => {
-                return Self {
-                    message: "interrupted".into(),
-                    code: 130,
-                };
+                code = 130;
+                "interrupted: the script was stopped here; runs that ended before are kept".into()
             }
             EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, items),
             EvalAltResult::ErrorVariableNotFound(name, _) => {
-                format!("there is no variable '{name}'")
+                format!(
+                    "there is no variable '{name}'{}",
+                    new_variable(around, name, &places)
+                )
             }
             EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, items),
             other => {
@@ -179,7 +205,7 @@ impl Failure {
                 if let Some(at) = plain.rfind(" (line ") {
                     plain.truncate(at);
                 }
-                plain
+                plain_types(&plain)
             }
         };
         Self {
@@ -219,6 +245,75 @@ pub(super) fn cause(e: &EvalAltResult) -> String {
     }
 }
 
+/// What a hand that is used to Python meant, if that is why there is no such name; its place becomes the last one.
+fn habit(
+    around: &Around,
+    cause: &EvalAltResult,
+    places: &mut [(String, Position)],
+) -> Option<String> {
+    match cause {
+        EvalAltResult::ErrorVariableNotFound(..)
+        | EvalAltResult::ErrorFunctionNotFound(..)
+        | EvalAltResult::ErrorDotExpr(..)
+        | EvalAltResult::ErrorModuleNotFound(..) => {}
+        _ => return None,
+    }
+    let (file, position) = places.last_mut()?;
+    let is_space = |name: &str| around.items.iter().any(|i| i.namespace == name);
+    let found = habits::find(&(around.text)(file)?, *position, true, &is_space);
+    let (place, text) = found?;
+    *position = place;
+    Some(text)
+}
+
+/// What to say where a variable is not there because it was never declared.
+fn new_variable(around: &Around, name: &str, places: &[(String, Position)]) -> String {
+    let given = places.last().is_some_and(|(file, position)| {
+        (around.text)(file).is_some_and(|text| habits::is_assigned(&text, *position))
+    });
+    match given {
+        true => format!("; a new one is let {name} = …"),
+        false => String::new(),
+    }
+}
+
+/// Rhai's names of types within a text as plain words.
+fn plain_types(text: &str) -> String {
+    // Rhai's three ways to take a text.
+    let text = text.replace("&str | ImmutableString | String", "string");
+    let words = text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_');
+    let plain = |word: &str| {
+        let name = word.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let rest = &word[name.len()..];
+        let plain = match name {
+            "i64" => "integer",
+            "f64" => "number",
+            "ImmutableString" => "string",
+            "FnPtr" => "closure",
+            name => name,
+        };
+        format!("{plain}{rest}")
+    };
+    words.map(plain).collect()
+}
+
+/// A value by the name of its type, as a message says it: "an integer", "a map", "a Model".
+pub(super) fn a_kind(type_name: &str) -> String {
+    match type_name.trim() {
+        "i64" => "an integer".into(),
+        "f64" => "a number".into(),
+        "bool" => "true or false".into(),
+        "()" => "nothing".into(),
+        "char" => "a character".into(),
+        "Fn" | "closure" => "a closure".into(),
+        // Of types of the program that have no name of their own, the last word of Rust's.
+        name => {
+            let last = name.rsplit("::").next().unwrap_or(name);
+            a(last.trim_matches(|c: char| !c.is_alphanumeric()))
+        }
+    }
+}
+
 /// A call that fits no bound function: what there is under that name, or the nearest name.
 fn not_found(call: &str, items: &[Item]) -> String {
     let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
@@ -229,21 +324,33 @@ fn not_found(call: &str, items: &[Item]) -> String {
         .filter(|i| i.path() == short || i.name == short)
         .collect();
     if !same.is_empty() {
-        let plain = |t: &str| match t.trim() {
-            "i64" => "integer".to_string(),
-            "f64" => "number".to_string(),
-            t => t.to_string(),
-        };
-        let given = arguments
-            .trim_end_matches(')')
-            .split(',')
-            .map(plain)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let given = plain_types(arguments.trim_end_matches(')'));
         let forms: Vec<_> = same.iter().map(|i| format!("  {}", i.signature)).collect();
         return format!(
             "'{short}' does not take ({given}); it is called as\n{}",
             forms.join("\n")
+        );
+    }
+    let given = plain_types(arguments.trim_end_matches(')'));
+    if !short.contains(|c: char| c.is_alphanumeric() || c == '_') {
+        let power = match short.as_str() {
+            "^" => "; the power is **",
+            _ => "",
+        };
+        return match given.split_once(", ") {
+            Some((a, b)) => format!(
+                "'{short}' cannot be used between {} and {}{power}",
+                a_kind(a),
+                a_kind(b)
+            ),
+            None => format!("'{short}' cannot be used on {}", a_kind(&given)),
+        };
+    }
+    if short == "call" {
+        let held = given.split(", ").next().unwrap_or_default();
+        return format!(
+            "only a function can be called, and this is {}",
+            a_kind(held)
         );
     }
     // Methods are called by their bare name.
@@ -289,7 +396,7 @@ fn no_namespace(name: &str, items: &[Item]) -> String {
 }
 
 /// The message under its place in the source.
-fn located(file: &str, source: &str, position: Position, text: &str) -> String {
+pub(super) fn located(file: &str, source: &str, position: Position, text: &str) -> String {
     let (Some(line), column) = (position.line(), position.position().unwrap_or(1)) else {
         return format!("{file}: {text}");
     };

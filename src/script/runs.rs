@@ -2,7 +2,7 @@
 
 use super::convert::{entry, map};
 use super::{Binder, Bound, OrRaise, raise};
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
@@ -46,13 +46,13 @@ fn health(run: &Run, temperature: i64) -> Bound<Map> {
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Arc<Run>>("Run", |r| {
         format!(
-            "run '{}': {} with {}, {} temperatures × {} chains, {} draws each, in {}",
+            "run '{}': {} with {}, {} × {}, {} each, in {}",
             r.info.name,
             r.info.kind,
             r.info.sampler,
-            r.info.temperatures.len(),
-            r.info.chains,
-            r.info.draws,
+            count(r.info.temperatures.len(), "temperature"),
+            count(r.info.chains, "chain"),
+            count(r.info.draws, "draw"),
             r.folder.display()
         )
     });

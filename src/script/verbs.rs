@@ -1,6 +1,7 @@
 //! The verbs at top level: `target train sample sweep benchmark validate compare param logspace linspace`.
 
 use super::convert::{Call, from_json, options};
+use super::report::a_kind;
 use super::{Binder, Bound, Context, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -342,8 +343,16 @@ fn verifications(b: &mut Binder) {
     b.function(
         "verify(run, target, sampler) -> Verification",
         "",
-        move |n: NativeCallContext, r: Arc<Run>, target: Arc<Target>, sampler: Arc<Configured>| -> Bound<Arc<Verification>> {
-            let origin = Origin { target, sampler, observables: Vec::new() };
+        move |n: NativeCallContext,
+              r: Arc<Run>,
+              target: Arc<Target>,
+              sampler: Arc<Configured>|
+              -> Bound<Arc<Verification>> {
+            let origin = Origin {
+                target,
+                sampler,
+                observables: Vec::new(),
+            };
             given(&n, &r, Some(&origin), &Map::new()).or_raise()
         },
     );
@@ -369,7 +378,12 @@ fn numbers(b: &mut Binder) {
     fn spaced(name: &str, a: Dynamic, z: Dynamic, n: i64, log: bool) -> Bound<Array> {
         let number = |x: &Dynamic| {
             let x = x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
-            x.map_err(|t| raise(anyhow!("{name}: both ends must be numbers, not a {t}")))
+            x.map_err(|t| {
+                raise(anyhow!(
+                    "{name}: both ends must be numbers, not {}",
+                    a_kind(t)
+                ))
+            })
         };
         let (a, z) = (number(&a)?, number(&z)?);
         if log && !(a > 0.0 && z > 0.0) {

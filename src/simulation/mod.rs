@@ -229,7 +229,15 @@ pub fn run(
         }
         let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
         let until = Some(Instant::now() + slice);
-        place.advance(&shared, &mut state, until)?;
+        // What did not end when it was interrupted is lost, with what came after the last checkpoint.
+        place.advance(&shared, &mut state, until).map_err(|e| {
+            let Some(Interrupted { what }) = e.downcast_ref() else {
+                return e;
+            };
+            let on = session.goes_on(Some(&folder));
+            let what = format!("'{}': {what}; its last checkpoint is kept: {on}", plan.name);
+            Interrupted { what }.into()
+        })?;
     }
     progress.finish();
     save(&mut place, &mut state, true)?;

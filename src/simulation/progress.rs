@@ -2,8 +2,17 @@
 
 use super::console::{Bar, Stage, Task};
 use super::session::Session;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+/// How many runs there are that save what they have when they are interrupted.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a run goes on that will save what it has when it is interrupted.
+pub fn saves() -> bool {
+    RUNS.load(Ordering::SeqCst) > 0
+}
 
 /// The progress of one run.
 pub struct Progress {
@@ -25,6 +34,7 @@ impl Progress {
             total,
             first: done,
         };
+        RUNS.fetch_add(1, Ordering::SeqCst);
         Self {
             bar: (!session.quiet).then(|| session.console.begin(&task)),
             task,
@@ -72,5 +82,11 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.show(&stage);
         }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        RUNS.fetch_sub(1, Ordering::SeqCst);
     }
 }

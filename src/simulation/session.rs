@@ -9,26 +9,10 @@ use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Set by Ctrl-C; runs save a checkpoint and stop when they see it.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Ask all runs to save and stop. Returns whether it had been asked before.
-pub fn interrupt() -> bool {
-    INTERRUPTED.swap(true, Ordering::SeqCst)
-}
-
-/// Whether runs have been asked to stop.
-pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
-/// Forget an interrupt, before the next cell of an interactive session.
-pub fn clear_interrupt() {
-    INTERRUPTED.store(false, Ordering::SeqCst);
-}
+pub use super::progress::saves;
+pub use crate::error::{clear_interrupt, interrupt, interrupted, interrupted_for};
 
 /// How to get at an accelerator.
 pub type Open = Arc<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;

@@ -7,7 +7,7 @@ use super::run::{Group, Run};
 use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::sampler::NOISE;
 use crate::table::Table;
 use serde_json::{Map, Value, json};
@@ -130,8 +130,13 @@ impl Summary {
                 info.parameters
             ),
             format!(
-                "{} chains per temperature, {} steps ({} burn-in), {}: {} draws each, {:.1} s",
-                info.chains, info.steps, info.burn_in, info.every, info.draws, run.seconds
+                "{} per temperature, {} ({} burn-in), {}: {} each, {:.1} s",
+                error::count(info.chains, "chain"),
+                error::count(info.steps as usize, "step"),
+                info.burn_in,
+                info.every,
+                error::count(info.draws, "draw"),
+                run.seconds
             ),
         ];
         header.extend(info.ladder.clone());

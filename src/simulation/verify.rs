@@ -224,10 +224,17 @@ fn apart(run: &Run) -> Result<u64> {
     let mut slowest: f64 = 1.0;
     for column in info.columns.iter().filter(|c| c.width() == 1) {
         for t in 0..info.temperatures.len() {
-            let tau = crate::diagnostic::integrated_autocorrelation_time(
-                &run.draws(&column.name, 0, t, true)?,
-            );
-            slowest = if tau.is_finite() { slowest.max(tau) } else { slowest };
+            let tau = crate::diagnostic::integrated_autocorrelation_time(&run.draws(
+                &column.name,
+                0,
+                t,
+                true,
+            )?);
+            slowest = if tau.is_finite() {
+                slowest.max(tau)
+            } else {
+                slowest
+            };
         }
     }
     let wanted = (0.25 * slowest * per_draw).ceil() as u64;
@@ -402,7 +409,13 @@ impl Exact {
         f(&mut chain, &mut self.info)
     }
 
-    fn go(&mut self, moves: u64, burn_in: u64, target: &Target, work: &mut Workspace) -> Result<()> {
+    fn go(
+        &mut self,
+        moves: u64,
+        burn_in: u64,
+        target: &Target,
+        work: &mut Workspace,
+    ) -> Result<()> {
         let hmc = self.hmc.clone();
         for _ in 0..moves {
             if session::interrupted() {
@@ -552,9 +565,18 @@ impl Verification {
             .iter()
             .filter(|l| l.wrong)
             .map(|l| {
-                let sign = if l.bias.0 > 0.0 { "too large" } else { "too small" };
+                let sign = if l.bias.0 > 0.0 {
+                    "too large"
+                } else {
+                    "too small"
+                };
                 let off = part(l.bias.0.abs(), l);
-                format!("{} at T = {:.3e} is {off} {sign} ({:.1} standard errors)", l.name, l.temperature, l.sigma.abs())
+                format!(
+                    "{} at T = {:.3e} is {off} {sign} ({:.1} standard errors)",
+                    l.name,
+                    l.temperature,
+                    l.sigma.abs()
+                )
             })
             .collect();
         if !wrong.is_empty() {
@@ -567,7 +589,10 @@ impl Verification {
                 "NOT YET: nothing drifts, but U could be off by {} unseen; take more draws",
                 percent(blind)
             ),
-            _ => format!("nothing drifts; a bias of {} of U would have been seen", percent(blind)),
+            _ => format!(
+                "nothing drifts; a bias of {} of U would have been seen",
+                percent(blind)
+            ),
         }
     }
 

@@ -375,7 +375,7 @@ fn parameters_are_listed_set_and_checked() {
     let sum = |more: &[&str]| text(&run(more));
     assert!(sum(&["--json", "--set", "first=40", "--set", "second=1+1"]).contains("\"sum\": 42.0"));
     assert!(sum(&["--set", "frist=1"]).contains("no such parameter; did you mean 'first'?"));
-    assert!(sum(&["--set", "first=\"x\""]).contains("expected a i64"));
+    assert!(sum(&["--set", "first=\"x\""]).contains("expected an integer"));
     assert!(sum(&["--set", "first=1 +"]).contains("no expression"));
 }
 

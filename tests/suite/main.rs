@@ -18,6 +18,8 @@ mod exchange;
 mod exits;
 mod explore;
 mod folders;
+mod habits;
+mod kernel;
 mod layering;
 mod learning;
 mod limits;

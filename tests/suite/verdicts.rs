@@ -77,16 +77,20 @@ impl Sampler for Damped {
         chains.engine.gradient()?;
         chains.report_virial(0, Gradient)?;
         let noise = (Purpose::Noise, 0);
-        chains.map_with_noise(&UNDERDAMPED, &[Params, State(0), Gradient], noise, |_, m| {
-            let sigma = (2.0 * self.friction * self.step * m.temperature).sqrt();
-            [1.0 - self.wrong * self.friction, self.step, sigma].map(|x| x as f32)
-        })?;
+        chains.map_with_noise(
+            &UNDERDAMPED,
+            &[Params, State(0), Gradient],
+            noise,
+            |_, m| {
+                let sigma = (2.0 * self.friction * self.step * m.temperature).sqrt();
+                [1.0 - self.wrong * self.friction, self.step, sigma].map(|x| x as f32)
+            },
+        )?;
         chains.engine.reflect(None)
     }
 }
 
-const OPTIONS: &str =
-    "#{ temperature: 0.5, chains: 4, steps: 40_000, burn_in: 0.2, every: 10, seed: 3, observe: [observable::energy(), observable::norm2()] }";
+const OPTIONS: &str = "#{ temperature: 0.5, chains: 4, steps: 40_000, burn_in: 0.2, every: 10, seed: 3, observe: [observable::energy(), observable::norm2()] }";
 
 /// The summary of a run of a sampler of our own on a target.
 fn own(sampler: impl Sampler + 'static, target: &str) -> (String, Value) {
@@ -114,7 +118,13 @@ const GAUSSIAN: &str = "target(potential::gaussian(#{ dim: 10, condition: 10 }))
 
 #[test]
 fn a_good_run_has_converged() {
-    let (text, found) = own(Noisy { step: 0.02, noise: 1.0 }, GAUSSIAN);
+    let (text, found) = own(
+        Noisy {
+            step: 0.02,
+            noise: 1.0,
+        },
+        GAUSSIAN,
+    );
     assert_eq!(found["verdict"], "converged", "{text}");
     assert_eq!(reasons(&found), "[]");
     let tests = found["tests"].as_array().unwrap();
@@ -128,7 +138,13 @@ fn a_good_run_has_converged() {
 
 #[test]
 fn halved_noise_is_wrong() {
-    let (text, found) = own(Noisy { step: 0.02, noise: 0.5 }, GAUSSIAN);
+    let (text, found) = own(
+        Noisy {
+            step: 0.02,
+            noise: 0.5,
+        },
+        GAUSSIAN,
+    );
     assert_eq!(found["verdict"], "wrong", "{text}");
     assert!(text.contains("WRONG: virial is 50 % too small"), "{text}");
     assert_eq!(found["thermometer_verdict"], "cold");
@@ -136,10 +152,18 @@ fn halved_noise_is_wrong() {
 
 #[test]
 fn friction_that_does_not_belong_to_the_noise_is_wrong() {
-    let good = Damped { step: 1e-3, friction: 0.1, wrong: 1.0 };
+    let good = Damped {
+        step: 1e-3,
+        friction: 0.1,
+        wrong: 1.0,
+    };
     let (text, found) = own(good, GAUSSIAN);
     assert_eq!(found["verdict"], "converged", "{text}");
-    let off = Damped { step: 1e-3, friction: 0.1, wrong: 1.1 };
+    let off = Damped {
+        step: 1e-3,
+        friction: 0.1,
+        wrong: 1.1,
+    };
     let (text, found) = own(off, GAUSSIAN);
     assert_eq!(found["verdict"], "wrong", "{text}");
     assert!(reasons(&found).contains("too small"), "{text}");
@@ -149,10 +173,22 @@ fn friction_that_does_not_belong_to_the_noise_is_wrong() {
 #[test]
 fn within_walls_the_thermometer_applies() {
     let boxed = "target(potential::gaussian(#{ dim: 6, condition: 5 }), #{ prior: prior::uniform_box(4.0) })";
-    let (text, found) = own(Noisy { step: 0.004, noise: 1.0 }, boxed);
+    let (text, found) = own(
+        Noisy {
+            step: 0.004,
+            noise: 1.0,
+        },
+        boxed,
+    );
     assert_eq!(found["thermometer_verdict"], "agrees", "{text}");
     assert_eq!(found["verdict"], "converged", "{text}");
-    let (text, found) = own(Noisy { step: 0.004, noise: 1.3 }, boxed);
+    let (text, found) = own(
+        Noisy {
+            step: 0.004,
+            noise: 1.3,
+        },
+        boxed,
+    );
     assert_eq!(found["verdict"], "wrong", "{text}");
     assert_eq!(found["thermometer_verdict"], "hot", "{text}");
 }
@@ -182,9 +218,15 @@ fn what_is_missing_is_named_with_the_steps_it_takes() {
     );
     assert_eq!(found["verdict"], "not yet", "{found}");
     let said = reasons(&found);
-    assert!(said.contains("ESS") && said.contains("(at least 400)"), "{said}");
+    assert!(
+        said.contains("ESS") && said.contains("(at least 400)"),
+        "{said}"
+    );
     assert!(said.contains("energy") || said.contains("norm2"), "{said}");
-    assert!(found["more_steps"].as_u64().is_some_and(|n| n > 1000), "{found}");
+    assert!(
+        found["more_steps"].as_u64().is_some_and(|n| n > 1000),
+        "{found}"
+    );
 }
 
 /// All four chains in the right-hand one of two wells that none of them leaves.
@@ -234,7 +276,12 @@ fn verification_finds_the_bias_that_is_there() {
 
 #[test]
 fn verification_says_what_it_cannot_do() {
-    let refused = |source: &str| evaluate(source).err().map(|e| e.message).unwrap_or_default();
+    let refused = |source: &str| {
+        evaluate(source)
+            .err()
+            .map(|e| e.message)
+            .unwrap_or_default()
+    };
     let coupled = refused(
         "let t = target(potential::gaussian(#{ dim: 2, examples: 10 }));
          verify(sample(t, sampler::ohzeki_ichiki(#{ step: 0.01, gamma: 1.0, between: \"replicas\", batch: 5 }), #{ steps: 200, chains: 3 }))",
@@ -247,5 +294,8 @@ fn verification_says_what_it_cannot_do() {
     let other = refused(
         "let t = target(potential::gaussian(#{ dim: 2 })); let r = sample(t, sampler::hmc(), #{ steps: 100 }); verify(open(r.folder), t, sampler::nuts())",
     );
-    assert!(other.contains("other options") || other.contains("made by sampler::hmc"), "{other}");
+    assert!(
+        other.contains("other options") || other.contains("made by sampler::hmc"),
+        "{other}"
+    );
 }

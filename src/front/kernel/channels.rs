@@ -45,7 +45,7 @@ impl Channels {
         let stdin = Socket::bind(&at.endpoint(stdin_at)?, Kind::Router, move |event| {
             receiving.receive(event, &decoding);
         })?;
-        let heartbeat = Socket::bind(&at.endpoint(heartbeat_at)?, Kind::Router, echo)?;
+        let heartbeat = Socket::bind(&at.endpoint(heartbeat_at)?, Kind::Echo, echo)?;
         let on = queue(codec, control, control_at);
         let control = Socket::bind(&at.endpoint(control_at)?, Kind::Router, on)?;
         let on = queue(codec, shell, shell_at);

@@ -1,7 +1,7 @@
 //! The connection file: where Jupyter wants the kernel to listen, and the key that signs messages.
 
 use super::zmtp::Endpoint;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,7 @@ impl Connection {
         let scheme = content["signature_scheme"]
             .as_str()
             .unwrap_or("hmac-sha256");
-        let key = content["key"]
-            .as_str()
-            .unwrap_or_default()
-            .as_bytes()
-            .to_vec();
+        let key = key(path, &content)?;
         if scheme != "hmac-sha256" && !key.is_empty() {
             bail!(
                 "the connection file {} asks for signatures by {scheme}; set Session.signature_scheme to hmac-sha256 in Jupyter's configuration",
@@ -50,9 +46,25 @@ impl Connection {
             key,
         };
         for channel in CHANNELS {
-            connection.endpoint(channel)?;
+            let endpoint = connection.endpoint(channel)?;
+            // Jupyter's way to do without signatures; over a network, anybody would run code here.
+            ensure!(
+                !connection.key.is_empty() || endpoint.is_local(),
+                "the connection file {} has an empty key, and {endpoint} can be reached from other machines: anybody there could run code as you; set a key, or let it listen on 127.0.0.1",
+                path.display()
+            );
         }
         Ok(connection)
+    }
+
+    /// What to tell if messages are not signed.
+    pub fn warning(&self) -> Option<String> {
+        self.key.is_empty().then(|| {
+            format!(
+                "WARNING: the key in {} is empty, so messages are not signed: every user and every program of this machine can run code as you; set Session.key in Jupyter's configuration",
+                self.path.display()
+            )
+        })
     }
 
     /// Where a channel listens.
@@ -92,6 +104,19 @@ impl Connection {
         std::fs::write(&self.path, text)
             .with_context(|| format!("cannot write ports into {}", self.path.display()))
     }
+}
+
+/// The key of the signatures. Whoever reaches a port runs code unless there is one, so a file without it is not guessed at.
+fn key(path: &Path, content: &Value) -> Result<Vec<u8>> {
+    let found = match content.get("key") {
+        Some(Value::String(key)) => return Ok(key.as_bytes().to_vec()),
+        Some(other) => format!("the key is {other}, but must be a string"),
+        None => "there is no key".into(),
+    };
+    bail!(
+        "cannot use the connection file {}: {found}; messages are signed with it, and without a signature anybody who reaches a port could run code as you. Let Jupyter write the file, or set \"key\" to a secret of your own",
+        path.display()
+    )
 }
 
 #[cfg(test)]
@@ -141,6 +166,35 @@ mod tests {
             let value = value.to_string();
             assert!(error.contains(value.trim_matches('"')), "{error}");
         }
+    }
+
+    #[test]
+    fn without_a_key_only_this_machine_is_served() {
+        for key in [None, Some(json!(5)), Some(json!(null)), Some(json!(["x"]))] {
+            let mut content = file();
+            match &key {
+                Some(key) => content["key"] = key.clone(),
+                None => drop(content.as_object_mut().unwrap().remove("key")),
+            }
+            let error = format!("{:#}", read(&content).unwrap_err());
+            assert!(
+                error.contains("set \"key\" to a secret"),
+                "{key:?}: {error}"
+            );
+        }
+        let mut open = file();
+        open["key"] = json!("");
+        for ip in ["127.0.0.1", "127.5.0.1", "localhost", "::1"] {
+            open["ip"] = json!(ip);
+            let warning = read(&open).unwrap().warning().unwrap();
+            assert!(warning.contains("not signed"), "{warning}");
+        }
+        for ip in ["0.0.0.0", "*", "::", "192.0.2.1"] {
+            open["ip"] = json!(ip);
+            let error = format!("{:#}", read(&open).unwrap_err());
+            assert!(error.contains("other machines"), "{ip}: {error}");
+        }
+        assert!(read(&file()).unwrap().warning().is_none());
     }
 
     #[test]

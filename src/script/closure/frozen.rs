@@ -8,7 +8,7 @@
 
 use super::super::convert::Call;
 use super::super::report::{Home, Placed};
-use super::super::{Context, bind};
+use super::super::{Context, bind_closures};
 use super::identity::identity;
 use super::source::{Function, Source};
 use crate::error::Result;
@@ -71,7 +71,7 @@ impl Frozen {
         let engine = call
             .context
             .closures
-            .get_or_init(|| Arc::new(bind(call.context).0));
+            .get_or_init(|| bind_closures(call.context));
         let mut out = Self {
             what: what.into(),
             names: names.unwrap_or_default(),
@@ -144,10 +144,7 @@ impl Frozen {
         let own = known.unwrap_or_else(|| self.copy());
         let native = own.stored.create_context(&self.engine);
         let result = own.function.call_raw(&native, None, arguments);
-        let value = result.map_err(|e| {
-            let what = format!("{} failed: ", self.what);
-            anyhow::Error::from(self.home.failed(&what, &e, &self.context))
-        })?;
+        let value = result.map_err(|e| self.home.failed(&self.what, &e, &self.context))?;
         let pairs = self.function.iter_curry().zip(own.function.iter_curry());
         let changed = pairs
             .zip(&self.watched)

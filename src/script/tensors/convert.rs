@@ -1,5 +1,6 @@
 //! Tensors from the script's values and back.
 
+use super::super::report::a_kind;
 use super::super::values::Values;
 use super::super::{Bound, OrRaise};
 use super::number;
@@ -23,8 +24,8 @@ fn whole(all: &[Dynamic], what: &str) -> Result<Vec<i64>> {
             .or_else(|| float(x.as_float().ok()?))
             .ok_or_else(|| {
                 anyhow!(
-                    "{what}: a length is a {}, not a whole number",
-                    x.type_name()
+                    "{what}: a length is {}, not a whole number",
+                    a_kind(x.type_name())
                 )
             })
     });
@@ -92,8 +93,8 @@ fn flatten(x: &Dynamic, shape: &[usize], out: &mut Vec<f64>) -> Result<()> {
     };
     let Some(list) = x.read_lock::<Array>() else {
         bail!(
-            "tensor: arrays are nested unequally: a {} where an array of {length} was expected",
-            x.type_name()
+            "tensor: arrays are nested unequally: {} where an array of {length} was expected",
+            a_kind(x.type_name())
         );
     };
     ensure!(

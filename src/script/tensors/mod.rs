@@ -7,6 +7,7 @@ mod show;
 
 pub(super) use convert::{from_dynamic, shape_of, to_dynamic, to_options};
 
+use super::report::a_kind;
 use super::values::Values;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
@@ -33,15 +34,18 @@ pub(super) fn bind(b: &mut Binder) {
 fn number(x: &Dynamic, what: &str) -> Result<f64> {
     x.as_float()
         .or_else(|_| x.as_int().map(|i| i as f64))
-        .map_err(|t| anyhow!("{what} must be a number, not a {t}"))
+        .map_err(|t| anyhow!("{what} must be a number, not {}", a_kind(t)))
 }
 
 /// The tensors of an array.
 fn tensors(all: &[Dynamic], what: &str) -> Bound<Vec<Tensor>> {
     let each = all.iter().map(|x| {
-        x.clone()
-            .try_cast::<Tensor>()
-            .ok_or_else(|| anyhow!("{what}: an element is a {}, not a tensor", x.type_name()))
+        x.clone().try_cast::<Tensor>().ok_or_else(|| {
+            anyhow!(
+                "{what}: an element is {}, not a tensor",
+                a_kind(x.type_name())
+            )
+        })
     });
     each.collect::<Result<_>>().or_raise()
 }
@@ -230,7 +234,10 @@ fn differentiate(native: &NativeCallContext, f: &FnPtr, at: &Dynamic) -> Bound<(
             return Ok(Tensor::from_f64(vec![x], &[])?);
         }
         let out = out.try_cast::<Tensor>().ok_or_else(|| {
-            anyhow!("gradient: the closure must give a tensor of one number, but gave a {name}")
+            anyhow!(
+                "gradient: the closure must give a tensor of one number, but gave {}",
+                a_kind(name)
+            )
         })?;
         Ok(out)
     };

@@ -2,12 +2,12 @@
 
 use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
 use crate::diagnostic::evidence::Estimate;
-use crate::error::{Interrupted, Result};
+use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
-use crate::simulation::session::{self, Session};
+use crate::simulation::session::Session;
 use crate::simulation::summary::with_error;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
@@ -194,10 +194,7 @@ fn products<'a>(
     let mut moved = w.to_vec();
     let mut gradients = [vec![0.0; w.len()], vec![0.0; w.len()]];
     move |v, out| {
-        if session::interrupted() {
-            let what = "within laplace, which saves nothing".into();
-            return Err(Interrupted { what }.into());
-        }
+        crate::error::go_on("laplace")?;
         let largest = v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         // So small that third derivatives do not count, and a power of two, which costs no digit.
         let step = 2f64.powi((MOVE * size / largest).log2().floor() as i32);

@@ -84,6 +84,7 @@ pub fn rough_minimise(
     let (mut trial, mut new_gradient) = (w.to_vec(), gradient.clone());
     let (mut steps, mut downhill) = (0, 0);
     while steps < settings.steps && largest(&gradient) > settings.gradient {
+        crate::error::go_on("a minimisation")?;
         let dt = descent.dt as f32;
         for (p, g) in momenta.iter_mut().zip(&gradient) {
             *p -= 0.5 * dt * g;

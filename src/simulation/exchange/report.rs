@@ -5,7 +5,7 @@ use super::{
     round_trip_rate, round_trip_rate_limit,
 };
 use crate::diagnostic::{self, mcse_mean};
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::summary::with_error;
 use crate::table::Table;
@@ -273,9 +273,9 @@ impl LadderReport {
         ])
         .line_above(format!("ladder of '{}': {}", self.name, self.how))
         .line_above(format!(
-            "{} ladders of {} rungs, {} swaps each after burn-in; Λ = {}, recommended rungs {}",
-            self.ladders,
-            self.temperatures.len(),
+            "{} of {}, {} swaps each after burn-in; Λ = {}, recommended rungs {}",
+            count(self.ladders, "ladder"),
+            count(self.temperatures.len(), "rung"),
             self.sweeps,
             with_error(self.barrier.0, self.barrier.1),
             self.recommended_rungs

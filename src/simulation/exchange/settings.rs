@@ -1,7 +1,7 @@
 //! How the chains of a run exchange temperatures, as it was asked for.
 
 use super::{Pairs, RoughMinimisation, rough_minimise};
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::target::{Target, Workspace};
 
 /// How the chains of a run exchange temperatures.
@@ -34,7 +34,7 @@ impl Exchange {
         };
         let tuned = match self.rounds {
             0 => "ladder as given".to_string(),
-            k => format!("ladder tuned in {k} rounds"),
+            k => format!("ladder tuned in {}", count(k as usize, "round")),
         };
         let steps = if self.every == 1 { "step" } else { "steps" };
         format!(

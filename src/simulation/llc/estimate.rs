@@ -4,7 +4,7 @@ use super::halved::{Extrapolated, Halved};
 use super::protocol::{Losses, Point, Prepared};
 use super::saved::online;
 use crate::diagnostic::{self, Reading};
-use crate::error::{EveryChainFailed, Result};
+use crate::error::{EveryChainFailed, Result, count};
 use crate::model::deep_linear::LearningCoefficient;
 use crate::simulation::run::Run;
 use crate::target::Target;
@@ -211,9 +211,9 @@ impl fmt::Display for Estimate {
         )?;
         write!(
             f,
-            "\n  {}: {} chains × {} steps ({} burn-in), R̂ {:.3}, ESS {:.0} (bulk {:.0}, tail {:.0}), spread of chains {:.3}, {:.1} s",
+            "\n  {}: {} × {} steps ({} burn-in), R̂ {:.3}, ESS {:.0} (bulk {:.0}, tail {:.0}), spread of chains {:.3}, {:.1} s",
             info.sampler,
-            info.chains,
+            count(info.chains, "chain"),
             info.steps,
             info.burn_in,
             self.rhat,

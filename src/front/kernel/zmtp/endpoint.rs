@@ -64,6 +64,16 @@ impl Endpoint {
         }
     }
 
+    /// Whether only this machine reaches it. What cannot be told counts as no.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(host, port) => resolve(host, *port).is_ok_and(|addresses| {
+                !addresses.is_empty() && addresses.iter().all(|a| a.ip().is_loopback())
+            }),
+            Self::Ipc(_) => true,
+        }
+    }
+
     /// Connect, as a client does.
     pub fn connect(&self) -> Result<Stream> {
         let context = || format!("cannot connect to {self}");
@@ -138,15 +148,6 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Another handle of the same stream.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Tcp(s) => s.try_clone().map(Self::Tcp),
-            #[cfg(unix)]
-            Self::Unix(s) => s.try_clone().map(Self::Unix),
-        }
-    }
-
     /// Close both directions: whoever reads or writes it, in any thread, stops.
     pub fn close(&self) {
         let _ = match self {
@@ -166,22 +167,23 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+/// Of a reference, so that one thread can read and another write without a second handle: files are few.
+impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(s) => s.read(buffer),
+            Stream::Tcp(s) => (&*s).read(buffer),
             #[cfg(unix)]
-            Self::Unix(s) => s.read(buffer),
+            Stream::Unix(s) => (&*s).read(buffer),
         }
     }
 }
 
-impl Write for Stream {
+impl Write for &Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(s) => s.write(buffer),
+            Stream::Tcp(s) => (&*s).write(buffer),
             #[cfg(unix)]
-            Self::Unix(s) => s.write(buffer),
+            Stream::Unix(s) => (&*s).write(buffer),
         }
     }
 

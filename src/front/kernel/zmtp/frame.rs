@@ -1,5 +1,6 @@
 //! Frames: what ZMTP sends, one after another, once a connection stands.
 
+use super::allowance::{Allowance, Claim};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Write};
 
@@ -12,10 +13,10 @@ const MORE: u8 = 1;
 const LONG: u8 = 2;
 /// A command of the protocol itself.
 const COMMAND: u8 = 4;
-/// Clients send code and requests, never this much.
-const LARGEST: u64 = 1 << 30;
 /// What a frame costs besides its bytes, so that empty ones do not come for free.
 const OVERHEAD: u64 = 32;
+/// How many bytes are asked for at a time.
+const PIECE: u64 = 64 << 10;
 
 /// What a client sent.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,10 +27,10 @@ pub enum Item {
     Command(String, Vec<u8>),
 }
 
-/// Read the next message or command.
-pub fn read(stream: &mut impl Read) -> Result<Item> {
+/// Read the next message or command, as far as the allowance goes.
+pub fn read(stream: &mut impl Read, allowance: &Allowance) -> Result<Item> {
     let mut frames = Frames::new();
-    let mut total = 0;
+    let mut claim = allowance.claim();
     loop {
         let mut flags = [0];
         stream.read_exact(&mut flags)?;
@@ -47,9 +48,9 @@ pub fn read(stream: &mut impl Read) -> Result<Item> {
             stream.read_exact(&mut size)?;
             u64::from_be_bytes(size)
         };
-        total = size.saturating_add(total).saturating_add(OVERHEAD);
-        ensure!(total <= LARGEST, "a message of {total} bytes is too large");
-        let body = read_body(stream, size)?;
+        claim.announce(size.saturating_add(OVERHEAD))?;
+        claim.take(OVERHEAD)?;
+        let body = read_body(stream, size, &mut claim)?;
         if flags & COMMAND != 0 {
             return split_command(body);
         }
@@ -61,11 +62,17 @@ pub fn read(stream: &mut impl Read) -> Result<Item> {
 }
 
 /// Memory is taken as bytes arrive: a size that is only claimed costs nothing.
-fn read_body(stream: &mut impl Read, size: u64) -> Result<Vec<u8>> {
+fn read_body(stream: &mut impl Read, size: u64, claim: &mut Claim) -> Result<Vec<u8>> {
     let mut body = Vec::new();
-    stream.take(size).read_to_end(&mut body)?;
-    if (body.len() as u64) < size {
-        return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+    let mut left = size;
+    while left > 0 {
+        let piece = left.min(PIECE);
+        claim.take(piece)?;
+        let got = stream.by_ref().take(piece).read_to_end(&mut body)? as u64;
+        if got < piece {
+            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+        }
+        left -= piece;
     }
     Ok(body)
 }
@@ -112,6 +119,10 @@ fn write_frame(stream: &mut impl Write, flags: u8, body: &[u8]) -> std::io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(stream: &mut impl Read) -> Result<Item> {
+        super::read(stream, &Allowance::new(1 << 30, 1 << 30))
+    }
 
     #[test]
     fn messages_with_short_empty_and_long_frames_come_back() {

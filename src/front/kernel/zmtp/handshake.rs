@@ -1,5 +1,6 @@
 //! How a connection starts: both sides greet, then say what kind of socket they are.
 
+use super::allowance::Allowance;
 use super::frame::{self, Item};
 use super::socket::Kind;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,6 +13,9 @@ const GREETING: [u8; 64] = {
     (g[12], g[13], g[14], g[15]) = (b'N', b'U', b'L', b'L');
     g
 };
+
+/// READY names the kind of a socket and its identity of at most 255 bytes.
+const LARGEST: u64 = 4 << 10;
 
 /// Greet a client and learn its identity, which may be empty.
 pub fn greet(stream: &mut (impl Read + Write), kind: Kind) -> Result<Vec<u8>> {
@@ -36,7 +40,7 @@ pub fn greet(stream: &mut (impl Read + Write), kind: Kind) -> Result<Vec<u8>> {
     );
     frame::write_command(stream, "READY", &properties(kind))?;
     stream.flush()?;
-    let Item::Command(name, data) = frame::read(stream)? else {
+    let Item::Command(name, data) = frame::read(stream, &Allowance::new(LARGEST, LARGEST))? else {
         bail!("the client sent a message before it was ready");
     };
     ensure!(name == "READY", "the client sent {name} instead of READY");
@@ -50,7 +54,7 @@ pub fn greet(stream: &mut (impl Read + Write), kind: Kind) -> Result<Vec<u8>> {
     }
     let socket = String::from_utf8_lossy(&socket);
     let known: &[&str] = match kind {
-        Kind::Router => &["DEALER", "REQ", "ROUTER"],
+        Kind::Router | Kind::Echo => &["DEALER", "REQ", "ROUTER"],
         Kind::Publisher => &["SUB", "XSUB"],
     };
     ensure!(
@@ -63,7 +67,7 @@ pub fn greet(stream: &mut (impl Read + Write), kind: Kind) -> Result<Vec<u8>> {
 
 fn properties(kind: Kind) -> Vec<u8> {
     let name = match kind {
-        Kind::Router => "ROUTER",
+        Kind::Router | Kind::Echo => "ROUTER",
         Kind::Publisher => "XPUB",
     };
     let mut data = Vec::new();

@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Bytes above which senders wait.
-const FULL: usize = 64 << 20;
 /// How long senders wait, once, for a client that does not read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -33,6 +31,8 @@ impl Parcel {
 
 #[derive(Default)]
 struct State {
+    /// Bytes above which senders wait.
+    full: usize,
     queue: VecDeque<Parcel>,
     bytes: usize,
     writing: bool,
@@ -41,25 +41,36 @@ struct State {
 }
 
 /// A queue of parcels with a limit.
-#[derive(Default)]
 pub struct Outbox {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Outbox {
+    /// An empty one; senders wait while more than `full` bytes do.
+    pub fn new(full: usize) -> Self {
+        let state = State {
+            full,
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
     /// Add a parcel. Returns whether it was taken.
     pub fn push(&self, parcel: Parcel) -> bool {
         let mut state = self.lock();
-        if state.bytes > FULL && !state.stalled && !state.closed {
-            let full = |s: &mut State| s.bytes > FULL && !s.closed;
+        if state.bytes > state.full && !state.stalled && !state.closed {
+            let full = |s: &mut State| s.bytes > s.full && !s.closed;
             state = match self.changed.wait_timeout_while(state, PATIENCE, full) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
-            state.stalled = state.bytes > FULL;
+            state.stalled = state.bytes > state.full;
         }
-        if state.closed || state.bytes > FULL {
+        if state.closed || state.bytes > state.full {
             return false;
         }
         state.bytes += parcel.size();
@@ -94,7 +105,7 @@ impl Outbox {
         let parcel = state.queue.pop_front()?;
         state.bytes -= parcel.size();
         state.writing = true;
-        state.stalled &= state.bytes > FULL / 2;
+        state.stalled &= state.bytes > state.full / 2;
         Some(parcel)
     }
 
@@ -130,13 +141,15 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
+    const FULL: usize = 1 << 20;
+
     fn parcel(size: usize) -> Parcel {
         Parcel::Message(Arc::new(vec![vec![0; size]]))
     }
 
     #[test]
     fn a_client_that_does_not_read_delays_senders_once() {
-        let outbox = Outbox::default();
+        let outbox = Outbox::new(FULL);
         assert!(outbox.push(parcel(FULL)));
         let start = Instant::now();
         assert!(!outbox.push(parcel(1)));
@@ -150,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_sender_goes_on_when_the_client_reads_or_leaves() {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = Arc::new(Outbox::new(FULL));
         outbox.push(parcel(FULL));
         let reader = outbox.clone();
         let thread = std::thread::spawn(move || reader.pop().is_some());

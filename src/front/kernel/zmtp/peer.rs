@@ -1,20 +1,31 @@
-//! One client of a socket: a thread that reads from it and one that writes to it.
+//! One client of a socket: a thread that reads from it, and one that writes to it once there is something to write.
 
+use super::allowance::Allowance;
 use super::endpoint::Stream;
 use super::frame::{self, Frames, Item};
 use super::outbox::{Outbox, Parcel};
-use anyhow::{Result, bail};
+use super::socket::{Kind, STACK};
+use anyhow::{Result, bail, ensure};
 use std::io::{BufReader, BufWriter, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-/// The writer joins small frames up to this many bytes; larger ones are written as they are.
-const BUFFER: usize = 64 << 10;
+/// Small frames are joined up to this many bytes; larger ones are read and written as they are. Small, since every client has
+/// two such buffers, and anybody may connect.
+const BUFFER: usize = 4 << 10;
+/// Clients subscribe to everything, once; more than this is no use to them, and memory to us.
+const MOST_TOPICS: usize = 32;
+/// The context of a PING has at most 16 bytes (ZMTP 3.1).
+const CONTEXT: usize = 16;
 
 /// One client of a socket.
 pub struct Peer {
     identity: Vec<u8>,
     outbox: Outbox,
+    /// Whether there is a thread that writes.
+    writes: AtomicBool,
     subscriptions: Mutex<Vec<Vec<u8>>>,
     stream: Stream,
 }
@@ -28,10 +39,11 @@ pub enum Arrival {
 }
 
 impl Peer {
-    pub(super) fn new(identity: Vec<u8>, stream: Stream) -> Self {
+    pub(super) fn new(identity: Vec<u8>, stream: Stream, kind: Kind) -> Self {
         Self {
             identity,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(kind.outbox()),
+            writes: AtomicBool::new(false),
             subscriptions: Mutex::default(),
             stream,
         }
@@ -43,8 +55,23 @@ impl Peer {
     }
 
     /// Send a message. Returns false if the client is gone, or has not read for long.
-    pub fn send(&self, frames: Arc<Frames>) -> bool {
-        self.outbox.push(Parcel::Message(frames))
+    pub fn send(self: &Arc<Self>, frames: Arc<Frames>) -> bool {
+        self.push(Parcel::Message(frames))
+    }
+
+    fn push(self: &Arc<Self>, parcel: Parcel) -> bool {
+        if !self.writes.swap(true, Ordering::SeqCst) {
+            let writer = self.clone();
+            let started = thread::Builder::new()
+                .name("zmtp-write".into())
+                .stack_size(STACK)
+                .spawn(move || writer.write_all());
+            if started.is_err() {
+                // Out of threads: the client may come again.
+                self.close();
+            }
+        }
+        self.outbox.push(parcel)
     }
 
     /// Whether the connection has ended.
@@ -70,8 +97,8 @@ impl Peer {
     }
 
     /// Write what is sent to the client until the connection ends.
-    pub(super) fn write_all(&self, stream: Stream) {
-        let mut stream = BufWriter::with_capacity(BUFFER, stream);
+    fn write_all(&self) {
+        let mut stream = BufWriter::with_capacity(BUFFER, &self.stream);
         let mut next = self.outbox.pop();
         while let Some(parcel) = next {
             let written = match parcel {
@@ -94,53 +121,64 @@ impl Peer {
 
     /// Hand on what the client sends until the connection ends. An error says what the client did wrong.
     pub(super) fn read_all(
-        &self,
-        stream: Stream,
+        self: &Arc<Self>,
         on: impl Fn(Arrival),
         publisher: bool,
+        allowance: &Allowance,
     ) -> Result<()> {
-        let mut stream = BufReader::with_capacity(BUFFER, stream);
+        let mut stream = BufReader::with_capacity(BUFFER, &self.stream);
         let ended = loop {
-            let item = match frame::read(&mut stream) {
-                Ok(item) => item,
-                // That a client leaves is not an error.
-                Err(e) if e.is::<std::io::Error>() => break Ok(()),
-                Err(e) => break Err(e),
-            };
-            match item {
-                Item::Message(frames) if publisher => {
-                    match frames.first().and_then(|f| f.split_first()) {
-                        Some((1, topic)) => self.subscribe(topic, &on),
-                        Some((0, topic)) => self.cancel(topic),
-                        _ => {}
-                    }
-                }
-                Item::Message(frames) => on(Arrival::Message(frames)),
-                Item::Command(name, data) => match name.as_str() {
-                    // Two bytes say how long the client waits; the rest comes back.
-                    "PING" => {
-                        let context = data.get(2..).unwrap_or_default().to_vec();
-                        self.outbox.push(Parcel::Pong(context));
-                    }
-                    "SUBSCRIBE" if publisher => self.subscribe(&data, &on),
-                    "CANCEL" if publisher => self.cancel(&data),
-                    "ERROR" => break refused(&data),
-                    _ => {}
-                },
+            let item = frame::read(&mut stream, allowance);
+            if let Err(e) = item.and_then(|item| self.take(item, &on, publisher)) {
+                break Err(e);
             }
         };
         self.close();
-        ended
+        match ended {
+            // That a client leaves is not an error.
+            Err(e) if e.is::<std::io::Error>() => Ok(()),
+            ended => ended,
+        }
     }
 
-    fn subscribe(&self, topic: &[u8], on: &impl Fn(Arrival)) {
+    fn take(self: &Arc<Self>, item: Item, on: &impl Fn(Arrival), publisher: bool) -> Result<()> {
+        match item {
+            Item::Message(frames) if publisher => {
+                match frames.first().and_then(|f| f.split_first()) {
+                    Some((1, topic)) => self.subscribe(topic, on)?,
+                    Some((0, topic)) => self.cancel(topic),
+                    _ => {}
+                }
+            }
+            Item::Message(frames) => on(Arrival::Message(frames)),
+            Item::Command(name, data) => match name.as_str() {
+                // Two bytes say how long the client waits; the rest comes back.
+                "PING" => {
+                    let context = data.iter().skip(2).take(CONTEXT).copied();
+                    self.push(Parcel::Pong(context.collect()));
+                }
+                "SUBSCRIBE" if publisher => self.subscribe(&data, on)?,
+                "CANCEL" if publisher => self.cancel(&data),
+                "ERROR" => refused(&data)?,
+                _ => {}
+            },
+        }
+        Ok(())
+    }
+
+    fn subscribe(&self, topic: &[u8], on: &impl Fn(Arrival)) -> Result<()> {
         let mut subscriptions = self
             .subscriptions
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        ensure!(
+            subscriptions.len() < MOST_TOPICS,
+            "it subscribed more than {MOST_TOPICS} times"
+        );
         subscriptions.push(topic.to_vec());
         // Under the lock: what answers this is sent before anything that the client has subscribed to.
         on(Arrival::Subscribed(topic.to_vec()));
+        Ok(())
     }
 
     fn cancel(&self, topic: &[u8]) {

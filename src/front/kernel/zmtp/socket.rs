@@ -1,28 +1,52 @@
 //! A bound socket: accepts clients, hands on what they send, and sends to them.
 
 use super::super::note::note;
+use super::allowance::Allowance;
 use super::endpoint::{Endpoint, Listener, Stream};
 use super::frame::Frames;
 use super::handshake;
 use super::peer::{Arrival, Peer};
 use anyhow::{Context, Result};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a client may take to greet.
-const GREETING: Duration = Duration::from_secs(10);
+/// How long a client may take to greet, all in all.
+const GREETING: Duration = Duration::from_secs(5);
+/// How many clients a socket serves. Every front end that shows a notebook is one; five sockets stay below 256 open files.
+const MOST_CLIENTS: usize = 32;
 /// Enough for reading and writing, and small, since there are two such threads per client.
-const STACK: usize = 256 << 10;
+pub(super) const STACK: usize = 256 << 10;
 
 /// What kind of socket it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Clients ask, each gets its own answers.
     Router,
+    /// The same, of short messages that are sent back (a heartbeat's REP).
+    Echo,
     /// Clients subscribe to topics (XPUB).
     Publisher,
+}
+
+impl Kind {
+    /// What messages may take while they are received: code of a cell, or a word.
+    fn allowance(self) -> Allowance {
+        match self {
+            Self::Router => Allowance::new(16 << 20, 32 << 20),
+            Self::Echo | Self::Publisher => Allowance::new(4 << 10, 0),
+        }
+    }
+
+    /// Bytes that may wait for a client that reads slowly: anybody can ask for echoes and not read them.
+    pub(super) fn outbox(self) -> usize {
+        match self {
+            Self::Router | Self::Publisher => 64 << 20,
+            Self::Echo => 64 << 10,
+        }
+    }
 }
 
 /// What happens on a socket.
@@ -39,6 +63,9 @@ struct Shared {
     kind: Kind,
     endpoint: Endpoint,
     handler: Handler,
+    allowance: Allowance,
+    /// Clients that are connected, also those that have not greeted yet.
+    connected: AtomicUsize,
     peers: Mutex<Vec<Arc<Peer>>>,
     closing: AtomicBool,
 }
@@ -58,6 +85,8 @@ impl Socket {
             kind,
             endpoint,
             handler: Box::new(on),
+            allowance: kind.allowance(),
+            connected: AtomicUsize::new(0),
             peers: Mutex::default(),
             closing: AtomicBool::new(false),
         });
@@ -137,51 +166,65 @@ impl Drop for Socket {
 
 impl Shared {
     fn accept(self: Arc<Self>, listener: &Listener) {
+        // Told once, not for each client: whoever cannot connect tries again, many times.
+        let mut told = false;
         loop {
             let accepted = listener.accept();
             if self.closing.load(Ordering::SeqCst) {
                 return;
             }
-            let started = accepted.and_then(|stream| {
-                let shared = self.clone();
-                thread::Builder::new()
-                    .name("zmtp-read".into())
-                    .stack_size(STACK)
-                    .spawn(move || {
-                        if let Err(e) = shared.clone().serve(stream) {
-                            note(format_args!(
-                                "a client of {} was cut off: {e:#}",
-                                shared.endpoint
-                            ));
-                        }
-                    })
-            });
-            if let Err(e) = started {
-                note(format_args!(
-                    "cannot take a client of {}: {e}",
-                    self.endpoint
-                ));
-                // Out of threads or files: others may be given back.
-                thread::sleep(Duration::from_millis(100));
+            if accepted.is_ok() && self.connected.load(Ordering::SeqCst) >= MOST_CLIENTS {
+                if !std::mem::replace(&mut told, true) {
+                    note(format_args!(
+                        "{} has {MOST_CLIENTS} clients; more are turned away until some leave",
+                        self.endpoint
+                    ));
+                }
+                continue;
+            }
+            match accepted.and_then(|stream| self.start(stream)) {
+                Ok(()) => told = false,
+                Err(e) => {
+                    if !std::mem::replace(&mut told, true) {
+                        note(format_args!(
+                            "cannot take a client of {}: {e}",
+                            self.endpoint
+                        ));
+                    }
+                    // Out of threads or files: others may be given back.
+                    thread::sleep(Duration::from_millis(100));
+                }
             }
         }
     }
 
-    fn serve(self: Arc<Self>, mut stream: Stream) -> Result<()> {
-        stream.set_read_timeout(Some(GREETING))?;
-        let identity = match handshake::greet(&mut stream, self.kind) {
+    /// Serve a client in a thread of its own.
+    fn start(self: &Arc<Self>, stream: Stream) -> std::io::Result<()> {
+        let place = Place::take(self);
+        thread::Builder::new()
+            .name("zmtp-read".into())
+            .stack_size(STACK)
+            .spawn(move || {
+                let Place(shared) = &place;
+                if let Err(e) = shared.serve(stream) {
+                    note(format_args!(
+                        "a client of {} was cut off: {e:#}",
+                        shared.endpoint
+                    ));
+                }
+            })?;
+        Ok(())
+    }
+
+    fn serve(&self, stream: Stream) -> Result<()> {
+        let greeted = handshake::greet(&mut Hurried::new(&stream, GREETING), self.kind);
+        let identity = match greeted {
             // Someone only looked whether the port is open, or left.
             Err(e) if e.is::<std::io::Error>() => return Ok(()),
             greeted => greeted?,
         };
         stream.set_read_timeout(None)?;
-        let (reading, writing) = (stream.try_clone()?, stream.try_clone()?);
-        let peer = Arc::new(Peer::new(identity, stream));
-        let writer = peer.clone();
-        thread::Builder::new()
-            .name("zmtp-write".into())
-            .stack_size(STACK)
-            .spawn(move || writer.write_all(writing))?;
+        let peer = Arc::new(Peer::new(identity, stream, self.kind));
         self.lock().push(peer.clone());
         if self.closing.load(Ordering::SeqCst) {
             peer.close();
@@ -192,12 +235,64 @@ impl Shared {
                 Arrival::Subscribed(topic) => Event::Subscribed(peer.clone(), topic),
             });
         };
-        let ended = peer.read_all(reading, on, self.kind == Kind::Publisher);
+        let ended = peer.read_all(on, self.kind == Kind::Publisher, &self.allowance);
         self.lock().retain(|p| !Arc::ptr_eq(p, &peer));
         ended
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One client's place among those that a socket serves; left when it is dropped.
+struct Place(Arc<Shared>);
+
+impl Place {
+    fn take(shared: &Arc<Shared>) -> Self {
+        shared.connected.fetch_add(1, Ordering::SeqCst);
+        Self(shared.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connected.fetch_sub(1, Ordering::SeqCst);
+        // Each thread has some memory of its own; what is left behind by those that ended before this one.
+        crate::memory::give_back();
+    }
+}
+
+/// A stream that must be done by some time: a limit for each read would let a client send one byte now and then.
+struct Hurried<'a> {
+    stream: &'a Stream,
+    end: Instant,
+}
+
+impl<'a> Hurried<'a> {
+    fn new(stream: &'a Stream, limit: Duration) -> Self {
+        let end = Instant::now() + limit;
+        Self { stream, end }
+    }
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(buffer)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
