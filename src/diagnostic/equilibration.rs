@@ -74,7 +74,8 @@ mod tests {
             // After ln(20·√4000) ≈ 7 relaxation times the start is lost in the error of the mean.
             let found = equilibration(&far).unwrap();
             assert!((200..=1000).contains(&found.from), "{found:?}");
-            assert!(found.ess > 2500.0 && found.ess < 4500.0, "{found:?}");
+            // Of the 80 blocks that are left, an autocorrelation time with a window of 6 blocks has an error of about √(2·13/80), 57 %.
+            assert!(found.ess > 3300.0 / 2.7 && found.ess < 4500.0, "{found:?}");
             let found = equilibration(&noise).unwrap();
             assert!(found.from <= 1000, "{found:?}");
             assert!(geweke(&far).abs() > 8.0);

@@ -1,7 +1,7 @@
 //! Energies written in a script: closures and expressions, traced once with symbolic numbers.
 
 use super::report::a_kind;
-use super::{Binder, Bound, Context, OrRaise, bind_closures, closure, raise, report};
+use super::{Binder, Bound, Context, OrRaise, closure, raise, report};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::expression::{Expression, Vector};
@@ -95,7 +95,7 @@ fn expression(
     for (name, v) in ["w", "x", "y"].into_iter().zip(symbols(parameters, data)) {
         scope.push(name, v);
     }
-    let engine = context.closures.get_or_init(|| bind_closures(context));
+    let engine = context.closures();
     let value = engine
         .eval_expression_with_scope::<Dynamic>(&mut scope, text)
         .map_err(|e| anyhow!("{OWNER}: \"{text}\": {}", report::cause(&e)))?;

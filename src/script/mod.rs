@@ -43,7 +43,7 @@ use rhai::{
     Dynamic, Engine, EvalAltResult, Module, NativeCallContext, RhaiFunc, RhaiNativeFunc, Scope,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 pub use parameters::{Declared, declared};
 pub use report::Failure;
@@ -85,7 +85,7 @@ pub struct Context {
     /// Values of `--set name=value`.
     pub settings: Mutex<BTreeMap<String, String>>,
     /// The interpreter that runs closures on other threads.
-    closures: OnceLock<Arc<Engine>>,
+    closures: Mutex<Option<Arc<Engine>>>,
     /// How many closures have been given a name.
     closures_named: std::sync::atomic::AtomicUsize,
     /// What a script printed is shown at once, and kept for run.json.
@@ -107,13 +107,19 @@ impl Context {
         Arc::new(Self {
             session,
             settings: Mutex::new(settings),
-            closures: OnceLock::new(),
+            closures: Mutex::default(),
             closures_named: Default::default(),
             printed: Mutex::default(),
             script: Mutex::default(),
             told: Default::default(),
             library,
         })
+    }
+
+    /// The interpreter that runs closures on other threads.
+    fn closures(self: &Arc<Self>) -> Arc<Engine> {
+        let mut made = self.closures.lock().unwrap_or_else(|e| e.into_inner());
+        made.get_or_insert_with(|| bind_closures(self)).clone()
     }
 
     /// Where what is being read stands.
@@ -147,6 +153,14 @@ pub struct Interpreter {
     functions: rhai::AST,
     /// What earlier calls imported, by alias.
     imports: Vec<(rhai::ImmutableString, Arc<rhai::Module>)>,
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        // It knows the context that holds it: both would live on, and with them the claim on the folder.
+        let closures = self.context.closures.lock();
+        closures.unwrap_or_else(|e| e.into_inner()).take();
+    }
 }
 
 impl Interpreter {

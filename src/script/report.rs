@@ -199,6 +199,9 @@ impl Failure {
                     new_variable(around, name, &places)
                 )
             }
+            EvalAltResult::ErrorMismatchDataType(wanted, held, _) if wanted == "Fn" => {
+                no_function(held)
+            }
             EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, items),
             other => {
                 let mut plain = other.to_string();
@@ -277,6 +280,14 @@ fn new_variable(around: &Around, name: &str, places: &[(String, Position)]) -> S
     }
 }
 
+/// That a value of this type was called.
+fn no_function(held: &str) -> String {
+    format!(
+        "only a function can be called, and this is {}",
+        a_kind(held)
+    )
+}
+
 /// Rhai's names of types within a text as plain words.
 fn plain_types(text: &str) -> String {
     // Rhai's three ways to take a text.
@@ -347,11 +358,7 @@ fn not_found(call: &str, items: &[Item]) -> String {
         };
     }
     if short == "call" {
-        let held = given.split(", ").next().unwrap_or_default();
-        return format!(
-            "only a function can be called, and this is {}",
-            a_kind(held)
-        );
+        return no_function(given.split(", ").next().unwrap_or_default());
     }
     // Methods are called by their bare name.
     let bare = |i: &&Item| i.namespace.is_empty();

@@ -331,7 +331,7 @@ fn verifications(b: &mut Binder) {
     )
     .with(
         verify::OPTIONS,
-        "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::sgld(#{ step: 0.05 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",
+        "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::langevin(#{ dt: 0.3 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",
     );
     b.function(
         "verify(run) -> Verification",

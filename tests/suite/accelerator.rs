@@ -222,6 +222,10 @@ fn every_sampler_does_on_an_accelerator_what_it_does_here() {
     let sources = Sources::default();
     for (target_name, target) in TARGETS {
         for (sampler_name, sampler) in SAMPLERS {
+            if target.contains("uniform_box") && sampler.contains("ohzeki_ichiki") {
+                // A flow is refused within walls.
+                continue;
+            }
             let what = format!("{sampler_name} on {target_name}");
             compare(&script(target, sampler, 12), || emulated(&sources), &what);
         }

@@ -95,7 +95,7 @@ fn where_the_order_is_not_known_nothing_is_extrapolated() {
             "not extrapolated: the thermostat",
         ),
         (
-            "sampler::rmsprop_sgld(#{ step: 0.01, batch: 100 })",
+            "sampler::rmsprop_sgld(#{ step: 0.01, batch: 100, preconditioner: \"running\" })",
             "not extrapolated: steps that follow running statistics",
         ),
         (

@@ -368,7 +368,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             net(w, "3.5"),
-            "must give a tensor [rows, outputs], but gave a f64",
+            "must give a tensor [rows, outputs], but gave a number",
         ),
         (net(w, "tensor([1.0])"), "depend neither on p nor on x"),
         (

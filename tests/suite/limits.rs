@@ -344,8 +344,8 @@ fn recipes_check_their_options() {
             "'width': it is 1, but must be > 1",
         ),
         (
-            "method_comparison::compare(t, #{ a: s }, #{ most_rhat: 0.0 / 0.0 })",
-            "'most_rhat': it is NaN, but must be ≥ 1",
+            "method_comparison::compare(t, #{ a: s }, #{ sigmas: 0.0 / 0.0 })",
+            "'sigmas': it is NaN, but must be > 0",
         ),
         (
             "method_comparison::compare(t, #{ a: s }, #{ passes: 1.0 / 0.0 })",

@@ -149,10 +149,10 @@ fn a_sweep_is_told_with_its_verdicts_numbers_figures_and_command() {
     let page = report(&scratch.join("sweep"));
     let said = words(&page);
     for part in [
-        "Healthy",
+        "All checks passed",
         "mixed",
         "✓",
-        "agrees",
+        "converged",
         "worst R̂",
         "least ESS, bulk",
         "least ESS, tail",

@@ -171,7 +171,7 @@ fn cycles_report_the_temperature_of_their_samples() {
              let r = sample(t, sampler::cyclical_sgld(#{{ step: 0.05, cycle: 1000, gradient: gradient::full() {options} }}),
                 #{{ steps: 200_000, burn_in: 10_000, chains: 4, seed: 3, every: {every}, observe: [observable::energy()] }});
              let m = r.summary().to_map();
-             [m.energy / 10, m.energy_mcse / 10, m.thermometer, m.thermometer_mcse, if m.verdict == \"cold\" {{ 1.0 }} else {{ 0.0 }}]"
+             [m.energy / 10, m.energy_mcse / 10, m.thermometer, m.thermometer_mcse, if m.thermometer_verdict == \"cold\" {{ 1.0 }} else {{ 0.0 }}]"
         )
     };
     let good = numbers(&run("", "trigger::cyclical(1000, 0.5, 500)"));

@@ -253,6 +253,9 @@ fn what_was_queued_is_aborted_and_what_comes_later_is_not() {
 #[test]
 fn a_question_goes_to_who_sent_the_cell() {
     let mut k = Setup::new();
+    // A client is known only a moment after it was greeted; who gets a PONG is known.
+    k.stdin.command("PING", &[0, 0]);
+    k.stdin.next().unwrap();
     k.execute("ask");
     let question = k.codec.decode(k.stdin.receive()).unwrap();
     assert_eq!(question.kind(), "input_request");
@@ -298,7 +301,8 @@ fn a_kernel_that_was_stopped_before_it_started_ends_at_once() {
     std::fs::create_dir(&folder).unwrap();
     let file = folder.join("connection.json");
     let ports = connection::CHANNELS.map(|c| (format!("{c}_port"), json!(0)));
-    let content: serde_json::Map<_, _> = ports.into_iter().collect();
+    let key = ("key".to_string(), json!("secret"));
+    let content: serde_json::Map<_, _> = ports.into_iter().chain([key]).collect();
     std::fs::write(&file, Value::Object(content).to_string()).unwrap();
     let kernel = Kernel {
         signals: false,

@@ -6,9 +6,9 @@
 
 #![allow(deprecated)] // Rhai marks the stored call context so only to say that it may change with a new version.
 
+use super::super::Context;
 use super::super::convert::Call;
 use super::super::report::{Home, Placed};
-use super::super::{Context, bind_closures};
 use super::identity::identity;
 use super::source::{Function, Source};
 use crate::error::Result;
@@ -68,16 +68,13 @@ impl Frozen {
                 .cloned()
                 .collect()
         });
-        let engine = call
-            .context
-            .closures
-            .get_or_init(|| bind_closures(call.context));
+        let engine = call.context.closures();
         let mut out = Self {
             what: what.into(),
             names: names.unwrap_or_default(),
             watched: Vec::new(),
             stored,
-            engine: engine.clone(),
+            engine,
             idle: Mutex::default(),
             definition: OnceLock::new(),
             context: call.context.clone(),

@@ -48,7 +48,7 @@ impl Plan {
         columns.extend(stats.map(|(name, tensors)| Column {
             name: name.into(),
             group: Group::SampleStats,
-            components: tensors.map(|names| ("tensor".into(), names)),
+            components: tensors.map(|names| ("parameter_tensor".into(), names)),
         }));
         let dims: Vec<_> = columns
             .iter()

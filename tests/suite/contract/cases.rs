@@ -635,7 +635,7 @@ fn minibatch_hmc() -> Case {
         ),
         network: (
             "sampler::hmc(#{ leapfrog: 5, batch: 110 })",
-            Lengths::new(60_000, 5),
+            Lengths::new(90_000, 5),
         ),
         mutation: "accepts without computing U at the end",
     }
