@@ -20,7 +20,7 @@ pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::Result;
 pub use crate::front::display::{Display as _, Table, display};
 pub use crate::front::notebook::{
-    Plots, Session, exchange, linspace, logspace, make, open, sample, sweep, train,
+    Plots, Session, exchange, linspace, logspace, make, open, sample, sweep, train, verify,
 };
 pub use crate::kernels::map::Kernel;
 pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};
@@ -38,6 +38,7 @@ pub use crate::simulation::run::Run;
 pub use crate::simulation::session::Session as Settings;
 pub use crate::simulation::summary::{Summary, with_error};
 pub use crate::simulation::train::Trained;
+pub use crate::simulation::verify::{Origin, Verification};
 pub use crate::target::prior::{Parameters, Prior};
 pub use crate::target::{Energies, Potential, Target};
 pub use crate::trigger::Trigger;

@@ -55,10 +55,12 @@ fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result<Vec
         out.push(check("Draws", Level::Bad, says));
         return Ok(out);
     }
-    out.push(match llc {
-        Some(saved) => thermometer_of(saved),
-        None => law(run, s),
-    });
+    match llc {
+        Some(saved) => out.extend([convergence_of(saved), thermometer_of(saved)]),
+        None => out.push(law(run, s)),
+    }
+    let of_law = run.info.notes.iter();
+    out.extend(of_law.map(|note| check("Law", Level::Look, note)));
     out.extend(match llc {
         Some(saved) => [
             r_hat(run, Some((saved.number("rhat"), "the loss", 1.0)), &[]),
@@ -308,6 +310,29 @@ fn law(run: &Run, s: &Summary) -> Check {
         percent(power.fold(0.0, f64::max))
     );
     check(what, Level::Good, says)
+}
+
+/// Whether an estimate of a learning coefficient is one.
+fn convergence_of(saved: &Saved) -> Check {
+    let listed = saved.estimate.get("reasons").and_then(|r| r.as_array());
+    let reasons: Vec<_> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(|r| r.as_str())
+        .collect();
+    let word = saved.word("convergence");
+    let level = match word {
+        "converged" => Level::Good,
+        "wrong" => Level::Bad,
+        "not yet" => Level::Look,
+        // Of an earlier version, which did not say.
+        _ => return check("Estimate", Level::Open, "not judged"),
+    };
+    let says = match reasons.is_empty() {
+        true => word.to_string(),
+        false => format!("{word}: {}", reasons.join("; ")),
+    };
+    check("Estimate", level, says)
 }
 
 /// That of a learning coefficient, around w0.

@@ -36,7 +36,7 @@ impl Judged {
         match self.verdict {
             Verdict::Converged => None,
             Verdict::Wrong => Some(format!("WRONG: {said}")),
-            _ => Some(format!("NOT CONVERGED: {said}: this is no {result} yet")),
+            _ => Some(format!("NOT YET: {said}: this is no {result} yet")),
         }
     }
 }

@@ -166,7 +166,7 @@ fn an_estimate_that_is_none_says_so_first() {
         told("let s = sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }); o.steps = 600;");
     let line = first_line(&short["text"]);
     assert!(
-        line.starts_with("NOT CONVERGED: R̂ ") && line.contains("ESS 7 of the loss"),
+        line.starts_with("NOT YET: R̂ ") && line.contains("ESS 7 of the loss"),
         "{line}"
     );
     assert!(
@@ -213,8 +213,7 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
         "#,
     );
     assert!(
-        first_line(&value["evidence"])
-            .starts_with("NOT CONVERGED: no replica has made a round trip"),
+        first_line(&value["evidence"]).starts_with("NOT YET: no replica has made a round trip"),
         "{value}"
     );
     assert_eq!(
@@ -223,7 +222,7 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
     );
     let line = first_line(&value["text"]);
     assert!(
-        line.starts_with("NOT CONVERGED: few: no replica has made a round trip"),
+        line.starts_with("NOT YET: few: no replica has made a round trip"),
         "{line}"
     );
     assert!(line.ends_with("this is no comparison yet"), "{line}");

@@ -203,7 +203,7 @@ fn populations_that_disagree_are_no_evidence() {
                 row[text]
                     .as_str()
                     .unwrap()
-                    .contains("NOTE: ln Z of the populations scatters"),
+                    .contains("ln Z of the populations scatters"),
                 "{row}"
             );
         }

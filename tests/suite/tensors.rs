@@ -167,7 +167,7 @@ fn bad_tensors_are_refused() {
         ("tensor([[1, 2], [3]])", "unequal lengths, 2 and 1"),
         (
             "tensor([1, [2]])",
-            "an element must be a number, not a array",
+            "an element must be a number, not an array",
         ),
         ("tensor([[1], 2])", "nested unequally"),
         ("tensor([])", "without elements"),

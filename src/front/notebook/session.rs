@@ -18,6 +18,7 @@ use crate::simulation::plan::{self, Plan};
 use crate::simulation::run::Run;
 use crate::simulation::session::{self, Session as Settings};
 use crate::simulation::train::{self, Trained};
+use crate::simulation::verify::{self, Origin, Verification};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -146,6 +147,12 @@ impl Session {
         let plan = Plan::exchanging(&o, sampler, &self.context.session)?;
         let hottest = plan.hottest();
         self.run(&plan, target, &*sampler.exchanging(target, hottest)?)
+    }
+
+    /// Test the law of a run by short exact chains: a script's `verify`.
+    pub fn verify(&self, run: &Run, origin: &Origin, options: Given) -> Result<Verification> {
+        let o = checked("verify", verify::OPTIONS, options)?;
+        verify::verify(run, origin, &o, &self.context.session)
     }
 
     /// Run a plan.

@@ -14,6 +14,7 @@ use crate::simulation::optimizer::Optimizer;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
+use crate::simulation::verify::{Origin, Verification};
 use crate::target::Target;
 use crate::target::prior::{Parameters, Prior};
 use crate::trigger::Trigger;
@@ -38,6 +39,11 @@ pub fn sweep(target: &Target, sampler: &Configured, options: Given) -> Result<Ar
 /// Replica exchange, in the session of this process.
 pub fn exchange(target: &Target, sampler: &Arc<Configured>, options: Given) -> Result<Arc<Run>> {
     Session::here().exchange(target, sampler, options)
+}
+
+/// Test the law of a run by short exact chains, in the session of this process: of what it was made, and which observables are looked at.
+pub fn verify(run: &Run, origin: &Origin, options: Given) -> Result<Verification> {
+    Session::here().verify(run, origin, options)
 }
 
 /// A run that was saved before, finished or not, from its folder, with the draws it has so far.
