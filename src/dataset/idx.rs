@@ -329,7 +329,7 @@ fn read<const D: usize>(f: &File) -> Result<([usize; D], Vec<u8>)> {
     };
     memory::check(
         expected.into(),
-        &format!("'{path}', whose header says {shape},"),
+        &format!("'{path}', whose header says {shape}"),
     )?;
     let data = f.read_up_to(&mut *r, limit)?;
     let n = data.len() as u64;

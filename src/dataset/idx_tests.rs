@@ -152,7 +152,7 @@ fn malformed_files_are_refused_with_the_reason() {
         ),
         (longer, labels(9), "more bytes follow than the 9×3×3 = 81"),
         (lying, labels(9), "but 50 follow"),
-        (overflow, labels(9), "more than any file holds"),
+        (overflow, labels(9), "of memory are needed"),
         (
             idx(2051, &[0, 3, 3], &[]),
             labels(9),

@@ -78,7 +78,11 @@ mod tests {
             assert!(found.ess > 3300.0 / 2.7 && found.ess < 4500.0, "{found:?}");
             let found = equilibration(&noise).unwrap();
             assert!(found.from <= 1000, "{found:?}");
-            assert!(geweke(&far).abs() > 8.0);
+            // One standard deviation, in units of √(1/400 + 1/2000).
+            let shifted: Vec<f64> = (0..4000)
+                .map(|i| noise[i] + f64::from(u8::from(i < 400)))
+                .collect();
+            assert!(geweke(&shifted) > 10.0);
         }
     }
 
