@@ -145,7 +145,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "summary.to_map() -> map",
-        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample; with each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`. `verdict`, `reasons`, `more_steps` and `tests` (maps of name, deviation, error, tolerance, ess) are the judgement; `thermometer`, `thermometer_mcse` and `thermometer_verdict` (\"agrees\", \"hot\", \"cold\", \"undecided\", \"n/a\") the temperature alone.",
+        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample.\n\nWith each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`. `verdict`, `reasons`, `more_steps` and `tests` (maps of name, deviation, error, tolerance, ess) are the judgement; `thermometer`, `thermometer_mcse` and `thermometer_verdict` (\"agrees\", \"hot\", \"cold\", \"undecided\", \"n/a\") the temperature alone.",
         |s: &mut Arc<Summary>| map(&s.to_map()),
     )
     .function(

@@ -105,11 +105,10 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     let written = write_new(&temp, &layout)
         .and_then(|()| sync(&temp))
         .and_then(|()| {
-            if keep {
-                keep_as(&current, &previous)?;
-                sync_folder(dir)?;
+            match keep {
+                true => replace(&temp, &current, &previous)?,
+                false => fs::rename(&temp, &current)?,
             }
-            fs::rename(&temp, &current)?;
             sync_folder(dir)
         });
     if written.is_err() {
@@ -118,14 +117,20 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     written.map_err(|e| cannot("write", &current, e))
 }
 
-/// Makes `current` the previous generation too. It keeps its name, so that whoever reads meanwhile finds a newest one.
-fn keep_as(current: &Path, previous: &Path) -> io::Result<()> {
+/// Puts a new file in the place of `current`, and that in the place of `previous`. At every instant both names are those of whole files, and
+/// of two different ones.
+fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
     let second = aside::name(current, "old", &aside::suffix());
-    let linked = fs::hard_link(current, &second).and_then(|()| fs::rename(&second, previous));
+    if fs::hard_link(current, &second).is_err() {
+        // Where a file cannot have two names, there is no current one for an instant.
+        fs::rename(current, previous)?;
+        return fs::rename(new, current);
+    }
+    fs::rename(new, current)?;
+    let moved = fs::rename(&second, previous);
     // Two names of one file are not renamed to each other.
     let _ = fs::remove_file(&second);
-    // Where a file cannot have two names, there is none for an instant.
-    linked.or_else(|_| fs::rename(current, previous))
+    moved
 }
 
 /// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.

@@ -178,7 +178,7 @@ const WRONG: &[(&str, (usize, usize), &str)] = &[
     ),
     (
         "let held = 5;\nheld(3)",
-        (2, 1),
+        (2, 6),
         "only a function can be called, and this is an integer",
     ),
     (

@@ -259,7 +259,7 @@ fn without_a_key_a_kernel_does_not_start() {
 const ENDLESS: &[&str] = &[
     "loop {}",
     "sleep(3600)",
-    "let t = target(potential::closure(1, |w| w[0]**2)); sweep(t, sampler::sgld(#{ step: 0.1, batch: 1 }), #{ steps: 1000000, temperatures: [1.0], observe: [|s| { if s.step > 5 { loop {} } 1.0 }] });",
+    "let t = target(potential::closure(1, |w| w[0]**2)); sweep(t, sampler::sgld(#{ step: 0.1, batch: 1 }), #{ steps: 100_000, every: 1, temperatures: [1.0], observe: [|s| { if s.step > 5 { loop {} } 1.0 }] });",
     "let t = target(potential::closure(1, |w| (w[0]**2 - 1)**2), #{ prior: prior::gaussian(1.0) }); laplace(t, parameters([0.3]), #{ polish: 1000000000 })",
 ];
 

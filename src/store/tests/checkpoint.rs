@@ -315,7 +315,7 @@ fn whoever_reads_while_it_is_saved_finds_a_newest_generation() {
             assert_eq!(generation, Generation::Current);
         }
     });
-    // Killed between making it previous and renaming the new one: the same file twice.
+    // The same file twice, as a process of an earlier version left it that was killed in between.
     let same = dir.join(PREVIOUS);
     fs::remove_file(&same).unwrap();
     fs::hard_link(dir.join(CURRENT), &same).unwrap();
