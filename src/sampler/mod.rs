@@ -222,7 +222,7 @@ struct Lagging<'a> {
 kernel! {
     /// `x ← scale·x`.
     SCALE_BY = scale_by(x; scale; ; ) {
-        x = scale * x;
+        x *= scale;
     }
 }
 

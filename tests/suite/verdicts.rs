@@ -183,21 +183,23 @@ fn friction_that_does_not_belong_to_the_noise_is_wrong() {
 #[test]
 fn within_walls_the_thermometer_applies() {
     let boxed = "target(potential::gaussian(#{ dim: 6, condition: 5 }), #{ prior: prior::uniform_box(4.0) })";
-    let (text, found) = own(
+    let (text, found) = of_steps(
         Noisy {
             step: 0.004,
             noise: 1.0,
         },
         boxed,
+        200_000,
     );
     assert_eq!(found["thermometer_verdict"], "agrees", "{text}");
     assert_eq!(found["verdict"], "converged", "{text}");
-    let (text, found) = own(
+    let (text, found) = of_steps(
         Noisy {
             step: 0.004,
             noise: 1.3,
         },
         boxed,
+        200_000,
     );
     assert_eq!(found["verdict"], "wrong", "{text}");
     assert_eq!(found["thermometer_verdict"], "hot", "{text}");
@@ -244,7 +246,7 @@ fn what_is_missing_is_named_with_the_steps_it_takes() {
 fn chains_of_one_start_are_not_called_mixed_without_saying_so() {
     let scratch = Scratch::new();
     let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
-    let source = "sample(target(potential::double_well(#{ barrier: 20.0 })), sampler::hmc(), #{ temperature: 0.1, start: parameters([1.0]), chains: 4, steps: 4000, every: 1, seed: 5,
+    let source = "sample(target(potential::double_well(#{ barrier: 20.0 })), sampler::metropolis(#{ sigma: 0.05 }), #{ temperature: 0.1, start: parameters([1.0]), chains: 4, steps: 40_000, every: 5, seed: 5,
         observe: [observable::energy(), observable::parameter(0)] }).summary()";
     let value = interpreter.run("test.rhai", source).unwrap();
     let summary: Arc<Summary> = value.try_cast().unwrap();
@@ -271,7 +273,7 @@ fn verification_finds_the_bias_that_is_there() {
         let expected = 10.0 / (1.0 - step / 4.0) - 10.0;
         let (bias, error) = (number(line, "bias"), number(line, "bias_mcse"));
         assert!((bias - expected).abs() < 4.0 * error, "{found}");
-        assert!(error < 0.2, "{found}");
+        assert!(error < 0.3, "{found}");
         assert_eq!(found["verdict"] == "wrong", wrong, "{found}");
     }
     // Exact chains leave an exact run as it is.

@@ -274,7 +274,7 @@ impl Sampler for PseudoLangevin {
     }
 
     fn bias(&self) -> Option<Bias> {
-        (!self.uniform).then(|| Bias {
+        (!self.uniform).then_some(Bias {
             cause: "the minibatch noise is taken off the heat bath by its variance per parameter, but depends on w and is correlated between parameters",
             cost: COST_PER_RATIO * self.ratio,
             norm2: NORM2_PER_RATIO * self.ratio,

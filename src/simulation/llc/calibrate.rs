@@ -332,10 +332,9 @@ fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String
     if let Some(s) = smaller
         .and_then(|t| t.estimate.as_ref())
         .filter(|s| !is_cold(s, tolerance))
+        && !agree(e, s, tolerance)
     {
-        if !agree(e, s, tolerance) {
-            out.push("the next smaller step gives another estimate".into());
-        }
+        out.push("the next smaller step gives another estimate".into());
     }
     if e.mcse > tolerance * e.lambda.abs() {
         out.push("the error bar is wide".into());

@@ -34,8 +34,10 @@ pub(super) fn step_sizes(
     let stable = |step: f64| {
         // An option out of its range is an end of the search, as any other is.
         let found = trial(step, PILOT).ok().and_then(|t| t.estimate);
-        let fits =
-            |e: super::Estimate| e.failed.is_empty() && !(e.virial.temperature > FAR_TOO_HOT);
+        let fits = |e: super::Estimate| {
+            e.failed.is_empty()
+                && (e.virial.temperature <= FAR_TOO_HOT || e.virial.temperature.is_nan())
+        };
         found.is_some_and(fits)
     };
     let mut largest = own;
