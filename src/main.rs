@@ -123,7 +123,7 @@ fn command() -> u8 {
         }
         Command::Docs {
             name, source: true, ..
-        } => docs::source(name.as_deref()).map(|text| output::print(text)),
+        } => docs::source(name.as_deref()).map(output::print),
         Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| output::line(&text)),
         Command::Bench { list: true, .. } => {
             output::line(bench::list());

@@ -151,8 +151,8 @@ fn malformed_files_are_refused_with_the_reason() {
             "9×3×3 = 81 bytes, but 80 follow",
         ),
         (longer, labels(9), "more bytes follow than the 9×3×3 = 81"),
-        (lying, labels(9), "but 50 follow"),
-        (overflow, labels(9), "of memory are needed"),
+        (lying, labels(9), "of memory are needed"),
+        (overflow, labels(9), "more than any file holds"),
         (
             idx(2051, &[0, 3, 3], &[]),
             labels(9),
