@@ -247,6 +247,24 @@ impl Engine for Group<'_> {
         Ok(())
     }
 
+    fn report_by_tensor(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+    ) -> Result<()> {
+        let target = self.target;
+        for (k, tensor) in target.layout().tensors().iter().enumerate() {
+            let parts = self.sum(sum, vectors, tensor.range.clone())?;
+            for (own, part) in self.chains.iter_mut().zip(parts).filter(|_| self.listens) {
+                own.sums[first + k] += part / tensor.range.len() as f64;
+                own.sums[slot] += part / target.dim() as f64;
+            }
+        }
+        Ok(())
+    }
+
     fn report_loss(&mut self, slot: usize) -> Result<()> {
         for own in self.chains.iter_mut().filter(|_| self.listens) {
             own.sums[slot] += own.loss;

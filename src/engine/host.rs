@@ -366,6 +366,24 @@ impl Engine for Host<'_, '_> {
         Ok(())
     }
 
+    fn report_by_tensor(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+    ) -> Result<()> {
+        let target = self.target;
+        let mut total = 0.0;
+        for (k, tensor) in target.layout().tensors().iter().enumerate() {
+            let part = self.sum(sum, vectors, tensor.range.clone())?[0];
+            self.info[first + k] = part / tensor.range.len() as f64;
+            total += part;
+        }
+        self.info[slot] = total / self.w.len() as f64;
+        Ok(())
+    }
+
     fn report_loss(&mut self, slot: usize) -> Result<()> {
         self.info[slot] = self.loss;
         Ok(())

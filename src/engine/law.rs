@@ -59,38 +59,27 @@ pub struct Slots {
 /// A number or a vector that is reported: its name, and the tensors that its components belong to.
 pub type Column = (&'static str, Option<Vec<String>>);
 
+/// The numbers of a probe, in the order of their slots.
+const PROBED: [&str; 4] = [
+    names::SQUARED_GRADIENT,
+    names::LAPLACIAN,
+    names::CUBIC,
+    names::DISTANCE,
+];
+
 /// What a sampler reports of its law on this target. `exact` says that it accepts or rejects on U itself.
 pub fn columns(target: &Target, exact: bool) -> Vec<Column> {
-    let walls = target.prior().has_walls();
-    let tensors: Vec<_> = target
-        .layout()
-        .tensors()
-        .iter()
-        .map(|t| t.name.clone())
-        .collect();
-    let by_tensor = !exact && (2..=MOST_TENSORS).contains(&tensors.len());
-    let mut out: Vec<Column> = Vec::new();
-    if walls {
-        out.push((names::SCALE, None));
-    }
-    if by_tensor {
-        out.push((names::TENSORS, Some(tensors.clone())));
-        if walls {
-            out.push((names::TENSOR_SCALES, Some(tensors)));
-        }
-    }
-    if !exact && !walls {
-        out.extend(
-            [
-                names::SQUARED_GRADIENT,
-                names::LAPLACIAN,
-                names::CUBIC,
-                names::DISTANCE,
-            ]
-            .map(|name| (name, None)),
-        );
-    }
-    out
+    let slots = Slots::new(target, exact, Vector::Params, 0);
+    let names = || {
+        let all = target.layout().tensors().iter();
+        Some(all.map(|t| t.name.clone()).collect())
+    };
+    let scale = slots.scale.map(|_| (names::SCALE, None));
+    let tensors = slots.tensors.map(|_| (names::TENSORS, names()));
+    let scales = slots.tensor_scales.map(|_| (names::TENSOR_SCALES, names()));
+    let probed = slots.probe.map(|_| PROBED.map(|name| (name, None)));
+    let own = [scale, tensors, scales].into_iter().flatten();
+    own.chain(probed.into_iter().flatten()).collect()
 }
 
 /// How many numbers a column is.
@@ -101,17 +90,21 @@ pub fn width((_, tensors): &Column) -> usize {
 impl Slots {
     /// Where the columns are, the first of them at `first`.
     pub fn new(target: &Target, exact: bool, centre: Vector, first: usize) -> Self {
-        let all = columns(target, exact);
-        let at = |name: &str| {
-            let k = all.iter().position(|(n, _)| *n == name)?;
-            Some(first + all[..k].iter().map(width).sum::<usize>())
+        let walls = target.prior().has_walls();
+        let tensors = target.layout().tensors().len();
+        let by_tensor = !exact && (2..=MOST_TENSORS).contains(&tensors);
+        let mut next = first;
+        let mut take = |here: bool, width: usize| {
+            let at = next;
+            next += if here { width } else { 0 };
+            here.then_some(at)
         };
         Self {
             centre,
-            scale: at(names::SCALE),
-            tensors: at(names::TENSORS),
-            tensor_scales: at(names::TENSOR_SCALES),
-            probe: at(names::SQUARED_GRADIENT),
+            scale: take(walls, 1),
+            tensors: take(by_tensor, tensors),
+            tensor_scales: take(by_tensor && walls, tensors),
+            probe: take(!exact && !walls, PROBED.len()),
         }
     }
 }

@@ -140,6 +140,16 @@ pub trait Engine {
         factor: f64,
     ) -> Result<()>;
 
+    /// Report a sum over each tensor as its mean, from the slot `first` on, and the mean over all elements as the `slot`-th number. Reads the
+    /// vectors once. Does not wait.
+    fn report_by_tensor(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+    ) -> Result<()>;
+
     /// Report the mean loss of the last minibatches, or of all examples if those were the last. Does not wait.
     fn report_loss(&mut self, slot: usize) -> Result<()>;
 
@@ -316,48 +326,40 @@ impl Chains<'_> {
     /// Report the virial estimate of T, (1/N) Σ (w-c)_i g_i, of parameters and a gradient taken there, and all that belongs to it:
     /// the same per tensor and, within walls, the scales. See [`law`].
     pub fn report_virial(&mut self, slot: usize, gradient: Vector) -> Result<()> {
-        let all = 0..self.dim();
-        let n = all.len() as f64;
+        let n = self.dim() as f64;
         let Some(law) = self.law else {
-            return self
-                .engine
-                .report_sum(slot, &DOT, &[Vector::Params, gradient], all, 1.0 / n);
+            return self.report_sum(slot, &DOT, &[Vector::Params, gradient], 1.0 / n);
         };
         if law.scale.is_some() {
             let found = self.virials(gradient)?;
             return self.report_virials(slot, &found);
         }
         let vectors = [Vector::Params, law.centre, gradient];
-        if let Some(first) = law.tensors {
-            for (k, range) in self.tensors().into_iter().enumerate() {
-                let part = 1.0 / range.len() as f64;
-                self.engine
-                    .report_sum(first + k, &DISTANCE_DOT, &vectors, range, part)?;
-            }
+        match law.tensors {
+            Some(first) => self
+                .engine
+                .report_by_tensor(slot, first, &DISTANCE_DOT, &vectors),
+            None => self.report_sum(slot, &DISTANCE_DOT, &vectors, 1.0 / n),
         }
-        self.engine
-            .report_sum(slot, &DISTANCE_DOT, &vectors, all, 1.0 / n)
     }
 
     /// Σ f_i g_i and Σ ∂f_i/∂w_i of every chain, for each tensor. Waits for the result.
     pub fn virials(&mut self, gradient: Vector) -> Result<Vec<Vec<[f64; 2]>>> {
         let (law, tensors) = (self.law, self.tensors());
-        let walls = self.engine.target().prior().walls().to_vec();
-        let half = |range: &Range<usize>| {
-            let wall = walls.iter().find(|(r, _)| r.contains(&range.start));
-            wall.map_or(f64::INFINITY, |(_, half)| f64::from(*half))
-        };
-        let of = |range: Range<usize>| {
-            let half = half(&range);
+        let of = |k: usize| {
+            let range = self.tensor(k);
             let Some(law) = law else {
-                let sums = self
-                    .engine
-                    .sum(&DOT, &[Vector::Params, gradient], range.clone())?;
-                return Ok(sums.into_iter().map(|s| [s, range.len() as f64]).collect());
+                let size = range.len() as f64;
+                let vectors = [Vector::Params, gradient];
+                let sums = self.engine.sum(&DOT, &vectors, range)?;
+                return Ok(sums.into_iter().map(|s| [s, size]).collect());
             };
+            let mut walls = self.engine.target().prior().walls().iter();
+            let wall = walls.find(|(r, _)| r.contains(&range.start));
+            let half = wall.map_or(f64::INFINITY, |(_, half)| f64::from(*half));
             law::in_box(self, law.centre, gradient, range, half)
         };
-        tensors.into_iter().map(of).collect()
+        (0..tensors).map(of).collect()
     }
 
     /// (1/N) Σ f_i g_i and (1/N) Σ ∂f_i/∂w_i of every chain. Waits for the result.
@@ -378,7 +380,8 @@ impl Chains<'_> {
     /// Report what [`Chains::virials`] found.
     pub fn report_virials(&mut self, slot: usize, found: &[Vec<[f64; 2]>]) -> Result<()> {
         let all = self.of_all(found);
-        let (law, tensors) = (self.law, self.tensors());
+        let law = self.law;
+        let sizes: Vec<_> = (0..self.tensors()).map(|k| self.tensor(k).len()).collect();
         let mut report = |slot: Option<usize>, of: &[[f64; 2]], part: usize, size: f64| {
             let values: Vec<_> = of.iter().map(|f| f[part] / size).collect();
             slot.map_or(Ok(()), |slot| self.engine.report(slot, &values))
@@ -386,18 +389,34 @@ impl Chains<'_> {
         report(Some(slot), &all, 0, 1.0)?;
         let Some(law) = law else { return Ok(()) };
         report(law.scale, &all, 1, 1.0)?;
-        for (k, (tensor, range)) in found.iter().zip(tensors).enumerate() {
-            let size = range.len() as f64;
+        for (k, (tensor, size)) in found.iter().zip(sizes).enumerate() {
+            let size = size as f64;
             report(law.tensors.map(|first| first + k), tensor, 0, size)?;
             report(law.tensor_scales.map(|first| first + k), tensor, 1, size)?;
         }
         Ok(())
     }
 
-    /// The elements of each tensor.
-    fn tensors(&self) -> Vec<Range<usize>> {
-        let layout = self.engine.target().layout();
-        layout.tensors().iter().map(|t| t.range.clone()).collect()
+    /// How many tensors the parameters are.
+    fn tensors(&self) -> usize {
+        self.engine.target().layout().tensors().len()
+    }
+
+    /// The elements of the k-th tensor.
+    fn tensor(&self, k: usize) -> Range<usize> {
+        self.engine.target().layout().tensors()[k].range.clone()
+    }
+
+    /// Report `factor` times a sum over all elements as the sampler's `slot`-th number. Does not wait.
+    pub fn report_sum(
+        &mut self,
+        slot: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+        factor: f64,
+    ) -> Result<()> {
+        let all = 0..self.dim();
+        self.engine.report_sum(slot, sum, vectors, all, factor)
     }
 
     /// Report a number of every chain.

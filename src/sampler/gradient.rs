@@ -341,13 +341,8 @@ impl Estimator {
         if let Some(slot) = slot {
             let [anchor, _] = self.anchor(chains);
             let per = 1.0 / chains.dim() as f64;
-            chains.engine.report_sum(
-                slot + 1,
-                &DISTANCE_DOT,
-                &[Params, anchor, Gradient],
-                0..chains.dim(),
-                per,
-            )?;
+            let vectors = [Params, anchor, Gradient];
+            chains.report_sum(slot + 1, &DISTANCE_DOT, &vectors, per)?;
         }
         Ok(())
     }

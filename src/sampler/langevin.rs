@@ -142,9 +142,6 @@ impl Sampler for Langevin {
         let force = 0.5 * (1.0 + square) * self.dt;
         self.go(chains, square, force, (1.0 + square).sqrt(), 0)?;
         let per = 1.0 / (self.mass * chains.dim() as f64);
-        let all = 0..chains.dim();
-        chains
-            .engine
-            .report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], all, per)
+        chains.report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)
     }
 }

@@ -135,7 +135,8 @@ pub fn no_probe(chains: &mut Chains, slots: &Slots) -> Result<()> {
     let Some(first) = slots.probe else {
         return Ok(());
     };
-    (first..first + 4).try_for_each(|slot| chains.report(slot, |_| 0.0))
+    let none = vec![0.0; chains.len()];
+    (first..first + 4).try_for_each(|slot| chains.engine.report(slot, &none))
 }
 
 /// zᵀHz of every chain, from gradients a `width` on either side.

@@ -170,10 +170,7 @@ impl Sampler for Sghmc {
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
         let per = 1.0 / (epsilon * chains.dim() as f64);
-        let all = 0..chains.dim();
-        chains
-            .engine
-            .report_sum(1, &DOT, &[MIDDLE, MIDDLE], all, per)?;
+        chains.report_sum(1, &DOT, &[MIDDLE, MIDDLE], per)?;
         chains.engine.report_loss(2)?;
         chains.report(3, |_| epsilon)
     }

@@ -191,6 +191,12 @@ impl<'d> Batched<'d> {
         self.device.launch("finish_sums", self.chains, 1, &args)
     }
 
+    /// Add the partial results of a reduction, times `factor`, to what is reported.
+    fn add_partials(&self, slot: usize, factor: f64) -> Result<()> {
+        let out = self.info.at.offset(8 * slot);
+        self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
+    }
+
     fn download_sums(&self) -> Result<Vec<Sums>> {
         let mut both = vec![0f64; 2 * self.chains];
         self.device.download(self.sums.at, bytes_mut(&mut both))?;
@@ -492,8 +498,26 @@ impl Engine for Batched<'_> {
             return Ok(());
         }
         self.reduce(sum, vectors, &range)?;
-        let out = self.info.at.offset(8 * slot);
-        self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
+        self.add_partials(slot, factor)
+    }
+
+    fn report_by_tensor(
+        &mut self,
+        slot: usize,
+        first: usize,
+        sum: &'static Reduction,
+        vectors: &[Vector],
+    ) -> Result<()> {
+        if !self.listens {
+            return Ok(());
+        }
+        let target = self.target;
+        for (k, tensor) in target.layout().tensors().iter().enumerate() {
+            self.reduce(sum, vectors, &tensor.range)?;
+            self.add_partials(first + k, 1.0 / tensor.range.len() as f64)?;
+            self.add_partials(slot, 1.0 / self.dim as f64)?;
+        }
+        Ok(())
     }
 
     fn report_loss(&mut self, slot: usize) -> Result<()> {

@@ -367,10 +367,8 @@ impl Sampler for PseudoLangevin {
             self.coefficients(m.temperature)
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
-        let (all, per) = (0..chains.dim(), 1.0 / chains.dim() as f64);
-        chains
-            .engine
-            .report_sum(1, &TWICE_KINETIC, &[MOMENTUM, MASS], all, per)?;
+        let per = 1.0 / chains.dim() as f64;
+        chains.report_sum(1, &TWICE_KINETIC, &[MOMENTUM, MASS], per)?;
         chains.engine.report_loss(2)?;
         for (slot, scalar) in (3..).zip([RATIO_MEAN, RATIO_MAX, INTERVAL, RAISED, RESETS]) {
             chains.report_scalar(slot, scalar)?;
