@@ -139,7 +139,7 @@ pub fn llc_facts(saved: &Saved) -> Vec<(&'static str, String)> {
             format!(
                 "{}: {}",
                 with_error(x("virial"), x("virial_mcse")),
-                saved.word("verdict")
+                saved.word("thermometer_verdict")
             ),
         ),
         ("one by one", chains.join(", ")),

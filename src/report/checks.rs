@@ -320,7 +320,7 @@ fn convergence_of(saved: &Saved) -> Check {
         .flatten()
         .filter_map(|r| r.as_str())
         .collect();
-    let word = saved.word("convergence");
+    let word = saved.word("verdict");
     let level = match word {
         "converged" => Level::Good,
         "wrong" => Level::Bad,
@@ -340,9 +340,9 @@ fn thermometer_of(saved: &Saved) -> Check {
     let says = format!(
         "the virial around w0 says {}, set 1: {}",
         with_error(saved.number("virial"), saved.number("virial_mcse")),
-        saved.word("verdict")
+        saved.word("thermometer_verdict")
     );
-    let level = match saved.word("verdict") {
+    let level = match saved.word("thermometer_verdict") {
         "agrees" => Level::Good,
         "hot" | "cold" => Level::Bad,
         _ => Level::Open,
@@ -351,8 +351,8 @@ fn thermometer_of(saved: &Saved) -> Check {
 }
 
 fn ladder(l: &LadderReport) -> Vec<Check> {
-    let warnings = l.warnings();
-    if warnings.is_empty() {
+    let reasons = l.judged().reasons;
+    if reasons.is_empty() {
         let says = format!(
             "{} round trips in {} swaps; Λ = {}",
             l.round_trips,
@@ -361,7 +361,7 @@ fn ladder(l: &LadderReport) -> Vec<Check> {
         );
         return vec![check("Ladder", Level::Good, says)];
     }
-    let each = warnings.into_iter();
+    let each = reasons.into_iter();
     each.map(|w| check("Ladder", Level::Look, w)).collect()
 }
 
@@ -401,12 +401,12 @@ fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
     if !done {
         return out;
     }
-    let warnings = s.warnings();
-    if warnings.is_empty() {
+    let reasons = s.judged().reasons;
+    if reasons.is_empty() {
         let says = format!("{} agree within their scatter", s.ln_z.len());
         out.push(check("Populations", Level::Good, says));
     }
-    let each = warnings.into_iter();
+    let each = reasons.into_iter();
     out.extend(each.map(|w| check("Populations", Level::Look, w)));
     out
 }

@@ -218,7 +218,7 @@ fn of_ladder(run: &Run) -> String {
     match evidence(run, at) {
         Ok(e) => {
             out += &tables::evidence(&e).html();
-            for w in &e.warnings {
+            for w in e.judged.reasons.iter().chain(&e.notes) {
                 let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(w));
             }
         }

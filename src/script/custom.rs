@@ -1,8 +1,8 @@
 //! `model::custom`: a closure over tensors as a model, traced or called at every step.
 
 use super::convert::{Call, to_value};
-use super::report::a_kind;
 use super::tensors::{from_dynamic, shape_of};
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, closure, raise};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Symbol, Tensor};

@@ -1,7 +1,7 @@
 //! Figures of a script's own numbers.
 
 use super::plots::{number, numbers};
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, raise};
 use crate::plot::{self, Axis, Figure, Panel, Series};
 use anyhow::anyhow;

@@ -1,6 +1,6 @@
 //! Energies written in a script: closures and expressions, traced once with symbolic numbers.
 
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, Context, OrRaise, closure, raise, report};
 use crate::dataset::Dataset;
 use crate::error::Result;

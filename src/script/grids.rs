@@ -1,7 +1,7 @@
 //! Laws on a grid, in scripts.
 
 use super::convert::{Call, options};
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::diagnostic::{Grid, expected_total_variation, total_variation};
 use crate::target::{Target, grid};

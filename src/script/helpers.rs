@@ -3,7 +3,7 @@
 use super::convert::{map, parameters};
 use super::library::Library;
 use super::plots::{number, numbers};
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;

@@ -1,7 +1,7 @@
 //! Ladders and evidence, in scripts.
 
 use super::convert::{Call, entry, from_json, map, options, parameters};
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::plot::Figure;
 use crate::report::figures;
@@ -97,7 +97,7 @@ fn evidences(b: &mut Binder) {
          average, and MBAR, each with its standard error. They use the same draws, so that they agree more than their errors say; where they do not, rungs are too far apart.\n\n\
          `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. \
          With energy: \"sum\" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).\n\n\
-         Fields: convergence (\"converged\", \"not yet\": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; \"wrong\": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; \
+         Fields: verdict (\"converged\", \"not yet\": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; \"wrong\": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; \
          lower_bound and upper_bound (Gibbs-Bogoliubov).",
         move |n: NativeCallContext, r: Arc<Run>, m: Map| -> Bound<Arc<Evidence>> { of(&n, &r, &m).or_raise() },
     )
@@ -172,7 +172,7 @@ fn comparisons(b: &mut Binder) {
         "compare(models) -> ModelComparison",
         "Models by their evidence on the same data: ln Z, Bayes factors against the best, and posterior probabilities if all are equally probable before.\n\n\
          `models` is a map from names to results of `evidence`, or an array of these, which are then named after their runs. `print(compare(…))` is a table, the most probable first, below what speaks against any of them; \
-         `.to_array()` has a map per model: name, ln_z, error, ln_bayes_factor, ln_bayes_factor_error, weight, weight_error, convergence, reasons (as of `evidence`). `.convergence` is the worst of them.",
+         `.to_array()` has a map per model: name, ln_z, error, ln_bayes_factor, ln_bayes_factor_error, weight, weight_error, verdict, reasons (as of `evidence`). `.verdict` is the worst of them.",
         |models: Map| -> Bound<Arc<ModelComparison>> {
             let named = models.into_iter().map(|(k, v)| (Some(k.to_string()), v));
             compare(named)
@@ -181,7 +181,7 @@ fn comparisons(b: &mut Binder) {
     .function("compare(models) -> ModelComparison", "", |models: Array| -> Bound<Arc<ModelComparison>> { compare(models.into_iter().map(|v| (None, v))) })
     .function("modelcomparison.to_array() -> array", "A map per model, the most probable first.", |c: &mut Arc<ModelComparison>| from_json(&c.to_json()));
     b.engine
-        .register_get("convergence", |c: &mut Arc<ModelComparison>| {
+        .register_get("verdict", |c: &mut Arc<ModelComparison>| {
             c.judged().verdict.to_string()
         });
 }

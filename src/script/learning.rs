@@ -97,7 +97,7 @@ fn estimates(b: &mut Binder) {
          take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 \
          on the same minibatches; samplers that accept or reject give the loss over all examples.\n\n\
          `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample \
-         size), `convergence` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
+         size), `verdict` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
          `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
          `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.",
         move |native: NativeCallContext, t: Arc<Target>, s: Arc<Configured>, map: Map| -> Bound<Arc<Estimate>> {
@@ -143,7 +143,7 @@ fn estimates(b: &mut Binder) {
             Some(half) => Dynamic::from(Arc::new(Estimate::clone(&half.estimate))),
             None => Dynamic::UNIT,
         })
-        .register_get("convergence", |e: &mut Arc<Estimate>| {
+        .register_get("verdict", |e: &mut Arc<Estimate>| {
             e.judged().verdict.to_string()
         })
         .register_get("reasons", |e: &mut Arc<Estimate>| -> Array {

@@ -51,8 +51,8 @@ impl Interpreter {
         out(value).ok_or_else(|| {
             anyhow!(
                 "the variable '{name}' is {}, not {}",
-                super::report::a_kind(self.engine.map_type_name(value.type_name())),
-                super::report::a_kind(self.engine.map_type_name(std::any::type_name::<T>()))
+                super::words::a_kind(self.engine.map_type_name(value.type_name())),
+                super::words::a_kind(self.engine.map_type_name(std::any::type_name::<T>()))
             )
         })
     }

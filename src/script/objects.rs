@@ -2,8 +2,8 @@
 
 use super::closure;
 use super::convert::{Call, parameters};
-use super::report::a_kind;
 use super::values::Values;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::model::{self, Model};

@@ -1,6 +1,6 @@
 //! Script parameters: `param("name", default, "doc")` and `--set name=value`.
 
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Bound, Context, raise};
 use anyhow::anyhow;
 use rhai::{Dynamic, Engine, NativeCallContext};

@@ -1,6 +1,6 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Scale, Series};
 use crate::report::figures;

@@ -2,8 +2,8 @@
 
 use super::habits;
 use super::reference::Item;
-use super::words;
-use crate::error::{EveryChainFailed, Interrupted, a};
+use super::words::{self, a_kind};
+use crate::error::{EveryChainFailed, Interrupted};
 use rhai::{EvalAltResult, ParseError, ParseErrorType, Position};
 use std::fmt;
 use std::sync::Arc;
@@ -306,23 +306,6 @@ fn plain_types(text: &str) -> String {
         format!("{plain}{rest}")
     };
     words.map(plain).collect()
-}
-
-/// A value by the name of its type, as a message says it: "an integer", "a map", "a Model".
-pub(super) fn a_kind(type_name: &str) -> String {
-    match type_name.trim() {
-        "i64" => "an integer".into(),
-        "f64" => "a number".into(),
-        "bool" => "true or false".into(),
-        "()" => "nothing".into(),
-        "char" => "a character".into(),
-        "Fn" | "closure" => "a closure".into(),
-        // Of types of the program that have no name of their own, the last word of Rust's.
-        name => {
-            let last = name.rsplit("::").next().unwrap_or(name);
-            a(last.trim_matches(|c: char| !c.is_alphanumeric()))
-        }
-    }
 }
 
 /// A call that fits no bound function: what there is under that name, or the nearest name.

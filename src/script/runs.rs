@@ -106,6 +106,7 @@ pub(super) fn bind(b: &mut Binder) {
         "run.health(temperature) -> map",
         "What the traces say of the health of the run at one temperature (by its index; 0 if it is left out).\n\n\
          `divergences` and `cut_short` (trajectories that NUTS's `max_depth` ended), each with count, of and share; `bfmi` per chain (worrying below 0.3); \
+         `collective_ratio` of pseudo-Langevin (worrying above 0.1); \
          `equilibration`, the prefix of the draws after burn-in without which the effective sample size of an observable is largest (Chodera 2016), the longest of all; \
          `geweke`, the largest score of all; `remarks`, what is wrong in words. NaN where the sampler does not report it.",
         |r: &mut Arc<Run>, t: i64| -> Bound<Map> { health(r, t) },

@@ -1,7 +1,7 @@
 //! The verbs at top level: `target train sample sweep benchmark validate compare param logspace linspace`.
 
 use super::convert::{Call, from_json, options};
-use super::report::a_kind;
+use super::words::a_kind;
 use super::{Binder, Bound, Context, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;

@@ -1,5 +1,6 @@
 //! What messages call a value: by the name that scripts know its type by.
 
+use crate::error::a;
 use rhai::Dynamic;
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -17,24 +18,24 @@ pub(super) fn name<T: 'static>(name: &'static str) {
 
 /// "a number", "an array", "a Target".
 pub(super) fn kind(x: &Dynamic) -> String {
-    match () {
-        _ if x.is_unit() => "nothing, ()".into(),
-        _ if x.is_bool() => "true or false".into(),
-        _ if x.is_int() => "an integer".into(),
-        _ if x.is_float() => "a number".into(),
-        _ if x.is_string() => "a string".into(),
-        _ if x.is_array() => "an array".into(),
-        _ if x.is_map() => "a map".into(),
-        _ if x.is_fnptr() => "a closure".into(),
-        _ => {
-            let names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
-            let own = names.values().find(|(id, _)| *id == x.type_id());
-            let name = own.map_or(x.type_name(), |(_, name)| name);
-            let article = match name.starts_with(['A', 'E', 'I', 'O']) {
-                true => "an",
-                false => "a",
-            };
-            format!("{article} {name}")
+    let names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
+    let own = names.values().find(|(id, _)| *id == x.type_id());
+    a_kind(own.map_or(x.type_name(), |(_, name)| name))
+}
+
+/// A value by the name of its type, as a message says it: "an integer", "a map", "a Model".
+pub(super) fn a_kind(type_name: &str) -> String {
+    match type_name.trim() {
+        "i64" => "an integer".into(),
+        "f64" => "a number".into(),
+        "bool" => "true or false".into(),
+        "()" => "nothing".into(),
+        "char" => "a character".into(),
+        "Fn" | "closure" => "a closure".into(),
+        // Of types of the program that have no name of their own, the last word of Rust's.
+        name => {
+            let last = name.rsplit("::").next().unwrap_or(name);
+            a(last.trim_matches(|c: char| !c.is_alphanumeric()))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a run's traces say of its health at a temperature: trajectories that diverged or were cut short, levels of energy that are hard to leave,
 //! starts that are not forgotten.
 
+use super::plan::starts::spread;
 use super::run::{Group, Run};
 use crate::diagnostic::{self, Equilibration};
 use crate::error::Result;
@@ -12,6 +13,9 @@ pub const LEAST_BFMI: f64 = 0.3;
 
 /// Share of trajectories cut short above which `max_depth` is worth raising.
 pub const MOST_CUT_SHORT: f64 = 0.01;
+
+/// Collective temperature ratio of the minibatch noise up to which stiff directions are not much too hot.
+pub const MOST_COLLECTIVE: f64 = 0.1;
 
 /// Share of the draws after burn-in that may be remembered.
 pub const MOST_PREFIX: f64 = 0.25;
@@ -29,6 +33,8 @@ pub struct Health {
     pub max_depth: Option<u32>,
     /// Bayesian fraction of missing information, per chain.
     pub bfmi: Option<Vec<f64>>,
+    /// Collective temperature ratio of the minibatch noise, the mean of all steps, of pseudo-Langevin.
+    pub collective_ratio: Option<f64>,
     /// The observable that remembers its start longest.
     pub equilibration: Option<Prefix>,
     /// The observable whose first tenth and last half differ most.
@@ -83,24 +89,54 @@ impl Run {
             cut_short: self.share("reached_max_treedepth", temperature)?,
             max_depth: depth.and_then(|(_, text)| text.parse().ok()),
             bfmi: self.last(BFMI, temperature)?,
+            collective_ratio: self.mean_report("ratio_collective", temperature)?,
             equilibration,
             geweke,
         })
     }
 
-    /// The steps after burn-in of which the sampler reported 1 and not 0; records hold the means of the steps between them.
-    fn share(&self, name: &str, temperature: usize) -> Result<Option<Share>> {
+    /// Whether the chains of a temperature started closer together than they ended, in words: then R̂ sees only the modes that they have found.
+    pub fn close_starts(&self, temperature: usize) -> Option<String> {
+        let start = self.info.start_spread?;
+        let first = temperature * self.info.chains;
+        let healthy = (first..first + self.info.chains).filter(|c| self.failures[*c].is_none());
+        let ends: Vec<_> = healthy.map(|c| &self.params[c]).collect();
+        let end = spread(&ends)?;
+        let how = match start {
+            0.0 => "at one point".to_string(),
+            _ => format!(
+                "at points {:.2} times as far apart as where they ended",
+                (start / end).sqrt()
+            ),
+        };
+        (start < 0.5 * end).then(|| {
+            format!(
+                "the chains of a temperature started {how}; R̂ knows nothing of modes that none of them has visited"
+            )
+        })
+    }
+
+    /// The mean of what the sampler reported after burn-in, if it did; records hold the means of the steps between them.
+    fn mean_report(&self, name: &str, temperature: usize) -> Result<Option<f64>> {
         if self.info.column(name).is_err() {
             return Ok(None);
         }
         let draws = self.draws(name, 0, temperature, true)?;
         let all: Vec<f64> = draws.into_iter().flatten().collect();
-        let share = all.iter().sum::<f64>() / all.len() as f64;
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        Ok(mean.is_finite().then_some(mean))
+    }
+
+    /// The steps after burn-in of which the sampler reported 1 and not 0.
+    fn share(&self, name: &str, temperature: usize) -> Result<Option<Share>> {
+        let Some(share) = self.mean_report(name, temperature)? else {
+            return Ok(None);
+        };
         let first = temperature * self.info.chains;
         let healthy = (first..first + self.info.chains).filter(|c| self.failures[*c].is_none());
         let of = healthy.map(|c| self.steps[c].saturating_sub(self.info.burn_in));
         let of: u64 = of.sum();
-        Ok(share.is_finite().then_some(Share {
+        Ok(Some(Share {
             count: (share * of as f64).round() as u64,
             of,
             share,
@@ -180,6 +216,11 @@ impl Health {
         if least < LEAST_BFMI {
             out.push(format!(
                 "the fraction of missing information is {least:.2} in the worst chain, below {LEAST_BFMI}: momenta do not carry it from level to level of the energy, and its tails are undersampled"
+            ));
+        }
+        if let Some(ratio) = self.collective_ratio.filter(|r| *r > MOST_COLLECTIVE) {
+            out.push(format!(
+                "the collective ratio of the minibatch noise is {ratio:.2} (at most {MOST_COLLECTIVE}): stiff directions are too hot; masses: \"collective\", a smaller `ratio`, larger minibatches, or a sampler with all examples"
             ));
         }
         out

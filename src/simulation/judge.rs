@@ -1,5 +1,6 @@
 //! Judging runs: what is missing for their numbers to be trusted, and which tests of the law failed.
 
+use super::exchange::Ladders;
 use super::run::Run;
 use crate::diagnostic::verdict::{LEAST_ESS, MOST_ERROR, MOST_R_HAT, Test, factor};
 use crate::diagnostic::{Heat, Reading, Summary as Numbers, Verdict, mcse_mean, mean};
@@ -218,6 +219,7 @@ impl Run {
     ) -> Result<Judgement> {
         let mut reasons = self.failed_chains(t);
         reasons.extend(self.health(t)?.against());
+        reasons.extend(self.ladders.as_ref().and_then(Ladders::lacking));
         let mut factor = Some(1.0);
         let missing = mixing.missing();
         if !missing.is_empty() {
@@ -237,7 +239,7 @@ impl Run {
         if !self.info.exact && reading.verdict == Heat::Undecided {
             let error = reading.mcse / self.info.temperatures[t];
             reasons.push(format!(
-                "the temperature is known to {} only (at least {})",
+                "the error of the temperature is {} (at most {})",
                 percent(error),
                 percent(MOST_ERROR)
             ));

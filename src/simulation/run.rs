@@ -122,9 +122,9 @@ pub struct RunInfo {
     /// Whether the sampler accepts or rejects by U over all examples, so that its law holds at any step size.
     #[serde(default)]
     pub exact: bool,
-    /// Whether all chains of a temperature started at one point.
+    /// The mean squared distance between the starts of the chains of a temperature, where they were given.
     #[serde(default)]
-    pub one_start: bool,
+    pub start_spread: Option<f64>,
     /// Seed.
     pub seed: u64,
     /// Whether steps were cut by --quick.

@@ -99,13 +99,11 @@ impl Summary {
         let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
         let judgements = run.judge(&mixing)?;
         let mut notes: Vec<_> = info.notes.iter().map(|n| format!("NOTE: {n}")).collect();
-        let good = |j: &Judgement| j.verdict == Verdict::Converged;
-        if judgements.iter().any(good) && info.one_start {
-            notes.push(
-                "NOTE: all chains of a temperature started at one point; R̂ knows nothing of modes that none of them has visited"
-                    .to_string(),
-            );
-        }
+        let good = |t: usize| judgements[t].verdict == Verdict::Converged;
+        let close = (0..count)
+            .filter(|t| good(*t))
+            .find_map(|t| run.close_starts(t));
+        notes.extend(close.map(|c| format!("NOTE: {c}")));
         let options: Vec<_> = info
             .options
             .iter()

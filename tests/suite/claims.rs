@@ -150,7 +150,7 @@ fn pseudo_langevin_takes_every_baseline_and_halves_its_ratio() {
 fn an_estimate_that_is_none_says_so_first() {
     let told = |setting: &str| {
         found(&format!(
-            "{} {setting} let e = llc(t, s, o); #{{ text: e.to_string(), convergence: e.convergence, reasons: e.reasons, map: e.to_map() }}",
+            "{} {setting} let e = llc(t, s, o); #{{ text: e.to_string(), verdict: e.verdict, reasons: e.reasons, map: e.to_map() }}",
             well(0.0)
         ))
     };
@@ -159,7 +159,7 @@ fn an_estimate_that_is_none_says_so_first() {
         first_line(&fine["text"]).starts_with("learning coefficient"),
         "{fine}"
     );
-    assert_eq!(fine["convergence"], "converged");
+    assert_eq!(fine["verdict"], "converged");
     assert_eq!(fine["reasons"], serde_json::json!([]));
     // A few tenths of a relaxation time, which is 2000 steps.
     let short =
@@ -173,8 +173,8 @@ fn an_estimate_that_is_none_says_so_first() {
         line.contains("so take more steps") && line.ends_with("this is no estimate yet"),
         "{line}"
     );
-    assert_eq!(short["convergence"], "not yet");
-    assert_eq!(short["map"]["convergence"], "not yet");
+    assert_eq!(short["verdict"], "not yet");
+    assert_eq!(short["map"]["verdict"], "not yet");
     let hot = told("let s = sampler::sgld(#{ step: 1.0, gradient: gradient::full() });");
     let line = first_line(&hot["text"]);
     assert!(
@@ -182,7 +182,7 @@ fn an_estimate_that_is_none_says_so_first() {
             && line.contains("the step is too large"),
         "{line}"
     );
-    assert_eq!(hot["convergence"], "wrong");
+    assert_eq!(hot["verdict"], "wrong");
     // Two widths away from the minimum the mean loss is below that of the point: nβ(⟨L⟩ - L(w0)) = 2 - ½·4·4.
     let downhill =
         told("let s = sampler::hmc(#{ leapfrog: 5 }); o.start = parameters([3, 3, 3, 3]);");
@@ -209,7 +209,7 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
         let few = of.call(24, 12); let many = of.call(4000, 4);
         let c = compare(#{ few: few, many: many });
         let both = compare(#{ a: many, b: many });
-        #{ evidence: few.to_string(), said: few["convergence"], fine: many["convergence"], text: c.to_string(), convergence: c.convergence, models: c.to_array(), sure: both.to_string() }
+        #{ evidence: few.to_string(), said: few["verdict"], fine: many["verdict"], text: c.to_string(), verdict: c.verdict, models: c.to_array(), sure: both.to_string() }
         "#,
     );
     assert!(
@@ -226,14 +226,14 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
         "{line}"
     );
     assert!(line.ends_with("this is no comparison yet"), "{line}");
-    assert_eq!(value["convergence"], "not yet");
+    assert_eq!(value["verdict"], "not yet");
     for model in value["models"].as_array().unwrap() {
         let expected = if model["name"] == "few" {
             "not yet"
         } else {
             "converged"
         };
-        assert_eq!(model["convergence"], expected, "{model}");
+        assert_eq!(model["verdict"], expected, "{model}");
         assert_eq!(
             model["reasons"].as_array().unwrap().is_empty(),
             expected == "converged"

@@ -204,6 +204,45 @@ fn momenta_drawn_anew_by_pseudo_langevin_lag_by_half_a_step() {
     within("U", &found, 2.5 * 1.0025, 0.02);
 }
 
+/// Where all N parameters see the same noise, it heats the direction (1, …, 1) N times as much as its variance per parameter says.
+///
+/// U = ⟨(S - y)²⟩ + ½·0.1|w|² with S = Σw has one stiff direction, of curvature 2N + 0.1. Null: V is constant, its collective ratio is N times the
+/// mean one, and Var(S) = (1 + (1+c1²)(N-1)𝒯)·NT/(2N + 0.1). By default 𝒯 is so small that this is T; with the masses of the paper it is 3.9 T.
+#[test]
+fn correlated_noise_heats_its_own_direction() {
+    let n = 50.0;
+    for (masses, least, most) in [("collective", 0.0, 0.06), ("noise", 1.0, 2.0)] {
+        let found = numbers(&format!(
+            "let forward = |p, x| x * 0.0 + p.w.sum();
+             let data = dataset::teacher(model::mlp(#{{ layers: [1, 1] }}), #{{ noise: 2.0, train: 400, test: 1 }});
+             let t = target(model::custom(#{{ inputs: 1, params: #{{ w: [50] }}, forward: forward }}), data, #{{ prior: prior::gaussian(0.1) }});
+             let sum = |s| s.params.tensor(\"w\").sum();
+             let r = sample(t, sampler::pseudo_langevin(#{{ batch: 20, masses: \"{masses}\", refresh_max: 200, variance_batches: 100 }}), #{{
+                temperature: 0.1, steps: 200_000, burn_in: 20_000, chains: 4, seed: 5, every: 20,
+                observe: [observable::named(\"s\", sum), observable::named(\"s2\", |s| (sum.call(s) + 0.704) ** 2)] }});
+             let m = r.summary().to_map();
+             [m.s2 - (m.s + 0.704) ** 2, m.s2_mcse, m.ratio_mean, r.health().collective_ratio, r.health().remarks.len()]",
+        ));
+        let [variance, error, ratio, collective, remarks] = found[..] else {
+            panic!("{found:?}")
+        };
+        assert!(
+            collective > least && collective < most,
+            "{masses}: {found:?}"
+        );
+        // A quotient of means of 40 squares of one normal number each, which is 2/40 too small, from 4 · 900 measurements; the products of
+        // squares have a standard deviation of 0.45.
+        let times = collective / ratio;
+        let expected = n * (1.0 - 2.0 / 40.0);
+        within("𝒯 collective / 𝒯", &[times, 0.45 * n / 60.0], expected, 1.0);
+        let unit = n * 0.1 / (2.0 * n + 0.1);
+        let expected = 1.0 + 1.99 * (n - 1.0) * ratio;
+        let heat = [variance / unit, error / unit];
+        within(masses, &heat, expected, 0.03 * expected);
+        assert_eq!(remarks > 0.0, masses == "noise", "{masses}: {found:?}");
+    }
+}
+
 /// Masses that fit one temperature do not fit another: what exchanges temperatures says that it leaves them, or that it cannot have them.
 #[test]
 fn masses_that_are_not_adapted_are_told() {

@@ -241,18 +241,31 @@ fn what_is_missing_is_named_with_the_steps_it_takes() {
     );
 }
 
-/// All four chains in the right-hand one of two wells that none of them leaves.
+/// All four chains in the right-hand one of two wells that none of them leaves, from one start or from four. Where they started in both
+/// wells, R̂ sees it.
 #[test]
-fn chains_of_one_start_are_not_called_mixed_without_saying_so() {
-    let scratch = Scratch::new();
-    let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
-    let source = "sample(target(potential::double_well(#{ barrier: 20.0 })), sampler::metropolis(#{ sigma: 0.05 }), #{ temperature: 0.1, start: parameters([1.0]), chains: 4, steps: 40_000, every: 5, seed: 5,
-        observe: [observable::energy(), observable::parameter(0)] }).summary()";
-    let value = interpreter.run("test.rhai", source).unwrap();
-    let summary: Arc<Summary> = value.try_cast().unwrap();
-    let text = summary.to_string();
-    assert!(text.contains("converged"), "{text}");
-    assert!(text.contains("started at one point"), "{text}");
+fn chains_in_one_mode_are_not_called_mixed_without_saying_so() {
+    for (starts, verdict, said) in [
+        ("[1.0]", "converged", "started at one point"),
+        (
+            "[[0.99], [1.0], [1.01], [1.0]]",
+            "converged",
+            "times as far apart as where they ended",
+        ),
+        ("[[1.0], [-1.0]]", "not yet", "R̂"),
+    ] {
+        let scratch = Scratch::new();
+        let mut interpreter = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
+        let source = format!(
+            "sample(target(potential::double_well(#{{ barrier: 20.0 }})), sampler::metropolis(#{{ sigma: 0.05 }}), #{{ temperature: 0.1, start: parameters({starts}), chains: 4, steps: 40_000, every: 5, seed: 5,
+            observe: [observable::energy(), observable::parameter(0)] }}).summary()"
+        );
+        let value = interpreter.run("test.rhai", &source).unwrap();
+        let summary: Arc<Summary> = value.try_cast().unwrap();
+        let text = summary.to_string();
+        assert!(text.contains(verdict), "{starts}: {text}");
+        assert!(text.contains(said), "{starts}: {text}");
+    }
 }
 
 /// The bias of SGLD at a large step on a Gaussian is known: variances are 1/(k(1 - εk/4)), so that U is 1/(1 - ε/4) times N/2 if all k are 1.

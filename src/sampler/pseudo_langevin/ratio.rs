@@ -1,8 +1,8 @@
 //! The variance V of the minibatch gradient, the masses that follow from it, and the control of the temperature ratio 𝒯 (eq. 18).
 
 use super::{
-    BATCHES, INTERVAL, LAST, MASS, MOMENTUM, NEXT, PseudoLangevin, RAISED, RATIO_MAX, RATIO_MEAN,
-    RESETS, SQUARES, STREAK, VARIANCE,
+    BATCHES, FACTOR, INTERVAL, LAST, MASS, MOMENTUM, Masses, NEXT, PseudoLangevin, RAISED,
+    RATIO_COLLECTIVE, RATIO_MAX, RATIO_MEAN, RESETS, SQUARES, STREAK, VARIANCE,
 };
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
@@ -55,11 +55,29 @@ reduction! {
     LARGEST_RATIO = largest pseudo_langevin_largest_ratio(variance, mass) { variance / mass }
 }
 
+reduction! {
+    /// Σ a b/M.
+    OVER_MASS = sum pseudo_langevin_over_mass(a, b, mass) { a * b / mass }
+}
+
+kernel! {
+    /// `d ← a - b`.
+    DIFFERENCE = pseudo_langevin_difference(d; a, b; ; ) {
+        d = a - b;
+    }
+}
+
 /// Which momenta were drawn afresh.
 const FRESH: Vector = Vector::Scratch(0);
 
 /// Steps that a chain is left alone after a refresh before it is refreshed for being hot.
 pub(super) const COOLING: f64 = 10.0;
+
+/// Differences of minibatch gradients, at most, from which correlations are measured.
+const DIFFERENCES: usize = 40;
+
+/// Sub-streams that measurements of V do not use.
+const COLLECTIVE_SUB: u16 = 20_000;
 
 /// Steps to the first refresh, and between refreshes while V changes by more than a factor of two.
 pub(super) const FIRST: f64 = 10.0;
@@ -72,7 +90,7 @@ impl PseudoLangevin {
 
     /// Set every mass of the chains in `which` for the ratio 𝒯, from the clamped V.
     pub(super) fn set_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
-        if self.uniform {
+        if self.masses == Masses::Uniform {
             return chains.map(&FILL, &[MASS], |_, _| [1.0]);
         }
         let n = chains.dim() as f64;
@@ -95,6 +113,7 @@ impl PseudoLangevin {
                 "sampler::pseudo_langevin: the minibatch gradient has no noise (is there only one example?); use a full-batch sampler"
             );
         }
+        let factors = chains.scalar(FACTOR);
         let tensors = chains.engine.target().layout().tensors().to_vec();
         for range in tensors.into_iter().map(|t| t.range) {
             let own = chains.engine.sum(&TOTAL, &[VARIANCE], range.clone())?;
@@ -114,7 +133,8 @@ impl PseudoLangevin {
                         .floor
                         .unwrap_or(0.1 * mean)
                         .max(f32::MIN_POSITIVE as f64);
-                    let per_variance = self.ratio_per_variance(m.temperature) / self.ratio;
+                    let per_variance =
+                        factors[c] * self.ratio_per_variance(m.temperature) / self.ratio;
                     let on = f32::from(u8::from(which[c]));
                     [floor as f32, per_variance as f32, lightest(c, m) as f32, on]
                 },
@@ -124,8 +144,29 @@ impl PseudoLangevin {
         Ok(())
     }
 
+    /// Set the masses of the chains in `which` by where they are.
+    pub(super) fn start_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            chains.scalars(c)[FACTOR] = 1.0;
+        }
+        self.note_squares(chains, which)?;
+        self.set_masses(chains, which)?;
+        self.measure_collective(chains, which)?;
+        if self.masses != Masses::Collective {
+            return Ok(());
+        }
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            let s = chains.scalars(c);
+            if s[RATIO_COLLECTIVE] > self.ratio_max {
+                s[FACTOR] = s[RATIO_COLLECTIVE] / self.ratio;
+                s[RATIO_COLLECTIVE] = self.ratio;
+            }
+        }
+        self.set_masses(chains, which)
+    }
+
     /// Note the size of the weights that masses are set by.
-    pub(super) fn note_squares(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+    fn note_squares(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
         let squares = chains.sum(&DOT, &[Params, Params])?;
         for c in (0..chains.len()).filter(|c| which[*c]) {
             chains.scalars(c)[SQUARES] = squares[c];
@@ -148,9 +189,46 @@ impl PseudoLangevin {
         Ok(())
     }
 
+    /// Measure the collective ratio of the chains in `which`: tr Q²/tr Q, Q the covariance of the minibatch gradient in units of the heat bath,
+    /// δt²/(4(1-c1²)T)·M^{-1/2} C M^{-1/2}. Its diagonal is the 𝒯_i; this is the ratio along the direction of the noise itself, the mean of the
+    /// eigenvalues with themselves for weights. Without correlations it is about the mean of 𝒯_i.
+    fn measure_collective(&self, chains: &mut Chains, which: &[bool]) -> Result<()> {
+        let [first, last, now] = [0, 1, 2].map(Vector::Scratch);
+        // x, differences of two minibatch gradients at one point, have the covariance 2C: ⟨x·x'/M⟩² is that of trQ², ⟨x·x/M⟩ that of trQ.
+        let mut squares = vec![0.0; chains.len()];
+        let mut products = vec![0.0; chains.len()];
+        let differences = (self.precision.most / 2).clamp(2, DIFFERENCES);
+        for k in 0..differences {
+            let sub = COLLECTIVE_SUB + 2 * k as u16;
+            self.gradient.estimate(chains, Purpose::Variance, sub)?;
+            chains.copy(Gradient, first)?;
+            self.gradient.estimate(chains, Purpose::Variance, sub + 1)?;
+            chains.map(&DIFFERENCE, &[now, first, Gradient], |_, _| -> [f32; 0] {
+                []
+            })?;
+            let own = chains.sum(&OVER_MASS, &[now, now, MASS])?;
+            squares.iter_mut().zip(own).for_each(|(s, x)| *s += x);
+            if k > 0 {
+                let with_last = chains.sum(&OVER_MASS, &[now, last, MASS])?;
+                products
+                    .iter_mut()
+                    .zip(with_last)
+                    .for_each(|(p, x)| *p += x * x);
+            }
+            chains.copy(now, last)?;
+        }
+        let pairs = (differences - 1) as f64;
+        let ratios = chains.each(|m| self.ratio_per_variance(m.temperature));
+        for c in (0..chains.len()).filter(|c| which[*c]) {
+            let of = ratios[c] * (products[c] / pairs) / (2.0 * squares[c] / differences as f64);
+            chains.scalars(c)[RATIO_COLLECTIVE] = of;
+        }
+        Ok(())
+    }
+
     /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many, per chain.
     fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<Vec<f64>> {
-        if self.uniform {
+        if self.masses == Masses::Uniform {
             chains.map(&FILL, &[FRESH], |_, _| [0.0])?;
             return Ok(vec![0.0; chains.len()]);
         }
@@ -215,16 +293,23 @@ impl PseudoLangevin {
         let before = Self::variance_by_tensor(chains)?;
         self.measure_variance(chains, which)?;
         let after = Self::variance_by_tensor(chains)?;
-        let raised = self.raise_masses(chains, which)?;
+        self.measure_collective(chains, which)?;
         let uniform = chains.uniform(Purpose::Reset);
-        let reset: Vec<_> = which
-            .iter()
-            .zip(&uniform)
-            .map(|(w, u)| *w && *u < self.reset)
+        let adapts = self.masses == Masses::Collective && chains.step < chains.burn_in;
+        let reset: Vec<_> = (0..chains.len())
+            .map(|c| {
+                let s = chains.scalars(c);
+                let ratio = s[RATIO_COLLECTIVE];
+                // Up and down, in burn-in alone: were masses raised for every fluctuation of the ratio, chains would slow down for ever.
+                let off = ratio > self.ratio_max || ratio < 0.5 * self.ratio && s[FACTOR] > 1.0;
+                which[c] && (uniform[c] < self.reset || adapts && off)
+            })
             .collect();
-        if reset.iter().any(|r| *r) {
-            self.note_squares(chains, &reset)?;
-            self.set_masses(chains, &reset)?;
+        if reset.contains(&true) {
+            self.start_masses(chains, &reset)?;
+        }
+        let raised = self.raise_masses(chains, which)?;
+        if reset.contains(&true) {
             self.redraw(chains, &reset, 1)?;
         }
         if reset.contains(&true) || raised.iter().any(|r| *r > 0.0) {

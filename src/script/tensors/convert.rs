@@ -1,7 +1,7 @@
 //! Tensors from the script's values and back.
 
-use super::super::report::a_kind;
 use super::super::values::Values;
+use super::super::words::a_kind;
 use super::super::{Bound, OrRaise};
 use super::number;
 use crate::error::Result;

@@ -7,8 +7,8 @@ mod show;
 
 pub(super) use convert::{from_dynamic, shape_of, to_dynamic, to_options};
 
-use super::report::a_kind;
 use super::values::Values;
+use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;

@@ -109,7 +109,7 @@ impl ModelComparison {
                 "ln_bayes_factor_error": factors[k].standard_error,
                 "weight": self.weights[k].weight.value,
                 "weight_error": self.weights[k].weight.standard_error,
-                "convergence": self.judged[k].verdict,
+                "verdict": self.judged[k].verdict,
                 "reasons": self.judged[k].reasons,
             })
         };
@@ -122,7 +122,7 @@ impl ModelComparison {
     pub fn table(&self) -> Table {
         let factors = self.ln_bayes_factors();
         let number = |e: &Estimate| with_error(e.value, e.standard_error);
-        let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight", "convergence"]);
+        let mut out = Table::new(["model", "ln Z", "ln Bayes factor", "weight", "verdict"]);
         out.above.extend(self.judged().line("comparison"));
         for k in self.order() {
             out.push([

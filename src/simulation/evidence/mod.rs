@@ -8,7 +8,7 @@ pub use compare::{ModelComparison, compare};
 pub use laplace::{Laplace, laplace};
 pub use transition::{Transition, transition};
 
-use super::exchange::LadderReport;
+use super::exchange::Ladders;
 use super::run::{Run, TEMPERED_ENERGY};
 use super::smc::Smc;
 use super::standing::{Judged, lacking};
@@ -67,8 +67,8 @@ pub struct Evidence {
     pub bounds: (f64, f64),
     /// How far they can be relied on.
     pub judged: Judged,
-    /// All that is to be known of them: what `judged` says, and more.
-    pub warnings: Vec<String>,
+    /// What else is to be known of them.
+    pub notes: Vec<String>,
 }
 
 /// The energies of a run as the estimators take them: inverse temperatures, increasing, and draws of each.
@@ -298,16 +298,13 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     if let Some(says) = disagreement(&lines) {
         judged.add(Verdict::Wrong, says);
     }
-    if let Ok(report) = LadderReport::new(run) {
-        let each = report.warnings().into_iter();
-        each.for_each(|says| judged.add(Verdict::NotYet, says));
-    }
-    if let Some(says) = energies.lacking() {
+    let of_ladders = run.ladders.as_ref().and_then(Ladders::lacking);
+    for says in of_ladders.into_iter().chain(energies.lacking()) {
         judged.add(Verdict::NotYet, says);
     }
-    let mut warnings = judged.reasons.clone();
+    let mut notes = Vec::new();
     if !ladder.starts_at_prior() {
-        warnings.push(format!(
+        notes.push(format!(
             "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
             1.0 / energies.betas[0]
         ));
@@ -323,7 +320,7 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         lines,
         bounds,
         judged,
-        warnings,
+        notes,
     })
 }
 
@@ -378,14 +375,8 @@ pub fn of_populations(smc: &Smc) -> Evidence {
             note: format!("{populations} populations of {particles} particles"),
         }],
         bounds: (f64::NAN, f64::NAN),
-        judged: smc
-            .warnings()
-            .into_iter()
-            .fold(Judged::converged(), |mut judged, says| {
-                judged.add(Verdict::NotYet, says);
-                judged
-            }),
-        warnings: smc.warnings(),
+        judged: smc.judged(),
+        notes: Vec::new(),
     }
 }
 
@@ -404,10 +395,10 @@ impl Evidence {
         self.lines.last().map_or(nothing, |l| l.ln_z)
     }
 
-    /// As a map: `convergence` and `reasons`, `ln_z`, `error`, and each estimator by its name, with `_error`.
+    /// As a map: `verdict` and `reasons`, `ln_z`, `error`, and each estimator by its name, with `_error`.
     pub fn to_map(&self) -> Map<String, Value> {
         let mut out = Map::new();
-        out.insert("convergence".into(), json!(self.judged.verdict));
+        out.insert("verdict".into(), json!(self.judged.verdict));
         out.insert("reasons".into(), json!(self.judged.reasons));
         let best = self.best();
         for (name, e) in [("ln_z", best)]
@@ -450,8 +441,7 @@ impl fmt::Display for Evidence {
             let (low, high) = self.bounds;
             write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (but for noise)")?;
         }
-        // What is judged stands above.
-        let notes = self.warnings.iter().skip(self.judged.reasons.len());
-        notes.into_iter().try_for_each(|w| write!(f, "\nNOTE: {w}"))
+        let mut notes = self.notes.iter();
+        notes.try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }

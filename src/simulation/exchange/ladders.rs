@@ -234,6 +234,20 @@ impl Ladders {
         self.processes.iter().filter(tried)
     }
 
+    /// Round trips of all replicas, cold → hot → cold.
+    pub fn round_trips(&self) -> u64 {
+        let each = self.going().flat_map(|p| p.trips().round_trips());
+        each.sum()
+    }
+
+    /// What is missing of ladders that no replica has been through; none if one has, or nothing was swapped.
+    pub fn lacking(&self) -> Option<String> {
+        let tried = self.going().next().is_some();
+        (tried && self.round_trips() == 0).then(|| {
+            "no replica has made a round trip: error bars know only where replicas have been".into()
+        })
+    }
+
     /// What is known of each pair, all ladders together.
     pub fn pairs(&self) -> Vec<PairStatistics> {
         let each: Vec<_> = self.going().map(IndexProcess::pairs).collect();

@@ -4,9 +4,11 @@ use super::{
     IndexProcess, PairStatistics, RoundReport, betas_of, guarded, recommended_rungs,
     round_trip_rate, round_trip_rate_limit,
 };
-use crate::diagnostic::{self, mcse_mean};
+use crate::diagnostic::verdict::LEAST_ESS;
+use crate::diagnostic::{self, Verdict, mcse_mean};
 use crate::error::{Result, count};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
+use crate::simulation::standing::Judged;
 use crate::simulation::summary::with_error;
 use crate::table::Table;
 use serde_json::{Map, Value, json};
@@ -52,6 +54,8 @@ pub struct LadderReport {
     pub recommended_rungs: usize,
     /// Round trips of all replicas of all ladders, cold → hot → cold.
     pub round_trips: u64,
+    /// What is missing of them.
+    pub lacking: Option<String>,
     /// Arrivals at the coldest rung from the hottest.
     pub restarts: u64,
     /// Share of the replicas that came from the cold end, per rung; NaN where none is known to have come from an end.
@@ -65,9 +69,6 @@ pub struct LadderReport {
     /// The index process of the first ladder, the first records after burn-in: number of the record and rung of each replica.
     pub index: Vec<(usize, Vec<u64>)>,
 }
-
-/// Effective draws of E on a rung below which error bars are rough.
-const LEAST_ESS: f64 = 50.0;
 
 impl LadderReport {
     /// Of a run whose chains exchanged temperatures.
@@ -102,7 +103,8 @@ impl LadderReport {
             barrier,
             local_barrier: betas.iter().map(local).collect(),
             recommended_rungs: recommended_rungs(barrier.0).unwrap_or(0),
-            round_trips: trips().flat_map(|t| t.round_trips()).sum(),
+            round_trips: ladders.round_trips(),
+            lacking: ladders.lacking(),
             restarts: trips().flat_map(|t| t.restarts()).sum(),
             flow: (0..betas.len())
                 .map(|rung| {
@@ -126,22 +128,21 @@ impl LadderReport {
     }
 
     /// What may make its numbers useless, in words.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        if self.round_trips == 0 && self.sweeps > 0 {
-            out.push(
-                "no replica has made a round trip: error bars know only where replicas have been"
-                    .to_string(),
-            );
-        }
+    pub fn judged(&self) -> Judged {
+        let mut out = Judged::converged();
+        let lacking = self.lacking.iter();
+        lacking.for_each(|says| out.add(Verdict::NotYet, says));
         let finite = self.temperatures.iter().zip(&self.energies);
         let finite = finite.filter(|(t, e)| t.is_finite() && e.ess.is_finite());
         let least = finite.min_by(|a, b| a.1.ess.total_cmp(&b.1.ess));
         if let Some((t, e)) = least.filter(|(_, e)| e.ess < LEAST_ESS) {
-            out.push(format!(
-                "only {:.0} effective draws of E at T = {t:.4e}: error bars are rough; take more steps",
-                e.ess
-            ));
+            out.add(
+                Verdict::NotYet,
+                format!(
+                    "ESS {:.0} of E at T = {t:.4e} (at least {LEAST_ESS:.0})",
+                    e.ess
+                ),
+            );
         }
         out
     }
@@ -172,7 +173,10 @@ impl LadderReport {
         let of_rungs =
             |f: &dyn Fn(&RungEnergy) -> f64| self.energies.iter().map(f).collect::<Vec<_>>();
         let [ideal, limit] = self.ideal_round_trips_per_1000();
+        let judged = self.judged();
         let map = json!({
+            "verdict": judged.verdict,
+            "reasons": judged.reasons,
             "temperatures": self.temperatures,
             "ladders": self.ladders,
             "sweeps": self.sweeps,
@@ -271,20 +275,22 @@ impl LadderReport {
             "C",
             "dΛ/dβ",
         ])
-        .line_above(format!("ladder of '{}': {}", self.name, self.how))
-        .line_above(format!(
-            "{} of {}, {} swaps each after burn-in; Λ = {}, recommended rungs {}",
-            count(self.ladders, "ladder"),
-            count(self.temperatures.len(), "rung"),
-            self.sweeps,
-            with_error(self.barrier.0, self.barrier.1),
-            self.recommended_rungs
-        ))
-        .line_above(format!(
-            "round trips {} ({:.2} per 1000 swaps; {ideal:.2} if every step were a fresh draw)",
-            self.round_trips,
-            self.round_trips_per_1000(),
-        ));
+        .line_above(format!("ladder of '{}': {}", self.name, self.how));
+        out.above.extend(self.judged().line("equilibrium"));
+        let mut out = out
+            .line_above(format!(
+                "{} of {}, {} swaps each after burn-in; Λ = {}, recommended rungs {}",
+                count(self.ladders, "ladder"),
+                count(self.temperatures.len(), "rung"),
+                self.sweeps,
+                with_error(self.barrier.0, self.barrier.1),
+                self.recommended_rungs
+            ))
+            .line_above(format!(
+                "round trips {} ({:.2} per 1000 swaps; {ideal:.2} if every step were a fresh draw)",
+                self.round_trips,
+                self.round_trips_per_1000(),
+            ));
         for (k, r) in self.rounds.iter().enumerate() {
             out.above.push(format!(
                 "tuning round {}: {} swaps, Λ = {:.3}, rejections within {:.3} of their mean",
@@ -321,8 +327,6 @@ impl LadderReport {
         out.below.push(
             "swap rate and overlap: with the next hotter rung; flow: share that came from the cold end; C = Var(E)/T²".into(),
         );
-        let notes = self.warnings().into_iter();
-        out.below.extend(notes.map(|w| format!("NOTE: {w}")));
         out
     }
 }

@@ -71,6 +71,15 @@ impl Estimate {
             .filter(healthy)
             .map(|c| &traces[c][run.info.warm_draws..])
             .collect();
+        // Chains whose baselines differ have mixed where their losses have.
+        let raised: Vec<Vec<f64>> = (0..traces.len())
+            .filter(healthy)
+            .map(|c| {
+                let baseline = losses.at_start.get(c).map_or(0.0, |l| losses.nbeta * l);
+                let after = &traces[c][run.info.warm_draws..];
+                after.iter().map(|x| x + baseline).collect()
+            })
+            .collect();
         if draws.is_empty() {
             let first = run.failures.iter().flatten().next();
             let first = first.map_or(String::new(), |f| {
@@ -93,12 +102,12 @@ impl Estimate {
         };
         Ok(Self {
             lambda: diagnostic::mean(&draws),
-            mcse: diagnostic::mcse_mean(&draws).hypot(of_baseline),
+            mcse: diagnostic::mcse_mean(&raised).hypot(of_baseline),
             chains: (0..traces.len()).map(of_chain).collect(),
-            ess: diagnostic::ess_mean(&draws),
-            ess_bulk: diagnostic::ess_bulk(&draws),
-            ess_tail: diagnostic::ess_tail(&draws),
-            rhat: diagnostic::rhat_rank(&draws),
+            ess: diagnostic::ess_mean(&raised),
+            ess_bulk: diagnostic::ess_bulk(&raised),
+            ess_tail: diagnostic::ess_tail(&raised),
+            rhat: diagnostic::rhat_rank(&raised),
             virial: prepared.thermometer(&run)?,
             failed: failed.collect(),
             point: prepared.point,
@@ -141,7 +150,7 @@ impl Estimate {
         let truth = self.truth.map(|t| t.lambda);
         let judged = self.judged();
         let mut map = json!({
-            "convergence": judged.verdict,
+            "verdict": judged.verdict,
             "reasons": judged.reasons,
             "estimate": self.lambda,
             "mcse": self.mcse,
@@ -153,7 +162,7 @@ impl Estimate {
             "rhat": self.rhat,
             "virial": self.virial.temperature,
             "virial_mcse": self.virial.mcse,
-            "verdict": self.virial.verdict,
+            "thermometer_verdict": self.virial.verdict,
             "failed": self.failed,
             "nbeta": self.point.nbeta,
             "gamma": self.point.gamma,

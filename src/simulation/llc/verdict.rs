@@ -2,7 +2,9 @@
 
 use super::Estimate;
 use super::estimate::Short;
+use crate::diagnostic::verdict::MOST_ERROR;
 use crate::diagnostic::{Heat, Verdict};
+use crate::simulation::judge::percent;
 use crate::simulation::standing::{Judged, lacking};
 
 /// Steps in words that nobody takes for exact.
@@ -44,6 +46,18 @@ impl Estimate {
                     "{temperature}: chains have not spread over the directions that only γ holds back, so take more steps, a larger γ, or masses that adapt (sampler::hmc)"
                 ),
             ),
+            Heat::Undecided if !self.run.info.exact => {
+                let times = (read.mcse / MOST_ERROR).powi(2);
+                let steps = about(times * self.run.info.steps as f64);
+                out.add(
+                    Verdict::NotYet,
+                    format!(
+                        "the error of the temperature around w0 is {} (at most {}), so take about {steps} steps",
+                        percent(read.mcse),
+                        percent(MOST_ERROR)
+                    ),
+                );
+            }
             _ => {}
         }
         if self.lambda < 0.0 {

@@ -228,7 +228,7 @@ impl Plan {
             },
             walls: target.prior().has_walls(),
             exact: sampler.is_exact(),
-            one_start: starts.is_some_and(|s| s.one_point(target)),
+            start_spread: starts.and_then(|s| s.spread(target)),
             steady: self
                 .temperatures
                 .iter()

@@ -2,7 +2,7 @@
 
 mod check;
 mod options;
-mod starts;
+pub(super) mod starts;
 
 pub use options::{EXCHANGE_OPTIONS, SAMPLE_OPTIONS, SWEEP_OPTIONS, burn_in};
 pub use starts::Starts;

@@ -16,16 +16,29 @@ pub struct Starts {
     pub(super) from_prior: bool,
 }
 
+/// The mean of |w - w'|² over all pairs; none if there is no pair.
+pub fn spread<W: AsRef<Vec<f32>>>(points: &[W]) -> Option<f64> {
+    let mut sum = 0.0;
+    for (k, a) in points.iter().enumerate() {
+        for b in &points[..k] {
+            let pairs = a.as_ref().iter().zip(b.as_ref());
+            sum += pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+        }
+    }
+    let pairs = points.len() * points.len().saturating_sub(1) / 2;
+    (pairs > 0).then(|| sum / pairs as f64)
+}
+
 impl Starts {
-    /// Whether there are several chains at every temperature, and all of them start at one point.
-    pub fn one_point(&self, target: &Target) -> bool {
+    /// The spread of the chains of a temperature where they start, the largest of all; none where starts were not given, or there is one chain.
+    pub fn spread(&self, target: &Target) -> Option<f64> {
+        self.given.as_ref()?;
         let groups = (0..self.count).step_by(self.per_temperature.max(1));
-        self.given.is_some()
-            && self.per_temperature > 1
-            && groups.clone().all(|first| {
-                let home = self.of(first, target);
-                (first + 1..first + self.per_temperature).all(|c| self.of(c, target) == home)
-            })
+        let of = |first: usize| {
+            let starts = (first..first + self.per_temperature).map(|c| self.of(c, target));
+            spread(&starts.collect::<Vec<_>>())
+        };
+        groups.filter_map(of).reduce(f64::max)
     }
 
     /// The start of one chain.

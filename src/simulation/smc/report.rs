@@ -1,9 +1,11 @@
 //! What is told of populations: a table, a map, a file.
 
 use super::{Smc, Stage};
+use crate::diagnostic::Verdict;
 use crate::diagnostic::evidence::annealing;
 use crate::error::Result;
 use crate::simulation::run::versions;
+use crate::simulation::standing::Judged;
 use crate::simulation::summary::with_error;
 use crate::store;
 use crate::table::Table;
@@ -14,9 +16,11 @@ use std::path::Path;
 impl Smc {
     /// All fields as a map.
     pub fn to_map(&self) -> Map<String, Value> {
-        let ln_z = self.estimate();
+        let (ln_z, judged) = (self.estimate(), self.judged());
         let each = |f: fn(&Stage) -> f64| self.stages.iter().map(f).collect::<Vec<_>>();
         let fields = [
+            ("verdict", json!(judged.verdict)),
+            ("reasons", json!(judged.reasons)),
             ("ln_z", json!(ln_z.value)),
             ("error", json!(ln_z.standard_error)),
             ("ln_z_populations", json!(self.ln_z)),
@@ -52,38 +56,39 @@ impl Smc {
         store::write_json(&folder.join("run.json"), &all)
     }
 
-    /// What may make ln Z useless, in words.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut out = Vec::new();
+    /// How far ln Z and the particles can be relied on, and why no further.
+    pub fn judged(&self) -> Judged {
+        let mut out = Judged::converged();
+        let mut lacks = |says: String| out.add(Verdict::NotYet, says);
         let populations = self.ln_z.len();
         let scatter = annealing::scatter(&self.ln_z);
         if populations == 1 {
-            out.push("one population alone gives no error bar".to_string());
+            lacks("one population alone gives no error bar".to_string());
         } else if scatter > annealing::DISAGREE {
-            out.push(format!(
+            lacks(format!(
                 "ln Z of the populations scatters by {scatter:.1}: their mean is that of the best few, and most likely too small; take more particles, more moves or a larger ess"
             ));
         } else if populations < 4 {
-            out.push(format!(
+            lacks(format!(
                 "{populations} populations give a rough error bar; take 4 or more"
             ));
         }
         let fewest = self.families.iter().copied().min().unwrap_or(0);
         if fewest < FEW.min(self.particles / 4) {
-            out.push(format!(
+            lacks(format!(
                 "a population descends from {fewest} of its draws from the prior: what those had in common it may have kept; take more particles or more moves"
             ));
         }
         let odd = |s: &&Stage| !(0.1..0.995).contains(&s.acceptance);
         if let Some(s) = self.stages.iter().find(odd) {
-            out.push(format!(
+            lacks(format!(
                 "of the moves at T = {:.4e} {:.1} % were accepted: they are too long or too short to mix; take more moves, a larger ess, or another step size",
                 s.temperature,
                 100.0 * s.acceptance
             ));
         }
         if self.failed > 0 {
-            out.push(format!(
+            lacks(format!(
                 "{} particles failed on the way, and count as if they had no likelihood",
                 self.failed
             ));
@@ -115,6 +120,7 @@ impl Smc {
             self.sampler,
             self.seconds
         ));
+        out.above.extend(self.judged().line("estimate"));
         let apart = self.stages.len().div_ceil(ROWS).max(1);
         for (k, s) in self.stages.iter().enumerate() {
             // The first, the last, and some between.
@@ -133,8 +139,8 @@ impl Smc {
             with_error(ln_z.value, ln_z.standard_error),
             annealing::scatter(&self.ln_z)
         ));
-        let notes = self.notes.iter().cloned().chain(self.warnings());
-        out.below.extend(notes.map(|w| format!("NOTE: {w}")));
+        out.below
+            .extend(self.notes.iter().map(|w| format!("NOTE: {w}")));
         out
     }
 }

@@ -155,7 +155,7 @@ fn samplers_are_compared_at_equal_cost_and_a_hot_one_is_found() {
     assert!(["hmc", "nuts", "mala"].contains(&reference), "{reference}");
     assert_eq!(value["mutual"], false);
     assert_eq!(
-        (&coarse["convergence"], &coarse["exact"]),
+        (&coarse["verdict"], &coarse["exact"]),
         (&"wrong".into(), &false.into())
     );
     assert!(
