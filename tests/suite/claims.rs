@@ -145,6 +145,25 @@ fn pseudo_langevin_takes_every_baseline_and_halves_its_ratio() {
     }
 }
 
+/// Chains have mixed where their losses have, whatever their baselines: the first minibatches differ by more than the losses do.
+#[test]
+fn baselines_of_their_own_do_not_keep_chains_apart() {
+    let value = found(
+        "let t = target(model::mlp(#{ layers: [2, 1] }), dataset::teacher(model::mlp(#{ layers: [2, 1] }), #{ noise: 1.0, train: 500, test: 1 }));
+         let start = train(t, optimizer::adam(#{ epochs: 50, batch: 500, lr: 0.05 }));
+         let of = |baseline| {
+            let e = llc(t, sampler::sgld(#{ step: 1e-3, batch: 20 }), #{ start: start, steps: 4000, seed: 3, baseline: baseline });
+            [e.rhat, e.ess, e.spread]
+         };
+         #{ full: of.call(\"full\"), own: of.call(\"first_batch\") }",
+    );
+    let of = |name: &str, k: usize| value[name][k].as_f64().unwrap();
+    for k in 0..2 {
+        assert!((of("own", k) / of("full", k) - 1.0).abs() < 1e-9, "{value}");
+    }
+    assert!(of("own", 2) > 3.0 * of("full", 2), "{value}");
+}
+
 /// An estimate that is none says so before any number.
 #[test]
 fn an_estimate_that_is_none_says_so_first() {
@@ -175,6 +194,14 @@ fn an_estimate_that_is_none_says_so_first() {
     );
     assert_eq!(short["verdict"], "not yet");
     assert_eq!(short["map"]["verdict"], "not yet");
+    let blurred = told(
+        "let s = sampler::sgld(#{ step: 0.05, gradient: gradient::full() }); o.steps = 20_000; o.burn_in = 0.5;",
+    );
+    let line = first_line(&blurred["text"]);
+    assert!(
+        line.starts_with("NOT YET: the error of the temperature around w0 is "),
+        "{line}"
+    );
     let hot = told("let s = sampler::sgld(#{ step: 1.0, gradient: gradient::full() });");
     let line = first_line(&hot["text"]);
     assert!(

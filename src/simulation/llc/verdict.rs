@@ -17,18 +17,30 @@ impl Estimate {
     /// How far it can be relied on, and why no further.
     pub fn judged(&self) -> Judged {
         let mut out = Judged::converged();
-        let missing = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
-        if let Some((missing, factor)) = &missing {
-            let steps = self.run.info.steps as f64;
+        let read = &self.virial;
+        let lacks = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
+        let relaxes = lacks.is_some();
+        let blurred = read.verdict == Heat::Undecided && !self.run.info.exact;
+        if relaxes || blurred {
+            let (mut missing, mut factor) =
+                lacks.map_or((Vec::new(), Some(1.0)), |(m, f)| (vec![m], f));
+            if blurred {
+                missing.push(format!(
+                    "the error of the temperature around w0 is {} (at most {})",
+                    percent(read.mcse),
+                    percent(MOST_ERROR)
+                ));
+                factor = factor.map(|f| f64::max(f, (read.mcse / MOST_ERROR).powi(2)));
+            }
+            let steps = match factor {
+                Some(f) => format!("about {}", about(f * self.run.info.steps as f64)),
+                None => "more".to_string(),
+            };
             out.add(
                 Verdict::NotYet,
-                match factor {
-                    Some(f) => format!("{missing}, so take about {} steps", about(f * steps)),
-                    None => format!("{missing}, so take more steps"),
-                },
+                format!("{}, so take {steps} steps", missing.join(", ")),
             );
         }
-        let read = &self.virial;
         let temperature = format!(
             "the temperature around w0 is {:.3} ± {:.2}, not 1",
             read.temperature,
@@ -41,27 +53,15 @@ impl Estimate {
             ),
             Heat::Cold => out.add(
                 // Chains that have only begun to spread are cold, whatever the sampler.
-                if missing.is_some() { Verdict::NotYet } else { Verdict::Wrong },
+                if relaxes { Verdict::NotYet } else { Verdict::Wrong },
                 format!(
                     "{temperature}: chains have not spread over the directions that only γ holds back, so take more steps, a larger γ, or masses that adapt (sampler::hmc)"
                 ),
             ),
-            Heat::Undecided if !self.run.info.exact => {
-                let times = (read.mcse / MOST_ERROR).powi(2);
-                let steps = about(times * self.run.info.steps as f64);
-                out.add(
-                    Verdict::NotYet,
-                    format!(
-                        "the error of the temperature around w0 is {} (at most {}), so take about {steps} steps",
-                        percent(read.mcse),
-                        percent(MOST_ERROR)
-                    ),
-                );
-            }
             _ => {}
         }
         if self.lambda < 0.0 {
-            let clear = missing.is_none() && self.lambda < -4.0 * self.mcse;
+            let clear = !relaxes && self.lambda < -4.0 * self.mcse;
             out.add(
                 if clear { Verdict::Wrong } else { Verdict::NotYet },
                 format!(
