@@ -13,7 +13,8 @@ fn floats(x: impl Iterator<Item = f64>) -> Array {
     x.map(Dynamic::from).collect()
 }
 
-fn numbers(a: &Array, what: &str) -> Bound<Vec<f64>> {
+/// The numbers of an array.
+pub(super) fn numbers(a: &Array, what: &str) -> Bound<Vec<f64>> {
     let one = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
     let all: std::result::Result<Vec<f64>, _> = a.iter().map(one).collect();
     all.map_err(|t| raise(anyhow!("{what}: an element is {}, not a number", a_kind(t))))

@@ -17,6 +17,9 @@ pub const MOST_CUT_SHORT: f64 = 0.01;
 /// Collective temperature ratio of the minibatch noise up to which stiff directions are not much too hot.
 pub const MOST_COLLECTIVE: f64 = 0.1;
 
+/// How far apart chains must start, relative to how far apart they end, for R̂ to see most modes.
+pub const LEAST_SPREAD: f64 = 0.5;
+
 /// Share of the draws after burn-in that may be remembered.
 pub const MOST_PREFIX: f64 = 0.25;
 
@@ -95,25 +98,13 @@ impl Run {
         })
     }
 
-    /// Whether the chains of a temperature started closer together than they ended, in words: then R̂ sees only the modes that they have found.
-    pub fn close_starts(&self, temperature: usize) -> Option<String> {
+    /// How far apart the chains of a temperature started, relative to how far apart they ended; none where starts were not given.
+    pub fn relative_spread(&self, temperature: usize) -> Option<f64> {
         let start = self.info.start_spread?;
         let first = temperature * self.info.chains;
         let healthy = (first..first + self.info.chains).filter(|c| self.failures[*c].is_none());
         let ends: Vec<_> = healthy.map(|c| &self.params[c]).collect();
-        let end = spread(&ends)?;
-        let how = match start {
-            0.0 => "at one point".to_string(),
-            _ => format!(
-                "at points {:.2} times as far apart as where they ended",
-                (start / end).sqrt()
-            ),
-        };
-        (start < 0.5 * end).then(|| {
-            format!(
-                "the chains of a temperature started {how}; R̂ knows nothing of modes that none of them has visited"
-            )
-        })
+        Some((start / spread(&ends)?).sqrt())
     }
 
     /// The mean of what the sampler reported after burn-in, if it did; records hold the means of the steps between them.

@@ -1,5 +1,6 @@
 //! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
 
+use super::health::LEAST_SPREAD;
 use super::judge::{Judgement, Mixing};
 use super::parts::ELSEWHERE;
 use super::prediction::RUNNING;
@@ -100,10 +101,19 @@ impl Summary {
         let judgements = run.judge(&mixing)?;
         let mut notes: Vec<_> = info.notes.iter().map(|n| format!("NOTE: {n}")).collect();
         let good = |t: usize| judgements[t].verdict == Verdict::Converged;
-        let close = (0..count)
-            .filter(|t| good(*t))
-            .find_map(|t| run.close_starts(t));
-        notes.extend(close.map(|c| format!("NOTE: {c}")));
+        let known = (0..count).filter(|t| good(*t));
+        let spreads = known.filter_map(|t| Some((t, run.relative_spread(t)?)));
+        let least = spreads.min_by(|a, b| a.1.total_cmp(&b.1));
+        notes.extend(least.filter(|(_, s)| *s < LEAST_SPREAD).map(|(t, s)| {
+            let apart = match s {
+                0.0 => "at one point".to_string(),
+                _ => format!("{s:.2} times as far apart as they ended"),
+            };
+            format!(
+                "NOTE: the chains at T = {:.3e} started {apart}; R̂ knows nothing of modes that none of them has visited",
+                info.temperatures[t]
+            )
+        }));
         let options: Vec<_> = info
             .options
             .iter()

@@ -250,7 +250,7 @@ fn chains_in_one_mode_are_not_called_mixed_without_saying_so() {
         (
             "[[0.99], [1.0], [1.01], [1.0]]",
             "converged",
-            "times as far apart as where they ended",
+            "times as far apart as they ended",
         ),
         ("[[1.0], [-1.0]]", "not yet", "R̂"),
     ] {

@@ -1,0 +1,345 @@
+//! A sampler as it was asked for, with what is done around every step.
+
+use super::gradient::Estimator;
+use super::law::{self, CURVATURE, PROBE};
+use super::{Accuracy, Before, Bias, Sampler, Sampling, named};
+use crate::engine::law::{Column, Slots, columns, width};
+use crate::engine::{Chains, Vector};
+use crate::error::Result;
+use crate::options::{Entry, Given, Options, Value};
+use crate::target::Target;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A sampler, how it was asked for, and what is done around it: its gradient is prepared, and the noise of its gradient measured.
+pub struct Configured {
+    sampler: Box<dyn Sampler>,
+    /// Its options, for summaries and run.json.
+    pub options: Vec<(String, String)>,
+    gradient: Estimator,
+    /// Names of all state vectors of length N.
+    pub vectors: Vec<&'static str>,
+    /// Names of all state scalars.
+    pub scalars: Vec<&'static str>,
+    /// Names of all that a step reports.
+    pub info: Vec<&'static str>,
+    /// How it was asked for.
+    asked: Options,
+    /// What it does otherwise than was asked for, for summaries.
+    pub remark: Option<&'static str>,
+    /// Where losses are reported, if they are.
+    losses: Option<usize>,
+    /// Whether [`named`] can build it again from its options.
+    listed: bool,
+}
+
+/// What is reported of the gradient that a step follows: its loss, its virial around a reference point, and the loss at that point on the
+/// same minibatch.
+pub const LOSSES: [&str; 3] = ["gradient_loss", "gradient_virial", "gradient_loss_at_start"];
+
+/// What the noise of the gradient is called, averaged over the components: state and report.
+pub const NOISE: &str = "gradient_variance_mean";
+
+impl fmt::Debug for Configured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options.iter().map(|(k, v)| format!("{k}: {v}"));
+        let options: Vec<_> = options.collect();
+        write!(f, "{} #{{ {} }}", self.name(), options.join(", "))
+    }
+}
+
+impl Configured {
+    /// A sampler and its options.
+    pub fn new(sampler: impl Sampler + 'static, o: &Options) -> Arc<Self> {
+        let gradient = sampler.gradient().cloned().unwrap_or(Estimator::FULL);
+        let noise = gradient.batch().map(|_| NOISE);
+        let mut options = o.describe();
+        if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == "gradient") {
+            *text = gradient.to_string();
+        }
+        Arc::new(Self {
+            vectors: [sampler.vectors(), &["centre"], gradient.vectors()].concat(),
+            scalars: [sampler.scalars(), &[CURVATURE], noise.as_slice()].concat(),
+            info: [sampler.info(), noise.as_slice()].concat(),
+            options,
+            gradient,
+            sampler: Box::new(sampler),
+            asked: o.clone(),
+            remark: None,
+            losses: None,
+            listed: true,
+        })
+    }
+
+    /// A sampler that is in no registry. `options` is what summaries say of it; what builds the same sampler with another option, as the
+    /// search for a step size does, cannot be done with it: for that, [`register`] an entry.
+    pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Self>> {
+        let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
+        let mut out = Self::new(sampler, &none);
+        if let Some(own) = Arc::get_mut(&mut out) {
+            let described = |(name, value): (String, Value)| (name, value.describe());
+            own.options = options.into_pairs().into_iter().map(described).collect();
+            own.listed = false;
+        }
+        Ok(out)
+    }
+
+    /// The same sampler with one option set to another value; none if it has no such option.
+    pub fn with(&self, name: &str, value: f64) -> Result<Option<Arc<Self>>> {
+        let Some(entry) = self.entry() else {
+            return Ok(None);
+        };
+        let Some(spec) = entry.options.iter().find(|s| s.name == name) else {
+            return Ok(None);
+        };
+        let changed = self.asked.with(spec.name, Some(Value::Float(value)));
+        (entry.build)(&changed).map(Some)
+    }
+
+    /// The same sampler as it is where chains exchange temperatures: without vectors that belong to a temperature, as adapted masses do. Fails
+    /// if it cannot do that.
+    ///
+    /// `hottest` is the largest temperature that the likelihood alone is divided by; none where all of U is tempered.
+    pub fn exchanging(
+        self: &Arc<Self>,
+        target: &Target,
+        hottest: Option<f64>,
+    ) -> Result<Arc<Self>> {
+        anyhow::ensure!(
+            !self.couples(),
+            "sampler::{}: chains of a temperature act on each other, and so cannot exchange temperatures",
+            self.name()
+        );
+        anyhow::ensure!(
+            !self.gradient.has_control_variates() || target.prior().is_flat() || hottest.is_none(),
+            "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
+            self.name()
+        );
+        // On the rung of T the prior is T times as stiff, to a step that is the same on all rungs.
+        let stiffness = hottest.unwrap_or(0.0) * target.prior().pull().0;
+        let squared = match self.step_size() {
+            Some(("step", step)) => step,
+            Some(("dt", dt)) => dt * dt,
+            _ => 0.0,
+        };
+        anyhow::ensure!(
+            self.energy_scalar().is_some() || squared * stiffness < 4.0,
+            "sampler::{}: its step is too large for the prior on the hottest rung, which is T·precision = {stiffness:.3e} stiff there; take a smaller step, a lower highest temperature, or temper: \"energy\"",
+            self.name()
+        );
+        let adapts = self.asked.bool("adapt").unwrap_or(false);
+        if !adapts || !self.asked.bool("adapt_mass").unwrap_or(false) {
+            return Ok(self.clone());
+        }
+        anyhow::ensure!(
+            !self.asked.was_given("adapt_mass"),
+            "sampler::{}: option 'adapt_mass' is true, but {}; leave it out",
+            self.name(),
+            Self::PLAIN_MASSES
+        );
+        let changed = self.asked.with("adapt_mass", Some(Value::Bool(false)));
+        let Some(entry) = self.entry() else {
+            return Ok(self.clone());
+        };
+        let mut out = (entry.build)(&changed)?;
+        if let Some(own) = Arc::get_mut(&mut out) {
+            own.remark = Some(Self::PLAIN_MASSES);
+        }
+        Ok(out)
+    }
+
+    /// Why masses stay 1 where chains exchange temperatures.
+    const PLAIN_MASSES: &str =
+        "masses stay 1 where chains change temperature, as those that fit one do not fit another";
+
+    /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
+    pub fn step_size(&self) -> Option<(&'static str, f64)> {
+        let adapted = self.asked.bool("adapt").unwrap_or(false);
+        let fixed = |name| {
+            let value = self.asked.opt_float(name).filter(|_| !adapted);
+            value.map(|value| (name, value))
+        };
+        match self.sampler.step_option() {
+            Some(own) => fixed(own),
+            None => ["step", "dt", "sigma"].into_iter().find_map(fixed),
+        }
+    }
+
+    /// How often a step takes the gradient, or the energy where nothing else is asked for; none if that varies, and is then reported as
+    /// `leapfrog`.
+    pub fn gradients_per_step(&self) -> Option<f64> {
+        let reported = self.info.contains(&"leapfrog");
+        let leapfrog = self.asked.opt_int("leapfrog").unwrap_or(1);
+        (!reported).then_some(leapfrog as f64)
+    }
+
+    /// The option that holds the step size of a sampler that finds it itself, the power of T that it goes with where the likelihood is
+    /// stiffer than the prior, and the acceptance that is wanted; none if the step size is given.
+    pub fn adapted_step(&self) -> Option<(&'static str, f64, f64)> {
+        if self.step_size().is_some() {
+            return None;
+        }
+        let wanted = self.asked.float("acceptance").ok()?;
+        let entry = self.entry()?;
+        let known = |(name, _): &(&str, f64)| entry.options.iter().any(|s| s.name == *name);
+        let all = [("dt", 0.0), ("step", 0.0), ("sigma", 0.5)];
+        let (name, power) = all.into_iter().find(known)?;
+        Some((name, power, wanted))
+    }
+
+    /// The same sampler, which also reports [`LOSSES`] around `w0`, the last of them if `paired`. None if its steps do not follow one gradient
+    /// each.
+    pub fn reporting_losses(&self, w0: &Arc<Vec<f32>>, paired: bool) -> Result<Option<Arc<Self>>> {
+        let Some(entry) = self.entry().filter(|_| self.sampler.follows_one_gradient()) else {
+            return Ok(None);
+        };
+        let gradient = self.gradient.reporting(w0, paired)?;
+        let reports = gradient.reports();
+        let object = Value::Object(Arc::new(gradient), "Gradient");
+        let changed = self
+            .asked
+            .with("batch", None)
+            .with("gradient", Some(object));
+        let mut out = (entry.build)(&changed)?;
+        if let Some(own) = Arc::get_mut(&mut out) {
+            own.losses = Some(own.info.len());
+            own.info.extend(&LOSSES[..reports]);
+            own.options = self.options.clone();
+        }
+        Ok(Some(out))
+    }
+
+    /// What builds it from its options.
+    fn entry(&self) -> Option<&'static Entry<Arc<Configured>>> {
+        named(self.name()).ok().filter(|_| self.listed)
+    }
+
+    /// Name, as in scripts.
+    pub fn name(&self) -> &'static str {
+        self.sampler.name()
+    }
+
+    /// m, the minibatch size; none if the gradient is over all examples.
+    pub fn batch(&self) -> Option<usize> {
+        self.gradient.batch()
+    }
+
+    /// How it estimates ∇U.
+    pub fn estimator(&self) -> &Estimator {
+        &self.gradient
+    }
+
+    /// See [`Sampler::accuracy`].
+    pub fn accuracy(&self) -> Accuracy {
+        self.sampler.accuracy()
+    }
+
+    /// See [`Sampler::sampling`].
+    pub fn sampling(&self) -> Option<Sampling> {
+        self.sampler.sampling()
+    }
+
+    /// Whether the step after `step` others leads to a sample.
+    pub fn samples(&self, step: u64) -> bool {
+        self.sampling().is_none_or(|s| step % s.cycle >= s.from)
+    }
+
+    /// See [`Sampler::couples`].
+    pub fn couples(&self) -> bool {
+        self.sampler.couples()
+    }
+
+    /// See [`Sampler::scratch`]; those of probes among them.
+    pub fn scratch(&self) -> usize {
+        self.sampler.scratch() + if self.is_exact() { 0 } else { 3 }
+    }
+
+    /// Whether proposals are accepted or rejected by U over all examples, so that the law holds at any step size.
+    pub fn is_exact(&self) -> bool {
+        self.sampler.accuracy() == Accuracy::Exact
+    }
+
+    /// All that a step reports on this target: numbers by name, and those of one component per tensor.
+    pub fn columns(&self, target: &Target) -> Vec<Column> {
+        let own = self.info.iter().map(|name| (*name, None));
+        own.chain(columns(target, self.is_exact())).collect()
+    }
+
+    /// How many numbers those are.
+    pub fn slots(&self, target: &Target) -> usize {
+        self.columns(target).iter().map(width).sum()
+    }
+
+    /// What chains report for tests of the law, beside the sampler's own.
+    fn law(&self, target: &Target) -> Slots {
+        let centre = Vector::State(self.sampler.vectors().len());
+        Slots::new(target, self.is_exact(), centre, self.info.len())
+    }
+
+    /// Fail if the sampler cannot work on this target; the message says why.
+    pub fn check(&self, target: &Target) -> Result<()> {
+        self.gradient.check(target, self.name())?;
+        self.sampler.check(target)
+    }
+
+    /// See [`Sampler::bias`].
+    pub fn bias(&self) -> Option<Bias> {
+        self.sampler.bias()
+    }
+
+    /// What must be said of its law in a run with so many steps of burn-in.
+    pub fn notes(&self, burn_in: u64) -> Vec<String> {
+        let bias = self.bias().map(|b| b.to_string());
+        let note = self.sampler.note(burn_in).map(String::from);
+        bias.into_iter().chain(note).collect()
+    }
+
+    /// Prepare the state of chains whose parameters are set.
+    pub fn init(&self, chains: &mut Chains) -> Result<()> {
+        chains.law = Some(self.law(chains.engine.target()));
+        chains.copy(Vector::Params, Vector::State(self.sampler.vectors().len()))?;
+        self.gradient.init(chains)?;
+        self.sampler.init(chains)
+    }
+
+    /// See [`Sampler::scalars_of_temperature`].
+    pub fn scalars_of_temperature(&self) -> Range<usize> {
+        self.sampler.scalars_of_temperature()
+    }
+
+    /// See [`Sampler::energy_scalar`].
+    pub fn energy_scalar(&self) -> Option<usize> {
+        self.sampler.energy_scalar()
+    }
+
+    /// See [`Sampler::change_temperature`].
+    pub fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.sampler.change_temperature(chains, before)
+    }
+
+    /// Move the chains by one step and report everything in [`Configured::info`].
+    pub fn step(&self, chains: &mut Chains) -> Result<()> {
+        let slots = self.law(chains.engine.target());
+        (chains.losses, chains.law) = (self.losses, Some(slots));
+        self.sampler.step(chains)?;
+        law::follow(chains, slots.centre)?;
+        chains.losses = None;
+        let batch = self.gradient.batch().is_some();
+        let noise = self.scalars.len() - 1;
+        let curvature = if batch { noise - 1 } else { noise };
+        let probed = slots.probe.is_some() || batch;
+        if probed && chains.step.is_multiple_of(PROBE) {
+            let variances = law::probe(chains, &self.gradient, &slots, curvature)?;
+            for (c, v) in variances.into_iter().enumerate() {
+                chains.scalars(c)[noise] = v;
+            }
+        } else {
+            law::no_probe(chains, &slots)?;
+        }
+        match batch {
+            true => chains.report_scalar(self.losses.unwrap_or(self.info.len()) - 1, noise),
+            false => Ok(()),
+        }
+    }
+}
