@@ -21,6 +21,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 if CHROMIUM is None:
     pytest.skip("there is no Chromium in the PATH (Debian: chromium)", allow_module_level=True)
 NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks/01_first_sweep.ipynb"
+# The steps of its sweep, as they stand in the file.
+STEPS = r'\"steps\", 2000'
 CELL = ".jp-Notebook .jp-Cell"
 
 
@@ -28,9 +30,9 @@ CELL = ".jp-Notebook .jp-Cell"
 def page(request, tmp_path):
     """The notebook, open in a page; with fewer steps than it has."""
     text = NOTEBOOK.read_text()
-    assert "60_000" in text
+    assert STEPS in text
     (tmp_path / "work").mkdir()
-    (tmp_path / "work" / NOTEBOOK.name).write_text(text.replace("60_000", "6_000"))
+    (tmp_path / "work" / NOTEBOOK.name).write_text(text.replace(STEPS, STEPS.replace("2000", "300")))
     settings = tmp_path / "config/lab/user-settings/@jupyterlab/apputils-extension"
     settings.mkdir(parents=True)
     (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": request.param}))
