@@ -32,10 +32,11 @@ struct PseudoLangevin {
     reset: f64,
     floor: Option<f64>,
     precision: Precision,
+    /// What masses follow.
     masses: Masses,
 }
 
-/// What masses follow.
+/// The choices of the option `masses`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Masses {
     /// V, and how far the noise is correlated between parameters.

@@ -67,7 +67,7 @@ pub struct Evidence {
     pub bounds: (f64, f64),
     /// How far they can be relied on.
     pub judged: Judged,
-    /// What else is to be known of them.
+    /// What is to be known of the estimates beside the verdict, as that ln Z is relative to a rung.
     pub notes: Vec<String>,
 }
 

@@ -54,7 +54,7 @@ pub struct LadderReport {
     pub recommended_rungs: usize,
     /// Round trips of all replicas of all ladders, cold → hot → cold.
     pub round_trips: u64,
-    /// What is missing of them.
+    /// What the ladders lack in round trips, in words; none if a replica has made one.
     pub lacking: Option<String>,
     /// Arrivals at the coldest rung from the hottest.
     pub restarts: u64,
@@ -127,11 +127,12 @@ impl LadderReport {
         })
     }
 
-    /// What may make its numbers useless, in words.
+    /// How far the numbers of the ladders can be relied on, and why no further.
     pub fn judged(&self) -> Judged {
         let mut out = Judged::converged();
-        let lacking = self.lacking.iter();
-        lacking.for_each(|says| out.add(Verdict::NotYet, says));
+        if let Some(says) = &self.lacking {
+            out.add(Verdict::NotYet, says);
+        }
         let finite = self.temperatures.iter().zip(&self.energies);
         let finite = finite.filter(|(t, e)| t.is_finite() && e.ess.is_finite());
         let least = finite.min_by(|a, b| a.1.ess.total_cmp(&b.1.ess));
