@@ -16,6 +16,7 @@
 //! ```
 
 pub use crate::dataset::{Dataset, Inputs, Split, Targets};
+pub use crate::engine::report::{self, Report};
 pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::Result;
 pub use crate::front::display::{Display as _, Table, display};

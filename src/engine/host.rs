@@ -1,6 +1,10 @@
-//! One chain in this machine's memory; the threads of its workspace share the work.
+//! A block of chains in this machine's memory.
+//!
+//! A block of one chain has one workspace, whose threads share the work on it. A larger block has a workspace per chain and one more, whose threads
+//! share the chains. Either way every chain has the same bits.
 
-use super::{Chains, Draw, Engine, Member, Vector};
+use super::report::{Slots, VIRIAL};
+use super::{Draw, Engine, Row, Vector};
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::rng::Stream;
@@ -10,158 +14,133 @@ use std::ops::Range;
 /// Elements that one thread works on at a time; fixed, so that sums have one order.
 const PIECE: usize = 1 << 11;
 
-/// One chain.
-pub struct Host<'a, 'v> {
-    target: &'a Target,
-    w: &'a mut [f32],
-    vectors: &'a mut [&'v mut [f32]],
-    work: &'a mut Workspace,
-    info: &'a mut [f64],
-    pub(super) loss: f64,
-    pub(super) energy: f64,
+/// Numbers per gradient below which handing it to another thread costs more than computing it.
+const WORTH_A_THREAD: usize = 20_000;
+
+/// A block of chains in this machine's memory.
+pub struct Host<'b, 'a> {
+    target: &'b Target,
+    rows: &'b mut [Row<'a>],
+    work: &'b mut [Workspace],
+    /// The step whose reports count; none if nothing counts.
+    counts: Option<u64>,
+    /// The slot of the virial.
+    virial: Option<usize>,
 }
 
-/// One chain's row of the batched state `[chains, N]` in this machine's memory.
-pub struct Chain<'a> {
-    /// Its number in the run; the key of its random streams.
-    pub index: usize,
-    /// Number of its temperature.
-    pub group: usize,
-    /// Steps done so far.
-    pub step: u64,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Temperature at this step.
-    pub temperature: f64,
-    /// Steps of burn-in; samplers adapt only before this step.
-    pub burn_in: u64,
-    /// Parameters, length N.
-    pub w: &'a mut [f32],
-    /// The sampler's vectors, each of length N, in the order in which it names them.
-    pub vectors: Vec<&'a mut [f32]>,
-    /// The sampler's scalars, in the order in which it names them.
-    pub scalars: &'a mut [f64],
-}
-
-impl Chain<'_> {
-    /// Let a sampler work on this chain alone; it reports into `info`. Gives back why the chain failed, if it did.
-    pub fn lend(
-        &mut self,
-        target: &Target,
-        work: &mut Workspace,
-        info: &mut [f64],
-        f: impl FnOnce(&mut Chains) -> Result<()>,
-    ) -> Result<Option<String>> {
-        let mut members = [Member {
-            index: self.index,
-            group: self.group,
-            temperature: self.temperature,
-            failure: None,
-        }];
-        let mut host = Host::new(target, self.w, &mut self.vectors, work, info);
-        f(&mut Chains {
-            engine: &mut host,
-            members: &mut members,
-            scalars: self.scalars,
-            step: self.step,
-            burn_in: self.burn_in,
-            seed: self.seed,
-            losses: None,
-            law: None,
-        })?;
-        let [member] = members;
-        Ok(member.failure)
-    }
-}
-
-impl<'a, 'v> Host<'a, 'v> {
-    /// An engine for one chain.
-    pub fn new(
-        target: &'a Target,
-        w: &'a mut [f32],
-        vectors: &'a mut [&'v mut [f32]],
-        work: &'a mut Workspace,
-        info: &'a mut [f64],
-    ) -> Self {
-        work.grad.resize(w.len(), 0.0);
+impl<'b, 'a> Host<'b, 'a> {
+    /// An engine for these chains, to which nobody listens.
+    pub fn new(target: &'b Target, rows: &'b mut [Row<'a>], work: &'b mut [Workspace]) -> Self {
+        for (row, work) in rows.iter().zip(&mut *work) {
+            work.grad.resize(row.w.len(), 0.0);
+        }
         Self {
             target,
-            w,
-            vectors,
+            rows,
             work,
-            info,
-            loss: f64::NAN,
-            energy: f64::NAN,
+            counts: None,
+            virial: None,
         }
     }
 
-    /// Make sure that the scratch vectors among these exist.
-    fn prepare(&mut self, vectors: &[Vector]) {
-        for v in vectors {
-            if let Vector::Scratch(k) = *v {
-                self.work.scratch(k, self.w.len());
-            }
+    /// From now on what is reported is that of this step, if it counts.
+    pub fn listen(&mut self, slots: &Slots, counts: Option<u64>) {
+        (self.counts, self.virial) = (counts, slots.find(VIRIAL));
+    }
+
+    fn one(&mut self, c: usize) -> One<'_, 'a> {
+        One {
+            target: self.target,
+            row: &mut self.rows[c],
+            work: &mut self.work[c],
         }
     }
 
-    /// A vector.
-    pub fn read(&self, v: Vector) -> &[f32] {
-        match v {
-            Vector::Params => self.w,
-            Vector::Gradient => &self.work.grad,
-            Vector::State(k) => self.vectors[k],
-            Vector::Scratch(k) => &self.work.extra[k],
-        }
-    }
-
-    /// Take a vector out, so that it can be written while others are read.
-    fn take(&mut self, v: Vector) -> Taken<'a, 'v> {
-        match v {
-            Vector::Params => Taken::Params(std::mem::take(&mut self.w)),
-            Vector::State(k) => Taken::State(std::mem::take(&mut self.vectors[k])),
-            Vector::Gradient => Taken::Buffer(std::mem::take(&mut self.work.grad)),
-            Vector::Scratch(k) => Taken::Buffer(std::mem::take(&mut self.work.extra[k])),
-        }
-    }
-
-    fn put(&mut self, v: Vector, taken: Taken<'a, 'v>) {
-        match (v, taken) {
-            (Vector::Params, Taken::Params(x)) => self.w = x,
-            (Vector::State(k), Taken::State(x)) => self.vectors[k] = x,
-            (Vector::Gradient, Taken::Buffer(x)) => self.work.grad = x,
-            (Vector::Scratch(k), Taken::Buffer(x)) => self.work.extra[k] = x,
-            _ => unreachable!("a vector is put back where it was taken from"),
-        }
-    }
-
-    /// Energies and ∇U over all examples, by one of the target's ways.
-    fn full_gradient(
+    /// Do something with every chain, one by one.
+    fn each<R>(
         &mut self,
-        compute: impl FnOnce(&Target, &[f32], &mut [f32], &mut Workspace) -> Result<Energies>,
-    ) -> Result<()> {
-        let mut grad = std::mem::take(&mut self.work.grad);
-        let energies = compute(self.target, self.w, &mut grad, self.work);
-        self.work.grad = grad;
-        let energies = energies?;
-        (self.energy, self.loss) = (energies.total, energies.loss);
-        Ok(())
+        mut f: impl FnMut(usize, &mut One<'_, 'a>) -> Result<R>,
+    ) -> Result<Vec<R>> {
+        let target = self.target;
+        let rows = self.rows.iter_mut().zip(&mut *self.work).enumerate();
+        rows.map(|(c, (row, work))| f(c, &mut One { target, row, work }))
+            .collect()
     }
+
+    /// As [`Host::each`], where nothing comes back.
+    fn all(&mut self, mut f: impl FnMut(usize, &mut One<'_, 'a>) -> Result<()>) -> Result<()> {
+        let target = self.target;
+        let mut rows = self.rows.iter_mut().zip(&mut *self.work).enumerate();
+        rows.try_for_each(|(c, (row, work))| f(c, &mut One { target, row, work }))
+    }
+
+    /// Do something that goes through so many examples with every chain; side by side, if that is worth it.
+    fn share(
+        &mut self,
+        examples: usize,
+        f: impl Fn(usize, &mut One<'_, 'a>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let target = self.target;
+        let worth = target.dim() * examples >= WORTH_A_THREAD;
+        let shared = self
+            .work
+            .split_last_mut()
+            .filter(|(_, own)| !own.is_empty());
+        let Some((all, own)) = shared.filter(|(all, _)| worth && all.team.size() > 1) else {
+            return self.all(f);
+        };
+        let rows = self.rows.iter_mut().zip(own).enumerate();
+        let mut tasks: Vec<_> = rows
+            .map(|(c, (row, work))| (c, One { target, row, work }, Ok(())))
+            .collect();
+        all.team
+            .for_each(&mut tasks, |(c, one, result)| *result = f(*c, one));
+        tasks.into_iter().try_for_each(|(_, _, result)| result)
+    }
+
+    /// Add a number to what a chain has reported.
+    fn enter(&mut self, chain: usize, slot: usize, value: f64) {
+        let Some(step) = self.counts else {
+            return;
+        };
+        let row = &mut self.rows[chain];
+        row.sums[slot] += value;
+        // The virial touches every parameter and every component of the gradient: one number tells of any NaN.
+        if self.virial == Some(slot) && !value.is_finite() {
+            row.broken.get_or_insert(step + 1);
+        }
+    }
+}
+
+/// One chain of a block.
+struct One<'x, 'a> {
+    target: &'x Target,
+    row: &'x mut Row<'a>,
+    work: &'x mut Workspace,
 }
 
 /// A vector that was taken out of its place.
-enum Taken<'a, 'v> {
-    Params(&'a mut [f32]),
-    State(&'v mut [f32]),
+enum Taken<'a> {
+    Row(&'a mut [f32]),
     Buffer(Vec<f32>),
 }
 
-impl Taken<'_, '_> {
+impl Taken<'_> {
     fn get(&mut self) -> &mut [f32] {
         match self {
-            Taken::Params(x) => x,
-            Taken::State(x) => x,
+            Taken::Row(x) => x,
             Taken::Buffer(x) => x,
         }
+    }
+}
+
+/// A vector of a chain.
+fn read<'s>(row: &'s Row, work: &'s Workspace, v: Vector) -> &'s [f32] {
+    match v {
+        Vector::Params => row.w,
+        Vector::Gradient => &work.grad,
+        Vector::State(k) => row.vectors[k],
+        Vector::Scratch(k) => &work.extra[k],
     }
 }
 
@@ -174,100 +153,87 @@ fn pieces(range: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> +
     })
 }
 
-impl Engine for Host<'_, '_> {
-    fn target(&self) -> &Target {
-        self.target
+impl<'a> One<'_, 'a> {
+    /// Make sure that the scratch vectors among these exist.
+    fn prepare(&mut self, vectors: &[Vector]) {
+        for v in vectors {
+            if let Vector::Scratch(k) = *v {
+                self.work.scratch(k, self.row.w.len());
+            }
+        }
     }
 
-    fn vectors(&self) -> usize {
-        self.vectors.len()
+    fn read(&self, v: Vector) -> &[f32] {
+        read(self.row, self.work, v)
     }
 
-    fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+    /// Take a vector out, so that it can be written while others are read.
+    fn take(&mut self, v: Vector) -> Taken<'a> {
+        match v {
+            Vector::Params => Taken::Row(std::mem::take(&mut self.row.w)),
+            Vector::State(k) => Taken::Row(std::mem::take(&mut self.row.vectors[k])),
+            Vector::Gradient => Taken::Buffer(std::mem::take(&mut self.work.grad)),
+            Vector::Scratch(k) => Taken::Buffer(std::mem::take(&mut self.work.extra[k])),
+        }
+    }
+
+    fn put(&mut self, v: Vector, taken: Taken<'a>) {
+        match (v, taken) {
+            (Vector::Params, Taken::Row(x)) => self.row.w = x,
+            (Vector::State(k), Taken::Row(x)) => self.row.vectors[k] = x,
+            (Vector::Gradient, Taken::Buffer(x)) => self.work.grad = x,
+            (Vector::Scratch(k), Taken::Buffer(x)) => self.work.extra[k] = x,
+            _ => unreachable!("a vector is put back where it was taken from"),
+        }
+    }
+
+    /// Write a vector while others are read.
+    fn write<R>(&mut self, v: Vector, f: impl FnOnce(&Self, &mut [f32]) -> R) -> R {
+        self.prepare(&[v]);
+        let mut taken = self.take(v);
+        let result = f(self, taken.get());
+        self.put(v, taken);
+        result
+    }
+
+    /// Energies and ∇U over all examples, by one of the target's ways.
+    fn full_gradient(
+        &mut self,
+        compute: impl FnOnce(&Target, &[f32], &mut [f32], &mut Workspace) -> Result<Energies>,
+    ) -> Result<()> {
+        let mut grad = std::mem::take(&mut self.work.grad);
+        let energies = compute(self.target, self.row.w, &mut grad, self.work);
+        self.work.grad = grad;
+        let energies = energies?;
+        (self.row.energy, self.row.loss) = (energies.total, energies.loss);
+        Ok(())
+    }
+
+    fn minibatch_gradient(&mut self, stream: &Stream, draw: Draw) -> Result<()> {
         let mut indices = std::mem::take(&mut self.work.indices);
         let mut grad = std::mem::take(&mut self.work.grad);
-        draw.indices(&streams[0], self.target.examples(), &mut indices);
+        draw.indices(stream, self.target.examples(), &mut indices);
         let loss = self
             .target
-            .minibatch_gradient(self.w, &indices, &mut grad, self.work);
+            .minibatch_gradient(self.row.w, &indices, &mut grad, self.work);
         self.work.indices = indices;
         self.work.grad = grad;
-        self.loss = loss?;
+        self.row.loss = loss?;
         Ok(())
     }
 
-    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+    fn minibatch_loss(&mut self, stream: &Stream, draw: Draw) -> Result<()> {
         let mut indices = std::mem::take(&mut self.work.indices);
-        draw.indices(&streams[0], self.target.examples(), &mut indices);
-        let loss = self.target.minibatch_loss(self.w, &indices, self.work);
+        draw.indices(stream, self.target.examples(), &mut indices);
+        let loss = self.target.minibatch_loss(self.row.w, &indices, self.work);
         self.work.indices = indices;
-        self.loss = loss?;
+        self.row.loss = loss?;
         Ok(())
-    }
-
-    fn gradient(&mut self) -> Result<()> {
-        self.full_gradient(Target::energies_and_gradient)
-    }
-
-    fn gradient_at_anchor(&mut self) -> Result<()> {
-        self.full_gradient(Target::energies_and_gradient_at_anchor)
-    }
-
-    fn energies(&mut self) -> Result<Vec<f64>> {
-        Ok(vec![self.energy])
     }
 
     fn evaluate(&mut self) -> Result<()> {
-        let energies = self.target.energies(self.w, self.work)?;
-        (self.energy, self.loss) = (energies.total, energies.loss);
-        Ok(())
-    }
-
-    fn prior_precisions(&self) -> Vec<f64> {
-        vec![self.target.prior().pull().0]
-    }
-
-    fn prior_gradient(&mut self, into: Vector) -> Result<()> {
-        self.prepare(&[into]);
-        let mut taken = self.take(into);
-        self.target.prior().gradient(self.w, taken.get());
-        self.put(into, taken);
-        Ok(())
-    }
-
-    fn difference(&mut self, _: Vector, _: Vector, _: &[[Option<usize>; 2]]) -> Result<()> {
-        anyhow::bail!("this sampler couples chains, which must step together")
-    }
-
-    fn rotate(&mut self, from: Vector, into: Vector) -> Result<()> {
-        self.prepare(&[from, into]);
-        let mut taken = self.take(into);
-        let (out, x) = (taken.get(), self.read(from));
-        let n = x.len();
-        match x {
-            [_] => out[0] = 0.0,
-            [a, b] => out.copy_from_slice(&[*b, -a]),
-            _ => {
-                for (o, around) in out[1..].iter_mut().zip(x.windows(3)) {
-                    *o = around[2] - around[0];
-                }
-                (out[0], out[n - 1]) = (x[1] - x[n - 1], x[0] - x[n - 2]);
-            }
-        }
-        self.put(into, taken);
-        Ok(())
-    }
-
-    fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()> {
-        out.copy_from_slice(self.read(from));
-        Ok(())
-    }
-
-    fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
-        self.prepare(&[into]);
-        let mut taken = self.take(into);
-        taken.get().copy_from_slice(data);
-        self.put(into, taken);
+        let energies = self.target.energies(self.row.w, self.work)?;
+        (self.row.energy, self.row.loss) = (energies.total, energies.loss);
         Ok(())
     }
 
@@ -277,11 +243,10 @@ impl Engine for Host<'_, '_> {
         vectors: &[Vector],
         range: Range<usize>,
         scalars: &[f32],
-        streams: &[Stream],
-    ) -> Result<()> {
+        stream: &Stream,
+    ) {
         self.prepare(vectors);
         let (outs, ins) = vectors.split_at(kernel.outs.len());
-        let stream = streams.first().copied().unwrap_or(Stream::NONE);
         let mut taken: Vec<_> = outs.iter().map(|v| self.take(*v)).collect();
         let read: Vec<_> = ins.iter().map(|v| &self.read(*v)[range.clone()]).collect();
         let mut written: Vec<_> = taken
@@ -289,7 +254,7 @@ impl Engine for Host<'_, '_> {
             .map(|t| &mut t.get()[range.clone()])
             .collect();
         if self.work.team.size() == 1 || range.len() <= PIECE {
-            (kernel.cpu)(&mut written, &read, scalars, &stream, 0);
+            (kernel.cpu)(&mut written, &read, scalars, stream, 0);
         } else {
             let mut cut: Vec<_> = written.into_iter().map(|w| w.chunks_mut(PIECE)).collect();
             let mut tasks: Vec<_> = pieces(&(0..range.len()))
@@ -300,13 +265,158 @@ impl Engine for Host<'_, '_> {
                 .collect();
             self.work.team.for_each(&mut tasks, |(piece, outs)| {
                 let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
-                (kernel.cpu)(outs, &ins, scalars, &stream, piece.start);
+                (kernel.cpu)(outs, &ins, scalars, stream, piece.start);
             });
         }
         for (v, t) in outs.iter().zip(taken) {
             self.put(*v, t);
         }
+    }
+
+    fn sum(&mut self, sum: &'static Reduction, vectors: &[Vector], range: Range<usize>) -> f64 {
+        self.prepare(vectors);
+        let read: Vec<_> = vectors.iter().map(|v| self.read(*v)).collect();
+        let part = |piece: &Range<usize>| {
+            let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
+            (sum.cpu)(&ins)
+        };
+        if range.len() <= PIECE {
+            return part(&range);
+        }
+        let mut parts: Vec<_> = pieces(&range).map(|p| (p, 0.0)).collect();
+        self.work
+            .team
+            .for_each(&mut parts, |(piece, total)| *total = part(piece));
+        sum.finish(parts.iter().map(|(_, total)| *total))
+    }
+}
+
+/// `out_i = x_{i+1} - x_{i-1}`, cyclic.
+fn rotate(x: &[f32], out: &mut [f32]) {
+    let n = x.len();
+    match x {
+        [_] => out[0] = 0.0,
+        [a, b] => out.copy_from_slice(&[*b, -a]),
+        _ => {
+            for (o, around) in out[1..].iter_mut().zip(x.windows(3)) {
+                *o = around[2] - around[0];
+            }
+            (out[0], out[n - 1]) = (x[1] - x[n - 1], x[0] - x[n - 2]);
+        }
+    }
+}
+
+impl Engine for Host<'_, '_> {
+    fn target(&self) -> &Target {
+        self.target
+    }
+
+    fn vectors(&self) -> usize {
+        self.rows.first().map_or(0, |r| r.vectors.len())
+    }
+
+    fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        self.share(draw.batch, |c, one| {
+            one.minibatch_gradient(&streams[c], draw)
+        })
+    }
+
+    fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()> {
+        self.share(draw.batch, |c, one| one.minibatch_loss(&streams[c], draw))
+    }
+
+    fn gradient(&mut self) -> Result<()> {
+        self.share(self.target.examples(), |_, one| {
+            one.full_gradient(Target::energies_and_gradient)
+        })
+    }
+
+    fn gradient_at_anchor(&mut self) -> Result<()> {
+        self.share(self.target.examples(), |_, one| {
+            one.full_gradient(Target::energies_and_gradient_at_anchor)
+        })
+    }
+
+    fn energies(&mut self) -> Result<Vec<f64>> {
+        Ok(self.rows.iter().map(|r| r.energy).collect())
+    }
+
+    fn evaluate(&mut self) -> Result<()> {
+        self.share(self.target.examples(), |_, one| one.evaluate())
+    }
+
+    fn prior_precisions(&self) -> Vec<f64> {
+        vec![self.target.prior().pull().0; self.rows.len()]
+    }
+
+    fn prior_gradient(&mut self, into: Vector) -> Result<()> {
+        self.all(|_, one| {
+            one.write(into, |one, out| {
+                one.target.prior().gradient(one.read(Vector::Params), out)
+            });
+            Ok(())
+        })
+    }
+
+    fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()> {
+        self.all(|_, one| {
+            one.prepare(&[from, into]);
+            Ok(())
+        })?;
+        for (c, [plus, minus]) in of.iter().enumerate() {
+            let mut taken = self.one(c).take(into);
+            let out = taken.get();
+            match plus {
+                Some(p) => out.copy_from_slice(read(&self.rows[*p], &self.work[*p], from)),
+                None => out.fill(0.0),
+            }
+            if let Some(m) = minus {
+                let minus = read(&self.rows[*m], &self.work[*m], from);
+                out.iter_mut().zip(minus).for_each(|(o, m)| *o -= *m);
+            }
+            self.one(c).put(into, taken);
+        }
         Ok(())
+    }
+
+    fn rotate(&mut self, from: Vector, into: Vector) -> Result<()> {
+        self.all(|_, one| {
+            one.prepare(&[from]);
+            one.write(into, |one, out| rotate(one.read(from), out));
+            Ok(())
+        })
+    }
+
+    fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()> {
+        let dim = self.target.dim();
+        self.all(|c, one| {
+            out[c * dim..][..dim].copy_from_slice(one.read(from));
+            Ok(())
+        })
+    }
+
+    fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        self.all(|_, one| {
+            one.write(into, |_, out| out.copy_from_slice(data));
+            Ok(())
+        })
+    }
+
+    fn map(
+        &mut self,
+        kernel: &'static Kernel,
+        vectors: &[Vector],
+        range: Range<usize>,
+        scalars: &[f32],
+        streams: &[Stream],
+    ) -> Result<()> {
+        let width = kernel.scalars.len();
+        self.all(|c, one| {
+            let stream = streams.get(c).unwrap_or(&Stream::NONE);
+            let scalars = &scalars[c * width..(c + 1) * width];
+            one.map(kernel, vectors, range.clone(), scalars, stream);
+            Ok(())
+        })
     }
 
     fn sum(
@@ -315,46 +425,36 @@ impl Engine for Host<'_, '_> {
         vectors: &[Vector],
         range: Range<usize>,
     ) -> Result<Vec<f64>> {
-        self.prepare(vectors);
-        let read: Vec<_> = vectors.iter().map(|v| self.read(*v)).collect();
-        let part = |piece: &Range<usize>| {
-            let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
-            (sum.cpu)(&ins)
-        };
-        if range.len() <= PIECE {
-            return Ok(vec![part(&range)]);
-        }
-        let mut parts: Vec<_> = pieces(&range).map(|p| (p, 0.0)).collect();
-        self.work
-            .team
-            .for_each(&mut parts, |(piece, total)| *total = part(piece));
-        Ok(vec![sum.finish(parts.iter().map(|(_, total)| *total))])
+        self.each(|_, one| Ok(one.sum(sum, vectors, range.clone())))
     }
 
     fn copy(&mut self, from: Vector, to: Vector, which: &[bool]) -> Result<()> {
-        if which[0] && from != to {
-            self.prepare(&[from, to]);
-            let mut taken = self.take(to);
-            taken.get().copy_from_slice(self.read(from));
-            self.put(to, taken);
-        }
-        Ok(())
+        self.all(|c, one| {
+            if which[c] && from != to {
+                one.prepare(&[from]);
+                one.write(to, |one, out| out.copy_from_slice(one.read(from)));
+            }
+            Ok(())
+        })
     }
 
     fn reflect(&mut self, momentum: Option<Vector>) -> Result<()> {
-        if !self.target.prior().has_walls() {
+        let prior = self.target.prior();
+        if !prior.has_walls() {
             return Ok(());
         }
-        let mut taken = momentum.map(|v| (v, self.take(v)));
-        let turned = taken.as_mut().map(|(_, t)| t.get());
-        self.target.prior().reflect(self.w, turned);
-        if let Some((v, t)) = taken {
-            self.put(v, t);
-        }
-        Ok(())
+        self.all(|_, one| {
+            let mut taken = momentum.map(|v| (v, one.take(v)));
+            let turned = taken.as_mut().map(|(_, t)| t.get());
+            prior.reflect(one.row.w, turned);
+            if let Some((v, t)) = taken {
+                one.put(v, t);
+            }
+            Ok(())
+        })
     }
 
-    fn report_sum(
+    fn add_sum(
         &mut self,
         slot: usize,
         sum: &'static Reduction,
@@ -362,35 +462,49 @@ impl Engine for Host<'_, '_> {
         range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
-        self.info[slot] = factor * self.sum(sum, vectors, range)?[0];
+        if self.counts.is_some() {
+            let sums = self.sum(sum, vectors, range)?;
+            let sums = sums.into_iter().enumerate();
+            sums.for_each(|(c, sum)| self.enter(c, slot, factor * sum));
+        }
         Ok(())
     }
 
-    fn report_by_tensor(
+    fn add_by_tensor(
         &mut self,
         slot: usize,
         first: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
     ) -> Result<()> {
-        let target = self.target;
-        let mut total = 0.0;
-        for (k, tensor) in target.layout().tensors().iter().enumerate() {
-            let part = self.sum(sum, vectors, tensor.range.clone())?[0];
-            self.info[first + k] = part / tensor.range.len() as f64;
-            total += part;
+        if self.counts.is_none() {
+            return Ok(());
         }
-        self.info[slot] = total / self.w.len() as f64;
+        let target = self.target;
+        let mut totals = vec![0.0; self.rows.len()];
+        for (k, tensor) in target.layout().tensors().iter().enumerate() {
+            let parts = self.sum(sum, vectors, tensor.range.clone())?;
+            for (c, part) in parts.into_iter().enumerate() {
+                self.enter(c, first + k, part / tensor.range.len() as f64);
+                totals[c] += part;
+            }
+        }
+        let dim = target.dim() as f64;
+        let totals = totals.into_iter().enumerate();
+        totals.for_each(|(c, total)| self.enter(c, slot, total / dim));
         Ok(())
     }
 
-    fn report_loss(&mut self, slot: usize) -> Result<()> {
-        self.info[slot] = self.loss;
+    fn add_loss(&mut self, slot: usize) -> Result<()> {
+        for c in 0..self.rows.len() {
+            self.enter(c, slot, self.rows[c].loss);
+        }
         Ok(())
     }
 
-    fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
-        self.info[slot] = values[0];
+    fn add(&mut self, slot: usize, values: &[f64]) -> Result<()> {
+        let values = values.iter().enumerate();
+        values.for_each(|(c, value)| self.enter(c, slot, *value));
         Ok(())
     }
 }

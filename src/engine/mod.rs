@@ -1,20 +1,22 @@
 //! Engines: where the vectors of chains live and how they are worked on.
 //!
-//! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. [`host`] has one chain in this machine's
-//! memory, [`group`] chains that step together there, [`batched`] all chains of a run on an accelerator, which go through every
-//! launch together. Samplers see any of them through [`Chains`], and are written once.
+//! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. [`host`] has a block of chains in this machine's
+//! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
+//! [`Chains`], and are written once.
 
 pub mod batched;
-pub mod group;
+pub mod block;
 pub mod host;
 pub mod law;
+pub mod report;
 
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::kernels::update::{DISTANCE_DOT, DOT};
-use crate::model::loss::Sums;
 use crate::rng::{Purpose, Stream};
 use crate::target::Target;
+pub use block::{Block, ChainRef, Member, Row};
+use report::{Report, Slots, VIRIAL, VIRIAL_BY_TENSOR, VIRIAL_SCALE, VIRIAL_SCALE_BY_TENSOR};
 use std::ops::Range;
 
 /// A vector `[chains, N]` of an engine.
@@ -130,8 +132,8 @@ pub trait Engine {
     /// Reflect parameters at the walls of the prior, if it has any, with their momenta.
     fn reflect(&mut self, momentum: Option<Vector>) -> Result<()>;
 
-    /// Report `factor` times a sum over the elements in `range` as the sampler's `slot`-th number. Does not wait.
-    fn report_sum(
+    /// Add `factor` times a sum over the elements in `range` to `slot`, if this step's reports count. Does not wait.
+    fn add_sum(
         &mut self,
         slot: usize,
         sum: &'static Reduction,
@@ -140,9 +142,9 @@ pub trait Engine {
         factor: f64,
     ) -> Result<()>;
 
-    /// Report a sum over each tensor as its mean, from the slot `first` on, and the mean over all elements as the `slot`-th number. Reads the
+    /// Add a sum over each tensor as its mean to the slots from `first` on, and the mean over all elements to `slot`. Reads the
     /// vectors once. Does not wait.
-    fn report_by_tensor(
+    fn add_by_tensor(
         &mut self,
         slot: usize,
         first: usize,
@@ -150,71 +152,32 @@ pub trait Engine {
         vectors: &[Vector],
     ) -> Result<()>;
 
-    /// Report the mean loss of the last minibatches, or of all examples if those were the last. Does not wait.
-    fn report_loss(&mut self, slot: usize) -> Result<()>;
+    /// Add the mean loss of the last minibatches, or of all examples if those were the last, to `slot`. Does not wait.
+    fn add_loss(&mut self, slot: usize) -> Result<()>;
 
-    /// Report numbers, one per chain.
-    fn report(&mut self, slot: usize, values: &[f64]) -> Result<()>;
-}
-
-/// An engine that keeps its chains from step to step.
-pub trait Resident: Engine {
-    /// Write a vector of all chains, `[chains, N]`.
-    fn write(&mut self, v: Vector, data: &[f32]) -> Result<()>;
-
-    /// What was reported, summed over steps: `[chains, slots]`.
-    fn info(&mut self) -> Result<Vec<f64>>;
-
-    /// Let these be the sums of what was reported.
-    fn set_info(&mut self, sums: &[f64]) -> Result<()>;
-
-    /// Whether what is reported from now on is added up.
-    fn listen(&mut self, on: bool);
-
-    /// From now on the prior of a chain is so many times as strong, one number per chain. Fails where chains act on each other.
-    fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()>;
-
-    /// s·L over all examples where the chains are, and R with its strength.
-    fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>>;
-
-    /// Sums of losses and errors over a split and its number of rows, per chain; none if the engine does not compute them itself.
-    fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>>;
-}
-
-/// One chain of a group that steps together.
-#[derive(Debug, Clone)]
-pub struct Member {
-    /// Its number in the run; the key of its random streams.
-    pub index: usize,
-    /// Number of its temperature; chains of one group are replicas of each other.
-    pub group: usize,
-    /// Temperature at this step.
-    pub temperature: f64,
-    /// Why it cannot go on, once it cannot.
-    pub failure: Option<String>,
+    /// Add numbers to `slot`, one per chain.
+    fn add(&mut self, slot: usize, values: &[f64]) -> Result<()>;
 }
 
 /// Chains that step together, as a sampler sees them.
-pub struct Chains<'a> {
+pub struct Chains<'a, 'c> {
     /// Where their vectors are.
     pub engine: &'a mut dyn Engine,
-    /// Who they are.
-    pub members: &'a mut [Member],
-    /// The sampler's scalars, `[chains, scalars]`.
-    pub scalars: &'a mut [f64],
+    /// The chains.
+    pub members: &'a mut [Member<'c>],
     /// Steps done so far.
     pub step: u64,
     /// Steps of burn-in; samplers adapt only before this step.
     pub burn_in: u64,
     /// Seed of the run.
     pub seed: u64,
-    /// The first slot of what is reported of the gradient that the step follows, if anything is; see `sampler::LOSSES`.
-    pub losses: Option<usize>,
-    /// What the virial is taken around, and where its parts go; around 0, and nowhere, if there is none.
-    pub law: Option<law::Slots>,
+    /// Where reports are added up, and what the virial is taken around.
+    pub slots: &'a Slots,
+    /// Which slots something was reported to in this step.
+    pub reported: &'a mut [bool],
 }
 
-impl Chains<'_> {
+impl Chains<'_, '_> {
     /// Number of chains.
     pub fn len(&self) -> usize {
         self.members.len()
@@ -230,17 +193,14 @@ impl Chains<'_> {
         self.engine.target().dim()
     }
 
-    /// The scalars of one chain.
+    /// The sampler's scalars of one chain.
     pub fn scalars(&mut self, chain: usize) -> &mut [f64] {
-        let width = self.scalars.len() / self.members.len().max(1);
-        &mut self.scalars[chain * width..(chain + 1) * width]
+        self.members[chain].scalars
     }
 
     /// One scalar of every chain.
     pub fn scalar(&self, which: usize) -> Vec<f64> {
-        let width = self.scalars.len() / self.members.len().max(1);
-        let of = |c| self.scalars[c * width + which];
-        (0..self.len()).map(of).collect()
+        self.each(|m| m.scalars[which])
     }
 
     /// The `sub`-th random stream of every chain for one purpose at this step.
@@ -325,30 +285,33 @@ impl Chains<'_> {
 
     /// Report the virial estimate of T, (1/N) Σ (w-c)_i g_i, of parameters and a gradient taken there, and all that belongs to it:
     /// the same per tensor and, within walls, the scales. See [`law`].
-    pub fn report_virial(&mut self, slot: usize, gradient: Vector) -> Result<()> {
-        let n = self.dim() as f64;
-        let Some(law) = self.law else {
-            return self.report_sum(slot, &DOT, &[Vector::Params, gradient], 1.0 / n);
+    pub fn report_virial(&mut self, gradient: Vector) -> Result<()> {
+        let (Some(centre), Some(slot)) = (self.slots.centre, self.slot(VIRIAL)?) else {
+            let per = 1.0 / self.dim() as f64;
+            return self.report_sum(VIRIAL, &DOT, &[Vector::Params, gradient], per);
         };
-        if law.scale.is_some() {
+        if self.slots.find(VIRIAL_SCALE).is_some() {
             let found = self.virials(gradient)?;
-            return self.report_virials(slot, &found);
+            return self.report_virials(&found);
         }
-        let vectors = [Vector::Params, law.centre, gradient];
-        match law.tensors {
+        let vectors = [Vector::Params, centre, gradient];
+        match self.vector_slot(VIRIAL_BY_TENSOR) {
             Some(first) => self
                 .engine
-                .report_by_tensor(slot, first, &DISTANCE_DOT, &vectors),
-            None => self.report_sum(slot, &DISTANCE_DOT, &vectors, 1.0 / n),
+                .add_by_tensor(slot, first, &DISTANCE_DOT, &vectors),
+            None => {
+                let (all, per) = (0..self.dim(), 1.0 / self.dim() as f64);
+                self.engine.add_sum(slot, &DISTANCE_DOT, &vectors, all, per)
+            }
         }
     }
 
     /// Σ f_i g_i and Σ ∂f_i/∂w_i of every chain, for each tensor. Waits for the result.
     pub fn virials(&mut self, gradient: Vector) -> Result<Vec<Vec<[f64; 2]>>> {
-        let (law, tensors) = (self.law, self.tensors());
+        let (centre, tensors) = (self.slots.centre, self.tensors());
         let of = |k: usize| {
             let range = self.tensor(k);
-            let Some(law) = law else {
+            let Some(centre) = centre else {
                 let size = range.len() as f64;
                 let vectors = [Vector::Params, gradient];
                 let sums = self.engine.sum(&DOT, &vectors, range)?;
@@ -357,7 +320,7 @@ impl Chains<'_> {
             let mut walls = self.engine.target().prior().walls().iter();
             let wall = walls.find(|(r, _)| r.contains(&range.start));
             let half = wall.map_or(f64::INFINITY, |(_, half)| f64::from(*half));
-            law::in_box(self, law.centre, gradient, range, half)
+            law::in_box(self, centre, gradient, range, half)
         };
         (0..tensors).map(of).collect()
     }
@@ -378,21 +341,26 @@ impl Chains<'_> {
     }
 
     /// Report what [`Chains::virials`] found.
-    pub fn report_virials(&mut self, slot: usize, found: &[Vec<[f64; 2]>]) -> Result<()> {
+    pub fn report_virials(&mut self, found: &[Vec<[f64; 2]>]) -> Result<()> {
         let all = self.of_all(found);
-        let law = self.law;
-        let sizes: Vec<_> = (0..self.tensors()).map(|k| self.tensor(k).len()).collect();
-        let mut report = |slot: Option<usize>, of: &[[f64; 2]], part: usize, size: f64| {
-            let values: Vec<_> = of.iter().map(|f| f[part] / size).collect();
-            slot.map_or(Ok(()), |slot| self.engine.report(slot, &values))
+        let part = |of: &[[f64; 2]], part: usize, size: f64| -> Vec<f64> {
+            of.iter().map(|f| f[part] / size).collect()
         };
-        report(Some(slot), &all, 0, 1.0)?;
-        let Some(law) = law else { return Ok(()) };
-        report(law.scale, &all, 1, 1.0)?;
-        for (k, (tensor, size)) in found.iter().zip(sizes).enumerate() {
-            let size = size as f64;
-            report(law.tensors.map(|first| first + k), tensor, 0, size)?;
-            report(law.tensor_scales.map(|first| first + k), tensor, 1, size)?;
+        self.report_values(VIRIAL, &part(&all, 0, 1.0))?;
+        if let Some(slot) = self.vector_slot(VIRIAL_SCALE) {
+            self.engine.add(slot, &part(&all, 1, 1.0))?;
+        }
+        for (which, report) in [VIRIAL_BY_TENSOR, VIRIAL_SCALE_BY_TENSOR]
+            .into_iter()
+            .enumerate()
+        {
+            let Some(first) = self.vector_slot(report) else {
+                continue;
+            };
+            for (k, tensor) in found.iter().enumerate() {
+                let values = part(tensor, which, self.tensor(k).len() as f64);
+                self.engine.add(first + k, &values)?;
+            }
         }
         Ok(())
     }
@@ -407,28 +375,68 @@ impl Chains<'_> {
         self.engine.target().layout().tensors()[k].range.clone()
     }
 
-    /// Report `factor` times a sum over all elements as the sampler's `slot`-th number. Does not wait.
+    fn note(&mut self, slot: usize) {
+        self.reported
+            .iter_mut()
+            .skip(slot)
+            .take(1)
+            .for_each(|r| *r = true);
+    }
+
+    /// The slot of a number that is now reported; none where nobody listens.
+    fn slot(&mut self, report: Report) -> Result<Option<usize>> {
+        let found = self.slots.of(report)?;
+        found.into_iter().for_each(|slot| self.note(slot));
+        Ok(found)
+    }
+
+    /// The first slot of a vector that is now reported, if it is.
+    fn vector_slot(&mut self, report: Report) -> Option<usize> {
+        let found = self.slots.find(report);
+        found.into_iter().for_each(|slot| self.note(slot));
+        found
+    }
+
+    /// Report `factor` times a sum over all elements. Does not wait.
     pub fn report_sum(
         &mut self,
-        slot: usize,
+        report: Report,
         sum: &'static Reduction,
         vectors: &[Vector],
         factor: f64,
     ) -> Result<()> {
         let all = 0..self.dim();
-        self.engine.report_sum(slot, sum, vectors, all, factor)
+        match self.slot(report)? {
+            Some(slot) => self.engine.add_sum(slot, sum, vectors, all, factor),
+            None => Ok(()),
+        }
+    }
+
+    /// Report the mean loss of the last minibatches, or of all examples if those were the last. Does not wait.
+    pub fn report_loss(&mut self, report: Report) -> Result<()> {
+        match self.slot(report)? {
+            Some(slot) => self.engine.add_loss(slot),
+            None => Ok(()),
+        }
+    }
+
+    /// Report numbers, one per chain.
+    pub fn report_values(&mut self, report: Report, values: &[f64]) -> Result<()> {
+        match self.slot(report)? {
+            Some(slot) => self.engine.add(slot, values),
+            None => Ok(()),
+        }
     }
 
     /// Report a number of every chain.
-    pub fn report(&mut self, slot: usize, f: impl Fn(&Member) -> f64) -> Result<()> {
+    pub fn report(&mut self, report: Report, f: impl Fn(&Member) -> f64) -> Result<()> {
         let values = self.each(f);
-        self.engine.report(slot, &values)
+        self.report_values(report, &values)
     }
 
     /// Report one of the sampler's scalars.
-    pub fn report_scalar(&mut self, slot: usize, which: usize) -> Result<()> {
-        let values = self.scalar(which);
-        self.engine.report(slot, &values)
+    pub fn report_scalar(&mut self, report: Report, which: usize) -> Result<()> {
+        self.report(report, |m| m.scalars[which])
     }
 
     /// Mark a chain as failed.

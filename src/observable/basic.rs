@@ -1,6 +1,7 @@
 //! Observables that are one number each.
 
 use super::{Handle, Observable, View};
+use crate::engine::report;
 use crate::error::Result;
 use crate::kernels::update::{dot, squared_distance};
 use crate::options::{Entry, Kind, Options, Range, Spec, option, required};
@@ -148,7 +149,7 @@ entry!(
     "kinetic_temperature",
     "(1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.\n\nNaN for samplers without momenta.",
     "observable::kinetic_temperature()",
-    |v| Ok(v.reported("kinetic"))
+    |v| Ok(v.reported(report::KINETIC))
 );
 entry!(
     VIRIAL_TEMPERATURE,
@@ -156,14 +157,14 @@ entry!(
     "(1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.\n\n\
      It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.",
     "observable::virial_temperature()",
-    |v| Ok(v.reported("virial"))
+    |v| Ok(v.reported(report::VIRIAL))
 );
 entry!(
     ACCEPTANCE,
     "acceptance",
     "Mean acceptance probability since the last record; NaN for samplers that always move.",
     "observable::acceptance()",
-    |v| Ok(v.reported("acceptance_rate"))
+    |v| Ok(v.reported(report::ACCEPTANCE_RATE))
 );
 
 /// `observable::error`.

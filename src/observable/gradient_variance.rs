@@ -1,7 +1,8 @@
 //! The variance of the minibatch gradient, averaged over each tensor.
 
 use super::{Handle, Observable, View};
-use crate::engine::host::Chain;
+use crate::engine::report::Slots;
+use crate::engine::{Block, Member, Row};
 use crate::error::Result;
 use crate::kernels::update::TOTAL;
 use crate::options::{Entry, Kind, Range, option, optional};
@@ -79,14 +80,18 @@ impl Observable for GradientVariance {
             tolerance: f64::INFINITY,
         };
         // On a copy, so that nothing but buffers is written.
-        let mut w = view.chain.w.to_vec();
-        let mut copy = Chain {
-            w: &mut w,
-            vectors: Vec::new(),
+        let (chain, mut w) = (view.chain, view.chain.w.to_vec());
+        let member = Member {
+            index: chain.index,
+            group: 0,
+            temperature: chain.temperature,
+            failure: None,
             scalars: &mut [],
-            ..*view.chain
         };
-        copy.lend(view.target, view.work, &mut [], |chains| {
+        let row = Row::new(&mut w, Vec::new(), &mut []);
+        let mut copy = Block::new((chain.seed, 0), chain.step, member, row);
+        let work = std::slice::from_mut(&mut *view.work);
+        copy.work(view.target, work, (&Slots::NONE, false), |chains| {
             // Sub-streams from 2^15 on: a sampler's own estimates start at 0.
             let gradient = Estimator::minibatch(batch);
             gradient_noise::estimate(chains, &gradient, precision, 1 << 15, &[true], ESTIMATE)?;
@@ -95,7 +100,6 @@ impl Observable for GradientVariance {
                 *out = chains.engine.sum(&TOTAL, &[ESTIMATE], t.range.clone())?[0] / size;
             }
             Ok(())
-        })?;
-        Ok(())
+        })
     }
 }

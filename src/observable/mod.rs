@@ -6,7 +6,8 @@ pub mod basic;
 pub mod example_losses;
 pub mod gradient_variance;
 
-use crate::engine::host::Chain;
+use crate::engine::ChainRef;
+use crate::engine::report::Report;
 use crate::error::Result;
 use crate::model::loss::Sums;
 use crate::options::Entry;
@@ -14,13 +15,13 @@ use crate::target::{Energies, Target, Workspace};
 use std::sync::Arc;
 
 /// What an observable may read: one chain after a step.
-pub struct View<'a, 'c> {
+pub struct View<'a> {
     /// The chain, with parameters and the sampler's state.
-    pub chain: &'a Chain<'c>,
+    pub chain: ChainRef<'a>,
     /// Names of the sampler's vectors.
     pub vector_names: &'a [&'static str],
     /// What the sampler reported, averaged since the last record: names and values.
-    pub info: (&'a [&'static str], &'a [f64]),
+    pub info: (&'a [Report], &'a [f64]),
     /// The sampler's minibatch size.
     pub batch: Option<usize>,
     /// Parameters at the start of the run.
@@ -43,8 +44,8 @@ pub struct First<'a> {
     pub step: u64,
     /// Temperature of the first chain.
     pub temperature: f64,
-    /// Names of what the sampler reports.
-    pub info: &'a [&'static str],
+    /// What the sampler reports.
+    pub info: &'a [Report],
 }
 
 /// Losses at a chain's parameters, once some observable has asked for them.
@@ -68,7 +69,7 @@ impl Known {
     }
 }
 
-impl View<'_, '_> {
+impl View<'_> {
     /// Energies over all training examples; computed once per record.
     pub fn energies(&mut self) -> Result<Energies> {
         if let Some(e) = self.known.energies {
@@ -97,9 +98,9 @@ impl View<'_, '_> {
         Ok(v)
     }
 
-    /// What the sampler reported under `name`, averaged since the last record; NaN if it reports no such thing.
-    pub fn reported(&self, name: &str) -> f64 {
-        let at = self.info.0.iter().position(|n| *n == name);
+    /// What the sampler reported, averaged since the last record; NaN if it reports no such thing.
+    pub fn reported(&self, report: Report) -> f64 {
+        let at = self.info.0.iter().position(|r| *r == report);
         at.map_or(f64::NAN, |i| self.info.1[i])
     }
 }

@@ -3,7 +3,8 @@
 use super::gradient::Estimator;
 use super::law::{self, CURVATURE, PROBE};
 use super::{Accuracy, Before, Bias, Sampler, Sampling, named};
-use crate::engine::law::{Column, Slots, columns, width};
+use crate::engine::law::{PROBED, columns};
+use crate::engine::report::{Column, GRADIENT_VARIANCE, LEAPFROG, Report, Slots};
 use crate::engine::{Chains, Vector};
 use crate::error::Result;
 use crate::options::{Entry, Given, Options, Value};
@@ -22,24 +23,15 @@ pub struct Configured {
     pub vectors: Vec<&'static str>,
     /// Names of all state scalars.
     pub scalars: Vec<&'static str>,
-    /// Names of all that a step reports.
-    pub info: Vec<&'static str>,
+    /// What steps report, whatever the target is.
+    pub info: Vec<Report>,
     /// How it was asked for.
     asked: Options,
     /// What it does otherwise than was asked for, for summaries.
     pub remark: Option<&'static str>,
-    /// Where losses are reported, if they are.
-    losses: Option<usize>,
     /// Whether [`named`] can build it again from its options.
     listed: bool,
 }
-
-/// What is reported of the gradient that a step follows: its loss, its virial around a reference point, and the loss at that point on the
-/// same minibatch.
-pub const LOSSES: [&str; 3] = ["gradient_loss", "gradient_virial", "gradient_loss_at_start"];
-
-/// What the noise of the gradient is called, averaged over the components: state and report.
-pub const NOISE: &str = "gradient_variance_mean";
 
 impl fmt::Debug for Configured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,21 +45,21 @@ impl Configured {
     /// A sampler and its options.
     pub fn new(sampler: impl Sampler + 'static, o: &Options) -> Arc<Self> {
         let gradient = sampler.gradient().cloned().unwrap_or(Estimator::FULL);
-        let noise = gradient.batch().map(|_| NOISE);
+        let noise = gradient.batch().map(|_| GRADIENT_VARIANCE);
+        let kept = noise.map(|report| report.0);
         let mut options = o.describe();
         if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == "gradient") {
             *text = gradient.to_string();
         }
         Arc::new(Self {
             vectors: [sampler.vectors(), &["centre"], gradient.vectors()].concat(),
-            scalars: [sampler.scalars(), &[CURVATURE], noise.as_slice()].concat(),
-            info: [sampler.info(), noise.as_slice()].concat(),
+            scalars: [sampler.scalars(), &[CURVATURE], kept.as_slice()].concat(),
+            info: [sampler.info(), noise.as_slice(), gradient.reports()].concat(),
             options,
             gradient,
             sampler: Box::new(sampler),
             asked: o.clone(),
             remark: None,
-            losses: None,
             listed: true,
         })
     }
@@ -169,7 +161,7 @@ impl Configured {
     /// How often a step takes the gradient, or the energy where nothing else is asked for; none if that varies, and is then reported as
     /// `leapfrog`.
     pub fn gradients_per_step(&self) -> Option<f64> {
-        let reported = self.info.contains(&"leapfrog");
+        let reported = self.info.contains(&LEAPFROG);
         let leapfrog = self.asked.opt_int("leapfrog").unwrap_or(1);
         (!reported).then_some(leapfrog as f64)
     }
@@ -188,14 +180,13 @@ impl Configured {
         Some((name, power, wanted))
     }
 
-    /// The same sampler, which also reports [`LOSSES`] around `w0`, the last of them if `paired`. None if its steps do not follow one gradient
+    /// The same sampler, which also reports the losses of its gradients around `w0`, in pairs if `paired`. None if its steps do not follow one gradient
     /// each.
     pub fn reporting_losses(&self, w0: &Arc<Vec<f32>>, paired: bool) -> Result<Option<Arc<Self>>> {
         let Some(entry) = self.entry().filter(|_| self.sampler.follows_one_gradient()) else {
             return Ok(None);
         };
         let gradient = self.gradient.reporting(w0, paired)?;
-        let reports = gradient.reports();
         let object = Value::Object(Arc::new(gradient), "Gradient");
         let changed = self
             .asked
@@ -203,8 +194,6 @@ impl Configured {
             .with("gradient", Some(object));
         let mut out = (entry.build)(&changed)?;
         if let Some(own) = Arc::get_mut(&mut out) {
-            own.losses = Some(own.info.len());
-            own.info.extend(&LOSSES[..reports]);
             own.options = self.options.clone();
         }
         Ok(Some(out))
@@ -266,15 +255,14 @@ impl Configured {
         own.chain(columns(target, self.is_exact())).collect()
     }
 
-    /// How many numbers those are.
-    pub fn slots(&self, target: &Target) -> usize {
-        self.columns(target).iter().map(width).sum()
+    /// Where all that is reported on this target is added up.
+    pub fn slots(&self, target: &Target) -> Slots {
+        Slots::new(self.name(), &self.columns(target), Some(self.centre()))
     }
 
-    /// What chains report for tests of the law, beside the sampler's own.
-    fn law(&self, target: &Target) -> Slots {
-        let centre = Vector::State(self.sampler.vectors().len());
-        Slots::new(target, self.is_exact(), centre, self.info.len())
+    /// The vector that the virial is taken around.
+    fn centre(&self) -> Vector {
+        Vector::State(self.sampler.vectors().len())
     }
 
     /// Fail if the sampler cannot work on this target; the message says why.
@@ -297,8 +285,7 @@ impl Configured {
 
     /// Prepare the state of chains whose parameters are set.
     pub fn init(&self, chains: &mut Chains) -> Result<()> {
-        chains.law = Some(self.law(chains.engine.target()));
-        chains.copy(Vector::Params, Vector::State(self.sampler.vectors().len()))?;
+        chains.copy(Vector::Params, self.centre())?;
         self.gradient.init(chains)?;
         self.sampler.init(chains)
     }
@@ -318,28 +305,29 @@ impl Configured {
         self.sampler.change_temperature(chains, before)
     }
 
-    /// Move the chains by one step and report everything in [`Configured::info`].
+    /// Move the chains by one step and report everything in [`Configured::columns`].
+    ///
+    /// # Errors
+    /// If the first step does not report what the sampler has promised.
     pub fn step(&self, chains: &mut Chains) -> Result<()> {
-        let slots = self.law(chains.engine.target());
-        (chains.losses, chains.law) = (self.losses, Some(slots));
         self.sampler.step(chains)?;
-        law::follow(chains, slots.centre)?;
-        chains.losses = None;
+        law::follow(chains, self.centre())?;
         let batch = self.gradient.batch().is_some();
         let noise = self.scalars.len() - 1;
         let curvature = if batch { noise - 1 } else { noise };
-        let probed = slots.probe.is_some() || batch;
+        let probed = batch || chains.slots.find(PROBED[0]).is_some();
         if probed && chains.step.is_multiple_of(PROBE) {
-            let variances = law::probe(chains, &self.gradient, &slots, curvature)?;
+            let variances = law::probe(chains, &self.gradient, curvature)?;
             for (c, v) in variances.into_iter().enumerate() {
                 chains.scalars(c)[noise] = v;
             }
-        } else {
-            law::no_probe(chains, &slots)?;
         }
-        match batch {
-            true => chains.report_scalar(self.losses.unwrap_or(self.info.len()) - 1, noise),
-            false => Ok(()),
+        if batch {
+            chains.report_scalar(GRADIENT_VARIANCE, noise)?;
+        }
+        match chains.reported.is_empty() {
+            true => Ok(()),
+            false => chains.slots.check(chains.reported),
         }
     }
 }

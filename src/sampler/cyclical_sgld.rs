@@ -4,6 +4,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Configured, Sampler, Sampling};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::update::LANGEVIN;
 use crate::options::{Entry, Kind, Range, option, required};
@@ -88,8 +89,8 @@ impl Sampler for CyclicalSgld {
         "cyclical_sgld"
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "minibatch_loss", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::MINIBATCH_LOSS, report::STEP_SIZE]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -110,9 +111,9 @@ impl Sampler for CyclicalSgld {
         let epsilon = 0.5 * self.step * ((PI * at as f64 / cycle as f64).cos() + 1.0);
         let noisy = at >= self.noisy;
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
-        chains.engine.report_loss(1)?;
-        chains.report(2, |_| epsilon)?;
+        chains.report_virial(Gradient)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)?;
         let vectors = [Params, Gradient];
         chains.map_with_noise(&LANGEVIN, &vectors, (Purpose::Noise, 0), |_, m| {
             let heat = if noisy { epsilon * m.temperature } else { 0.0 };

@@ -1,6 +1,7 @@
 //! Estimators of ∇U: how a stochastic sampler gets its gradient, a choice apart from the sampler.
 
 use crate::engine::Vector::{self, Gradient, Params, Scratch, State};
+use crate::engine::report::{self, Report};
 use crate::engine::{Chains, Draw};
 use crate::error::Result;
 use crate::kernels::map::kernel;
@@ -20,14 +21,14 @@ pub struct Estimator {
     /// Whether control variates are used.
     control: bool,
     /// What is reported of the gradients that steps follow.
-    report: Report,
+    reported: Reported,
     /// w0 of both.
     anchor: Anchor,
 }
 
-/// What is reported of the gradient that a step follows, in [`Chains::losses`] and the slots after it.
+/// What is reported of the gradient that a step follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Report {
+enum Reported {
     /// Nothing.
     Nothing,
     /// The loss, and the virial (1/N) Σ (w - w0)_i g_i.
@@ -195,7 +196,7 @@ impl Estimator {
     pub const FULL: Self = Self {
         draw: None,
         control: false,
-        report: Report::Nothing,
+        reported: Reported::Nothing,
         anchor: Anchor::Start,
     };
 
@@ -236,23 +237,28 @@ impl Estimator {
             !self.control || self.anchor == Anchor::Start || self.anchor == at,
             "gradient::control_variates: the anchor is not the point that losses are compared with; leave the option 'anchor' out"
         );
-        let report = match paired && self.draw.is_some() {
-            true => Report::Paired,
-            false => Report::Loss,
+        let reported = match paired && self.draw.is_some() {
+            true => Reported::Paired,
+            false => Reported::Loss,
         };
         Ok(Self {
-            report,
+            reported,
             anchor: at,
             ..self.clone()
         })
     }
 
-    /// Numbers that it reports.
-    pub fn reports(&self) -> usize {
-        match self.report {
-            Report::Nothing => 0,
-            Report::Loss => 2,
-            Report::Paired => 3,
+    /// What it reports of the gradient that a step follows.
+    pub fn reports(&self) -> &'static [Report] {
+        const ALL: [Report; 3] = [
+            report::GRADIENT_LOSS,
+            report::GRADIENT_VIRIAL,
+            report::GRADIENT_LOSS_AT_START,
+        ];
+        match self.reported {
+            Reported::Nothing => &[],
+            Reported::Loss => &ALL[..2],
+            Reported::Paired => &ALL,
         }
     }
 
@@ -268,9 +274,9 @@ impl Estimator {
 
     /// Names of its state vectors, which are the last of the chain's.
     pub fn vectors(&self) -> &'static [&'static str] {
-        match (self.control, self.report) {
+        match (self.control, self.reported) {
             (true, _) => &["anchor", "anchor_gradient"],
-            (false, Report::Nothing) => &[],
+            (false, Reported::Nothing) => &[],
             (false, _) => &["anchor"],
         }
     }
@@ -334,52 +340,46 @@ impl Estimator {
     /// The estimate of ∇U from fresh minibatches, into [`Gradient`]. Equal `purpose` and `sub` mean equal minibatches.
     pub fn estimate(&self, chains: &mut Chains, purpose: Purpose, sub: u16) -> Result<()> {
         // Of the gradient that a step follows, if they are asked for.
-        let slot = chains
-            .losses
-            .filter(|_| (purpose, sub) == (Purpose::Minibatch, 0));
-        self.compute(chains, purpose, sub, slot)?;
-        if let Some(slot) = slot {
+        let follows = (purpose, sub) == (Purpose::Minibatch, 0);
+        let reports = follows && self.reported != Reported::Nothing;
+        self.compute(chains, purpose, sub, reports)?;
+        if reports {
+            chains.report_loss(report::GRADIENT_LOSS)?;
             let [anchor, _] = self.anchor(chains);
             let per = 1.0 / chains.dim() as f64;
             let vectors = [Params, anchor, Gradient];
-            chains.report_sum(slot + 1, &DISTANCE_DOT, &vectors, per)?;
+            chains.report_sum(report::GRADIENT_VIRIAL, &DISTANCE_DOT, &vectors, per)?;
         }
         Ok(())
     }
 
-    /// The estimate; its loss goes into `slot`, and that at the anchor two further.
+    /// The estimate; of pairs, the loss at the anchor is reported too.
     fn compute(
         &self,
         chains: &mut Chains,
         purpose: Purpose,
         sub: u16,
-        slot: Option<usize>,
+        reports: bool,
     ) -> Result<()> {
-        let report = |chains: &mut Chains, slot: Option<usize>| match slot {
-            Some(slot) => chains.engine.report_loss(slot),
-            None => Ok(()),
-        };
         let Some(draw) = self.draw else {
-            chains.engine.gradient()?;
-            return report(chains, slot);
+            return chains.engine.gradient();
         };
-        let pair = slot
-            .filter(|_| self.report == Report::Paired)
-            .map(|slot| slot + 2);
-        if self.control || pair.is_some() {
+        let pair = reports && self.reported == Reported::Paired;
+        if self.control || pair {
             let [anchor, _] = self.anchor(chains);
             Self::at(chains, anchor, |chains| match self.control {
                 true => chains.minibatch_gradient(purpose, sub, draw),
                 false => chains.minibatch_loss(purpose, sub, draw),
             })?;
-            report(chains, pair)?;
+            if pair {
+                chains.report_loss(report::GRADIENT_LOSS_AT_START)?;
+            }
         }
         if self.control {
             // The loss of the last minibatches is to be the one at the chain's own parameters, so these come last.
             chains.copy(Gradient, ASIDE)?;
         }
         chains.minibatch_gradient(purpose, sub, draw)?;
-        report(chains, slot)?;
         if self.control {
             let [_, full] = self.anchor(chains);
             chains.map(&CONTROL, &[Gradient, ASIDE, full], |_, _| -> [f32; 0] {

@@ -5,6 +5,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::update::{DRAW_MOMENTUM, KICK, KICK_AND_DRIFT, TWICE_KINETIC};
 use crate::options::{Entry, Kind, Range, option, optional};
@@ -134,7 +135,7 @@ impl Hmc {
         }
         // Only trajectories that count are reported, not those that look for a step size.
         if sub == 0 {
-            chains.report_virial(0, Gradient)?;
+            chains.report_virial(Gradient)?;
         }
         let before = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
         for i in 0..leapfrog {
@@ -191,17 +192,17 @@ impl Sampler for Hmc {
         &adaptation::WITH_LEVELS
     }
 
-    fn info(&self) -> &'static [&'static str] {
+    fn info(&self) -> &'static [Report] {
         &[
-            "virial",
-            "kinetic",
-            "acceptance_rate",
-            "energy_error",
-            "exp_energy_error",
-            "step_size",
-            "diverging",
-            levels::HAMILTONIAN,
-            levels::BFMI,
+            report::VIRIAL,
+            report::KINETIC,
+            report::ACCEPTANCE_RATE,
+            report::ENERGY_ERROR,
+            report::EXP_ENERGY_ERROR,
+            report::STEP_SIZE,
+            report::DIVERGING,
+            report::HAMILTONIAN,
+            report::BFMI,
         ]
     }
 
@@ -261,21 +262,25 @@ impl Sampler for Hmc {
         }
         let hamiltonians: Vec<_> = outcomes.iter().map(|o| o.level).collect();
         let fractions = levels::note(chains, LEVELS, &hamiltonians);
-        let mut report = |slot, f: &dyn Fn(usize, &Outcome) -> f64| {
+        let mut report = |which, f: &dyn Fn(usize, &Outcome) -> f64| {
             let values: Vec<_> = outcomes.iter().enumerate().map(|(c, o)| f(c, o)).collect();
-            chains.engine.report(slot, &values)
+            chains.report_values(which, &values)
         };
         // The momentum of the state the chain is in now: only then is its mean T.
-        report(1, &|c, o| o.kinetic[usize::from(accepted[c])])?;
-        report(2, &|c, _| accept[c])?;
-        report(3, &|_, o| o.error.clamp(-1000.0, 1000.0))?;
-        report(4, &|_, o| (-o.error).exp())?;
+        report(report::KINETIC, &|c, o| o.kinetic[usize::from(accepted[c])])?;
+        report(report::ACCEPTANCE_RATE, &|c, _| accept[c])?;
+        report(report::ENERGY_ERROR, &|_, o| o.error.clamp(-1000.0, 1000.0))?;
+        report(report::EXP_ENERGY_ERROR, &|_, o| (-o.error).exp())?;
         // That of MALA is ε = δt².
         let squared = self.name == "mala";
-        report(5, &|c, _| if squared { dt[c] * dt[c] } else { dt[c] })?;
-        report(6, &|_, o| f64::from(u8::from(o.error >= 1000.0)))?;
-        report(7, &|c, _| hamiltonians[c])?;
-        report(8, &|c, _| fractions[c])?;
+        report(report::STEP_SIZE, &|c, _| {
+            if squared { dt[c] * dt[c] } else { dt[c] }
+        })?;
+        report(report::DIVERGING, &|_, o| {
+            f64::from(u8::from(o.error >= 1000.0))
+        })?;
+        report(report::HAMILTONIAN, &|c, _| hamiltonians[c])?;
+        report(report::BFMI, &|c, _| fractions[c])?;
         let find = |chains: &mut Chains, first| self.find_dt(chains, first);
         self.adaptation.after(chains, &accept, find)
     }

@@ -4,6 +4,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{DOT, SCALED_NOISE};
@@ -94,8 +95,8 @@ impl Sampler for Langevin {
         &["momentum"]
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "kinetic"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::KINETIC]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -137,11 +138,11 @@ impl Sampler for Langevin {
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let square = self.c1 * self.c1;
         let force = 0.5 * (1.0 + square) * self.dt;
         self.go(chains, square, force, (1.0 + square).sqrt(), 0)?;
         let per = 1.0 / (self.mass * chains.dim() as f64);
-        chains.report_sum(1, &DOT, &[MOMENTUM, MOMENTUM], per)
+        chains.report_sum(report::KINETIC, &DOT, &[MOMENTUM, MOMENTUM], per)
     }
 }

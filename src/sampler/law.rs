@@ -3,7 +3,7 @@
 use super::gradient::Estimator;
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params, Scratch};
-use crate::engine::law::Slots;
+use crate::engine::law::PROBED;
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{DISTANCE_DOT, DOT, SQUARED_DISTANCE};
@@ -64,24 +64,20 @@ const SIGN: Vector = Scratch(44);
 
 /// Take the gradients of a probe, report what they say, and give back the variance of the minibatch gradient, averaged over the components.
 /// The scalar `curvature` of every chain follows in burn-in.
-pub fn probe(
-    chains: &mut Chains,
-    gradient: &Estimator,
-    slots: &Slots,
-    curvature: usize,
-) -> Result<Vec<f64>> {
+pub fn probe(chains: &mut Chains, gradient: &Estimator, curvature: usize) -> Result<Vec<f64>> {
     let n = chains.dim() as f64;
-    let Some(first) = slots.probe else {
+    let probed = chains.slots.find(PROBED[0]).is_some();
+    let Some(centre) = chains.slots.centre.filter(|_| probed) else {
         return gradient.variance(chains);
     };
     gradient.estimate(chains, Purpose::Probe, 0)?;
     chains.copy(Gradient, FIRST)?;
-    let mut virials = chains.sum(&DISTANCE_DOT, &[Params, slots.centre, Gradient])?;
+    let mut virials = chains.sum(&DISTANCE_DOT, &[Params, centre, Gradient])?;
     let (products, squares) = match gradient.batch() {
         None => (chains.sum(&DOT, &[Gradient, Gradient])?, Vec::new()),
         Some(_) => {
             gradient.estimate(chains, Purpose::Probe, 1)?;
-            let second = chains.sum(&DISTANCE_DOT, &[Params, slots.centre, Gradient])?;
+            let second = chains.sum(&DISTANCE_DOT, &[Params, centre, Gradient])?;
             virials
                 .iter_mut()
                 .zip(second)
@@ -92,7 +88,7 @@ pub fn probe(
             )
         }
     };
-    let distances = chains.sum(&SQUARED_DISTANCE, &[Params, slots.centre])?;
+    let distances = chains.sum(&SQUARED_DISTANCE, &[Params, centre])?;
     let sizes = chains.sum(&DOT, &[Params, Params])?;
     let widths: Vec<f64> = (0..chains.len())
         .map(|c| {
@@ -121,22 +117,13 @@ pub fn probe(
     let weight = PROBE as f64;
     let mut report = |k: usize, f: &dyn Fn(usize) -> f64| {
         let values: Vec<_> = (0..widths.len()).map(|c| weight * f(c)).collect();
-        chains.engine.report(first + k, &values)
+        chains.report_values(PROBED[k], &values)
     };
     report(0, &|c| products[c] / n)?;
     report(1, &|c| laplacians[c] / n)?;
     report(2, &|c| distances[c] * virials[c] / (n + 2.0))?;
     report(3, &|c| distances[c])?;
     Ok(squares.into_iter().map(|s| s / (2.0 * n)).collect())
-}
-
-/// Report nothing of a probe, on a step without one.
-pub fn no_probe(chains: &mut Chains, slots: &Slots) -> Result<()> {
-    let Some(first) = slots.probe else {
-        return Ok(());
-    };
-    let none = vec![0.0; chains.len()];
-    (first..first + 4).try_for_each(|slot| chains.engine.report(slot, &none))
 }
 
 /// zᵀHz of every chain, from gradients a `width` on either side.

@@ -23,12 +23,6 @@ const M2: usize = 3;
 const STEPS: usize = 4;
 const PAIRS: usize = 5;
 
-/// What H at the start of a trajectory is called where it is reported.
-pub const HAMILTONIAN: &str = "hamiltonian";
-
-/// What the fraction of missing information so far is called where it is reported.
-pub const BFMI: &str = "bfmi";
-
 /// Note the levels of this step's trajectories, in the scalars from `first` on; those of burn-in do not count. Returns the fractions of
 /// missing information so far: the mean square of the change from trajectory to trajectory over the variance (Betancourt 2016).
 pub fn note(chains: &mut Chains, first: usize, levels: &[f64]) -> Vec<f64> {

@@ -4,6 +4,7 @@ use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
 use super::{Accuracy, Before, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::options::{Entry, Kind, Range, option, optional};
@@ -116,8 +117,8 @@ impl Sampler for Metropolis {
         ]
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "acceptance_rate", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::ACCEPTANCE_RATE, report::STEP_SIZE]
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
@@ -169,12 +170,12 @@ impl Sampler for Metropolis {
         for (c, (energy, _)) in proposed.iter().enumerate().filter(|(c, _)| !rejected[*c]) {
             chains.scalars(c)[ENERGY] = *energy;
         }
-        chains.report_scalar(0, VIRIAL)?;
-        if let Some(scale) = chains.law.and_then(|law| law.scale) {
-            chains.report_scalar(scale, VIRIAL + 1)?;
+        chains.report_scalar(report::VIRIAL, VIRIAL)?;
+        if chains.slots.find(report::VIRIAL_SCALE).is_some() {
+            chains.report_scalar(report::VIRIAL_SCALE, VIRIAL + 1)?;
         }
-        chains.engine.report(1, &accept)?;
-        chains.engine.report(2, &sigma)?;
+        chains.report_values(report::ACCEPTANCE_RATE, &accept)?;
+        chains.report_values(report::STEP_SIZE, &sigma)?;
         self.adaptation
             .after(chains, &accept, |_, _| Ok(Vec::new()))
     }

@@ -25,11 +25,12 @@ pub mod sgld;
 pub mod sgnht;
 
 use crate::engine::Chains;
+use crate::engine::report::Report;
 use crate::error::{Result, did_you_mean};
 use crate::options::Entry;
 use crate::target::Target;
 pub use accuracy::Accuracy;
-pub use configured::{Configured, LOSSES, NOISE};
+pub use configured::Configured;
 use gradient::Estimator;
 use lagging::Lagging;
 use std::fmt;
@@ -56,9 +57,8 @@ pub trait Sampler: Send + Sync {
         &[]
     }
 
-    /// Names of what a step reports. `virial` is (1/N) Σ (w-c)_i g_i at the point where the gradient was taken, `kinetic` is
-    /// (1/N) Σ p_i²/M_i; both estimate T.
-    fn info(&self) -> &'static [&'static str];
+    /// What steps report: [`report::VIRIAL`], and whatever else there is to say. The first step reports all of it.
+    fn info(&self) -> &'static [Report];
 
     /// How it estimates ∇U, if it need not be exact.
     fn gradient(&self) -> Option<&Estimator> {
@@ -128,7 +128,7 @@ pub trait Sampler: Send + Sync {
         Ok(())
     }
 
-    /// Move the chains by one step and report everything that [`Sampler::info`] names, in its order.
+    /// Move the chains by one step and report what [`Sampler::info`] names.
     fn step(&self, chains: &mut Chains) -> Result<()>;
 }
 

@@ -8,6 +8,7 @@ use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::{Accuracy, Before, Configured, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::{kernel, reduction};
 use crate::kernels::update::{DRAW_MOMENTUM, FILL, KICK, KICK_AND_DRIFT, TWICE_KINETIC};
@@ -345,17 +346,17 @@ impl Sampler for Nuts {
         13 + 2 * self.depth as usize
     }
 
-    fn info(&self) -> &'static [&'static str] {
+    fn info(&self) -> &'static [Report] {
         &[
-            "virial",
-            "acceptance_rate",
-            "step_size",
-            "tree_depth",
-            "leapfrog",
-            "diverging",
-            "reached_max_treedepth",
-            levels::HAMILTONIAN,
-            levels::BFMI,
+            report::VIRIAL,
+            report::ACCEPTANCE_RATE,
+            report::STEP_SIZE,
+            report::TREE_DEPTH,
+            report::LEAPFROG,
+            report::DIVERGING,
+            report::REACHED_MAX_TREEDEPTH,
+            report::HAMILTONIAN,
+            report::BFMI,
         ]
     }
 
@@ -392,7 +393,7 @@ impl Sampler for Nuts {
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let start = self.begin(chains, 0)?;
-        chains.report_virial(0, GRADIENT)?;
+        chains.report_virial(GRADIENT)?;
         for [w, p, g] in ENDS {
             chains.copy(Params, w)?;
             chains.copy(MOMENTUM, p)?;
@@ -443,19 +444,21 @@ impl Sampler for Nuts {
         let accept: Vec<_> = trees.iter().map(|t| t.accept / t.leaves).collect();
         let dt = chains.scalar(DT);
         let fractions = levels::note(chains, LEVELS, &start);
-        let mut report = |slot, f: &dyn Fn(usize, &Tree) -> f64| {
+        let mut report = |which, f: &dyn Fn(usize, &Tree) -> f64| {
             let values: Vec<_> = trees.iter().enumerate().map(|(c, t)| f(c, t)).collect();
-            chains.engine.report(slot, &values)
+            chains.report_values(which, &values)
         };
-        report(1, &|c, _| accept[c])?;
-        report(2, &|c, _| dt[c])?;
-        report(3, &|_, t| f64::from(t.depth))?;
-        report(4, &|_, t| t.leaves)?;
-        report(5, &|_, t| f64::from(u8::from(t.diverged)))?;
+        report(report::ACCEPTANCE_RATE, &|c, _| accept[c])?;
+        report(report::STEP_SIZE, &|c, _| dt[c])?;
+        report(report::TREE_DEPTH, &|_, t| f64::from(t.depth))?;
+        report(report::LEAPFROG, &|_, t| t.leaves)?;
+        report(report::DIVERGING, &|_, t| f64::from(u8::from(t.diverged)))?;
         // It would have gone on, had it been allowed to.
-        report(6, &|_, t| f64::from(u8::from(t.grows)))?;
-        report(7, &|c, _| start[c])?;
-        report(8, &|c, _| fractions[c])?;
+        report(report::REACHED_MAX_TREEDEPTH, &|_, t| {
+            f64::from(u8::from(t.grows))
+        })?;
+        report(report::HAMILTONIAN, &|c, _| start[c])?;
+        report(report::BFMI, &|c, _| fractions[c])?;
         let find = |chains: &mut Chains, first| self.find_dt(chains, first);
         self.adaptation.after(chains, &accept, find)
     }

@@ -5,6 +5,7 @@ use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, S
 use super::{Accuracy, Before, Bias, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::options::{Entry, Kind, Range, option};
@@ -158,7 +159,7 @@ impl OhzekiIchiki {
     /// Report the virial; replicas that met a number that is not finite leave the ring before they spoil the others.
     fn report_virial(&self, chains: &mut Chains) -> Result<()> {
         if self.between == Between::Parameters {
-            return chains.report_virial(0, Gradient);
+            return chains.report_virial(Gradient);
         }
         let virials = chains.virials(Gradient)?;
         for c in 0..chains.len() {
@@ -166,7 +167,7 @@ impl OhzekiIchiki {
                 chains.fail(c, "met a number that is not finite");
             }
         }
-        chains.report_virials(0, &virials)
+        chains.report_virials(&virials)
     }
 }
 
@@ -179,8 +180,8 @@ impl Sampler for OhzekiIchiki {
         self.preconditioner.vectors()
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "minibatch_loss", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::MINIBATCH_LOSS, report::STEP_SIZE]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -230,8 +231,8 @@ impl Sampler for OhzekiIchiki {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
         self.report_virial(chains)?;
-        chains.engine.report_loss(1)?;
-        chains.report(2, |_| epsilon)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)?;
         self.preconditioner.update(chains)?;
         chains.map(&PREPARE, &[SCALED, Gradient, SCALE], |_, _| -> [f32; 0] {
             []

@@ -4,6 +4,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Before, Bias, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::FILL;
@@ -333,8 +334,8 @@ impl Sampler for PreconditionedSgld {
         self.preconditioner.vectors()
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "minibatch_loss", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::MINIBATCH_LOSS, report::STEP_SIZE]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -370,9 +371,9 @@ impl Sampler for PreconditionedSgld {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
-        chains.engine.report_loss(1)?;
-        chains.report(2, |_| epsilon)?;
+        chains.report_virial(Gradient)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)?;
         self.preconditioner.update(chains)?;
         let half = (epsilon / 2.0) as f32;
         let draw = (Purpose::Noise, 0);

@@ -4,6 +4,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{DOT, SCALED_NOISE};
@@ -119,8 +120,13 @@ impl Sampler for Sghmc {
         &["momentum"]
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "kinetic", "minibatch_loss", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[
+            report::VIRIAL,
+            report::KINETIC,
+            report::MINIBATCH_LOSS,
+            report::STEP_SIZE,
+        ]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -156,7 +162,7 @@ impl Sampler for Sghmc {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let vectors = [Params, MOMENTUM, MIDDLE, Gradient];
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
             let sigma = (2.0 * self.friction * epsilon * m.temperature).sqrt();
@@ -170,8 +176,8 @@ impl Sampler for Sghmc {
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
         let per = 1.0 / (epsilon * chains.dim() as f64);
-        chains.report_sum(1, &DOT, &[MIDDLE, MIDDLE], per)?;
-        chains.engine.report_loss(2)?;
-        chains.report(3, |_| epsilon)
+        chains.report_sum(report::KINETIC, &DOT, &[MIDDLE, MIDDLE], per)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)
     }
 }

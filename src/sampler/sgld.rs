@@ -4,6 +4,7 @@ use super::gradient::{self, Estimator};
 use super::{Accuracy, Configured, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::update::LANGEVIN;
 use crate::options::{Entry, Kind, Range, option};
@@ -50,8 +51,8 @@ impl Sampler for Sgld {
         "sgld"
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial", "minibatch_loss", "step_size"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL, report::MINIBATCH_LOSS, report::STEP_SIZE]
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -69,9 +70,9 @@ impl Sampler for Sgld {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let epsilon = self.step.at(chains.step);
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
-        chains.engine.report_loss(1)?;
-        chains.report(2, |_| epsilon)?;
+        chains.report_virial(Gradient)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)?;
         chains.map_with_noise(
             &LANGEVIN,
             &[Params, Gradient],

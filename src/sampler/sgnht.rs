@@ -5,6 +5,7 @@ use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
 use super::{Accuracy, Before, Configured, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::kernels::update::{DOT, SCALED_NOISE};
 use crate::options::{Entry, Kind, Options, Range, option};
@@ -87,6 +88,9 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
 
 const FRICTION: usize = 0;
 
+/// The friction that the thermostat has come to.
+const THERMOSTAT: Report = Report("friction");
+
 impl Sampler for Sgnht {
     fn name(&self) -> &'static str {
         "sgnht"
@@ -100,13 +104,13 @@ impl Sampler for Sgnht {
         &["friction"]
     }
 
-    fn info(&self) -> &'static [&'static str] {
+    fn info(&self) -> &'static [Report] {
         &[
-            "virial",
-            "kinetic",
-            "minibatch_loss",
-            "step_size",
-            "friction",
+            report::VIRIAL,
+            report::KINETIC,
+            report::MINIBATCH_LOSS,
+            report::STEP_SIZE,
+            THERMOSTAT,
         ]
     }
 
@@ -145,7 +149,7 @@ impl Sampler for Sgnht {
         let (epsilon, n) = (self.step.at(chains.step), chains.dim() as f64);
         let printed = self.form == Form::Hitchcock2025;
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let before = match printed {
             true => chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?,
             false => Vec::new(),
@@ -182,9 +186,9 @@ impl Sampler for Sgnht {
             chains.scalars(c)[FRICTION] += size / n - epsilon * temperatures[c];
         }
         let kinetic: Vec<_> = squares.iter().map(|s| s / (n * epsilon)).collect();
-        chains.engine.report(1, &kinetic)?;
-        chains.engine.report_loss(2)?;
-        chains.report(3, |_| epsilon)?;
-        chains.report_scalar(4, FRICTION)
+        chains.report_values(report::KINETIC, &kinetic)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        chains.report(report::STEP_SIZE, |_| epsilon)?;
+        chains.report_scalar(THERMOSTAT, FRICTION)
     }
 }

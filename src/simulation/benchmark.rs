@@ -3,7 +3,8 @@
 use super::plan::Plan;
 use super::session::{self, Session};
 use super::state::State;
-use super::{Place, Shared};
+use super::stepping::Shared;
+use super::threads::Workers;
 use crate::error::{Interrupted, Result};
 use crate::kernels::floor;
 use crate::memory;
@@ -87,6 +88,7 @@ pub fn benchmark(
         plan: &plan,
         target,
         sampler,
+        slots: sampler.slots(target),
         width: 0,
         starts: &starts,
         predictors: &[],
@@ -94,8 +96,8 @@ pub fn benchmark(
         ranks: &Alone,
     };
     let device = session.open_device()?;
-    let mut place = Place::new(&shared, device.as_deref(), &state, session.threads)?;
-    place.advance(&shared, &mut state, None)?;
+    let mut workers = Workers::new(&shared, device.as_deref(), &mut state, session.threads)?;
+    workers.advance(&shared, &mut state, None)?;
     // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
     let scalars = &sampler.scalars;
     for (i, s) in state.scalars.iter_mut().enumerate() {
@@ -105,18 +107,18 @@ pub fn benchmark(
     }
     let mut turn = |state: &mut State, seconds: f64| -> Result<(f64, u64, u64)> {
         let done = |state: &State| state.steps.iter().sum::<u64>();
-        let before = (done(state), place.rows());
+        let before = (done(state), workers.rows());
         let begin = Instant::now();
         let until = begin + Duration::from_secs_f64(seconds);
-        place.advance(&shared, state, Some(until))?;
+        workers.advance(&shared, state, Some(until))?;
         // A device answers only when everything that was queued is done.
-        place.fetch(state)?;
+        workers.fetch(&shared, state)?;
         let elapsed = begin.elapsed().as_secs_f64();
-        Ok((elapsed, done(state) - before.0, place.rows() - before.1))
+        Ok((elapsed, done(state) - before.0, workers.rows() - before.1))
     };
     turn(&mut state, seconds / 4.0)?;
     let (elapsed, steps, rows) = turn(&mut state, seconds)?;
-    let (threads, workers) = place.threads();
+    let (threads, workers) = workers.threads();
     if let Some(f) = state.failures.iter().flatten().next() {
         anyhow::bail!(
             "benchmark: a chain {} at step {}; lower its step size",

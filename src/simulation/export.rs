@@ -1,9 +1,9 @@
 //! A run on disk: traces for ArviZ, weights for PyTorch, run.json for people.
 
 use super::run::{Column, Group, Run, versions};
+use crate::engine::report::HAMILTONIAN;
 use crate::error::Result;
 use crate::model::Layout;
-use crate::sampler::levels::HAMILTONIAN;
 use crate::store::{self, weights, zarr};
 use anyhow::Context;
 use serde_json::{Map, json};
@@ -175,7 +175,7 @@ impl Run {
         }
         // ArviZ knows H by another name, which is that of U here.
         let name = match column.name.as_str() {
-            HAMILTONIAN if column.group == Group::SampleStats => "energy",
+            name if name == HAMILTONIAN.0 && column.group == Group::SampleStats => "energy",
             name => name,
         };
         zarr::Array::new(name, &dims, &shape, zarr::Data::F64(data))

@@ -4,8 +4,8 @@
 use super::plan::starts::spread;
 use super::run::{Group, Run};
 use crate::diagnostic::{self, Equilibration};
+use crate::engine::report::BFMI;
 use crate::error::Result;
-use crate::sampler::levels::BFMI;
 use serde::Serialize;
 
 /// Fraction of missing information below which a chain is slow to change its energy.
@@ -91,7 +91,7 @@ impl Run {
             divergences: self.share("diverging", temperature)?,
             cut_short: self.share("reached_max_treedepth", temperature)?,
             max_depth: depth.and_then(|(_, text)| text.parse().ok()),
-            bfmi: self.last(BFMI, temperature)?,
+            bfmi: self.last(BFMI.0, temperature)?,
             collective_ratio: self.mean_report("ratio_collective", temperature)?,
             equilibration,
             geweke,

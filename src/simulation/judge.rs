@@ -4,7 +4,7 @@ use super::exchange::Ladders;
 use super::run::Run;
 use crate::diagnostic::verdict::{LEAST_ESS, MOST_ERROR, MOST_R_HAT, Test, factor};
 use crate::diagnostic::{Heat, Reading, Summary as Numbers, Verdict, mcse_mean, mean};
-use crate::engine::law::names;
+use crate::engine::report;
 use crate::error::Result;
 
 /// Deviations of a test that matter to nobody, relative: of the virial, and of identities that weigh few directions most.
@@ -121,11 +121,17 @@ impl Run {
             false => f64::NAN,
         };
         let virial = self.independent(self.draws("virial", 0, temperature, true)?);
-        if self.info.column(names::SCALE).is_err() || set.is_nan() {
+        if self.info.column(report::VIRIAL_SCALE.0).is_err() || set.is_nan() {
             return Ok(Reading::new(mean(&virial), mcse_mean(&virial), set));
         }
         // Within walls: what ⟨Σ f ∂U⟩ / ⟨Σ ∂f⟩ says.
-        let test = self.virial_test("virial", (0, names::SCALE), temperature, "", TOLERANCES[0])?;
+        let test = self.virial_test(
+            "virial",
+            (0, report::VIRIAL_SCALE.0),
+            temperature,
+            "",
+            TOLERANCES[0],
+        )?;
         let read = t * (1.0 + test.deviation);
         Ok(Reading::new(read, t * test.error, set))
     }
@@ -165,25 +171,34 @@ impl Run {
         let has = |name: &str| self.info.column(name).is_ok();
         let mut out = Vec::new();
         if has("virial") {
-            let all = (0, names::SCALE);
+            let all = (0, report::VIRIAL_SCALE.0);
             out.push(self.virial_test("virial", all, temperature, "", TOLERANCES[0])?);
         }
-        if let Ok((_, column)) = self.info.column(names::TENSORS) {
+        if let Ok((_, column)) = self.info.column(report::VIRIAL_BY_TENSOR.0) {
             let labels = column.components.iter().flat_map(|(_, labels)| labels);
             for (k, label) in labels.enumerate() {
-                let at = (k, names::TENSOR_SCALES);
-                let test =
-                    self.virial_test(names::TENSORS, at, temperature, label, TOLERANCES[1])?;
+                let at = (k, report::VIRIAL_SCALE_BY_TENSOR.0);
+                let test = self.virial_test(
+                    report::VIRIAL_BY_TENSOR.0,
+                    at,
+                    temperature,
+                    label,
+                    TOLERANCES[1],
+                )?;
                 out.push(test);
             }
         }
         for (name, left, right) in [
             (
                 "|∇U|² against TΔU",
-                names::SQUARED_GRADIENT,
-                names::LAPLACIAN,
+                report::SQUARED_GRADIENT.0,
+                report::LAPLACIAN.0,
             ),
-            ("cubic virial", names::CUBIC, names::DISTANCE),
+            (
+                "cubic virial",
+                report::CUBIC_VIRIAL.0,
+                report::SQUARED_DISTANCE_TO_CENTRE.0,
+            ),
         ] {
             if !has(left) {
                 continue;

@@ -15,7 +15,6 @@ mod export;
 pub mod health;
 pub mod judge;
 pub mod llc;
-mod lockstep;
 pub mod optimizer;
 pub mod parts;
 pub mod plan;
@@ -27,24 +26,22 @@ pub mod session;
 pub mod smc;
 pub mod standing;
 pub mod state;
+mod stepping;
 pub mod summary;
 pub mod terminal;
 mod threads;
 pub mod train;
-mod turn;
 pub mod validate;
 pub mod verify;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};
-use crate::kernels::device::Device;
-use crate::ranks::{Alone, Ranks, agree, any};
+use crate::ranks::{Alone, agree, any};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
-use crate::target::{Target, Workspace};
+use crate::target::Target;
 use exchange::Ladders;
-use lockstep::Lockstep;
 use parts::{Maker, Part};
-use plan::{Plan, Starts};
+use plan::Plan;
 use prediction::Predictor;
 use progress::Progress;
 use resume::{resume, saving};
@@ -53,26 +50,8 @@ use session::Session;
 use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use threads::{advance, workspaces};
-
-/// Examples × parameters × steps between two swaps below which one thread moves all replicas.
-const WORTH_A_THREAD: u64 = 10_000;
-
-/// What the threads of a run share.
-struct Shared<'a> {
-    plan: &'a Plan,
-    target: &'a Target,
-    sampler: &'a Configured,
-    /// Numbers per record.
-    width: usize,
-    starts: &'a Starts,
-    /// Posterior predictions that are averaged.
-    predictors: &'a [Predictor<'a>],
-    /// |w|² above which a chain has left its region, per chain of the run.
-    limits: Vec<f64>,
-    /// Those that move the other chains.
-    ranks: &'a dyn Ranks,
-}
+use stepping::Shared;
+use threads::Workers;
 
 /// Run a plan to its end, or until it is interrupted; then its checkpoint is on disk.
 pub fn run(
@@ -124,6 +103,7 @@ pub fn run(
         plan,
         target,
         sampler,
+        slots: sampler.slots(target),
         width: info.width(),
         starts: &starts,
         predictors: &predictors,
@@ -131,10 +111,10 @@ pub fn run(
         ranks,
     };
     let device = session.open_device()?;
-    let mut place = Place::new(&shared, device.as_deref(), &state, session.threads)?;
+    let mut workers = Workers::new(&shared, device.as_deref(), &mut state, session.threads)?;
     let begin = Instant::now();
-    let mut save = |place: &mut Place, state: &mut State, done: bool| -> Result<()> {
-        place.fetch(state)?;
+    let mut save = |workers: &mut Workers, state: &mut State, done: bool| -> Result<()> {
+        workers.fetch(&shared, state)?;
         if let Some(ladders) = &mut state.ladders {
             if done {
                 ladders.note_paths(plan.every.count(plan.steps));
@@ -170,13 +150,13 @@ pub fn run(
         agree(ranks, written)
     };
     if fresh {
-        let prepared = place.advance(&shared, &mut state, None);
+        let prepared = workers.advance(&shared, &mut state, None);
         if any(ranks, prepared.as_ref().is_err_and(Interrupted::is))? {
             let what = format!("'{}' before its first step", plan.name);
             return Err(Interrupted { what }.into());
         }
         agree(ranks, prepared)?;
-        save(&mut place, &mut state, false)?;
+        save(&mut workers, &mut state, false)?;
     }
     let progress = Progress::new(
         session,
@@ -212,7 +192,7 @@ pub fn run(
             break;
         }
         if some(1) {
-            save(&mut place, &mut state, false)?;
+            save(&mut workers, &mut state, false)?;
             progress.finish();
             let least = state.steps.iter().min().copied().unwrap_or(0);
             let what = format!(
@@ -224,13 +204,13 @@ pub fn run(
             return Err(Interrupted { what }.into());
         }
         if some(2) {
-            save(&mut place, &mut state, false)?;
+            save(&mut workers, &mut state, false)?;
             saved = Instant::now();
         }
         let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
         let until = Some(Instant::now() + slice);
         // What did not end when it was interrupted is lost, with what came after the last checkpoint.
-        place.advance(&shared, &mut state, until).map_err(|e| {
+        workers.advance(&shared, &mut state, until).map_err(|e| {
             let Some(Interrupted { what }) = e.downcast_ref() else {
                 return e;
             };
@@ -240,7 +220,7 @@ pub fn run(
         })?;
     }
     progress.finish();
-    save(&mut place, &mut state, true)?;
+    save(&mut workers, &mut state, true)?;
     finish(&folder, session)
 }
 
@@ -275,22 +255,23 @@ pub(crate) fn unsaved(
         plan,
         target,
         sampler,
+        slots: sampler.slots(target),
         width: info.width(),
         starts: &starts,
         predictors: &[],
         limits: plan.limits(&state, target),
         ranks: &Alone,
     };
-    let mut place = Place::new(&shared, None, &state, threads)?;
+    let mut workers = Workers::new(&shared, None, &mut state, threads)?;
     let begin = Instant::now();
-    place.advance(&shared, &mut state, None)?;
+    workers.advance(&shared, &mut state, None)?;
     while (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < plan.steps) {
         if session::interrupted() {
             let what = format!("'{}' within a run", plan.name);
             return Err(Interrupted { what }.into());
         }
         let until = Instant::now() + Duration::from_millis(200);
-        place.advance(&shared, &mut state, Some(until))?;
+        workers.advance(&shared, &mut state, Some(until))?;
     }
     if let Some(ladders) = &mut state.ladders {
         ladders.note_paths(plan.every.count(plan.steps));
@@ -311,83 +292,6 @@ pub(crate) fn unsaved(
     };
     run.sort_by_rung();
     Ok(run)
-}
-
-/// Where the chains step.
-enum Place<'a> {
-    /// Each for itself, on this machine's threads.
-    Here(Vec<Workspace>),
-    /// All together, on an accelerator or here.
-    Together(Box<Lockstep<'a>>),
-}
-
-impl<'a> Place<'a> {
-    /// On the session's device.
-    fn new(
-        shared: &'a Shared<'a>,
-        device: Option<&'a dyn Device>,
-        state: &State,
-        threads: usize,
-    ) -> Result<Self> {
-        anyhow::ensure!(
-            device.is_none() || shared.plan.exchange.is_none() || shared.ranks.size() == 1,
-            "{}: a ladder on an accelerator runs in one process; use --device cpu under mpirun, or one process",
-            shared.plan.kind
-        );
-        if (device.is_some() || shared.sampler.couples()) && state.chains > 0 {
-            let lockstep = Lockstep::new(shared, device, state, threads)?;
-            return Ok(Self::Together(Box::new(lockstep)));
-        }
-        // Where chains wait for each other at every swap, handing them from thread to thread must be worth it.
-        let per_swap = shared.plan.exchange.as_ref().map_or(u64::MAX, |x| {
-            let size = shared.target.examples() * shared.target.dim();
-            x.every.saturating_mul(size as u64)
-        });
-        let threads = if per_swap < WORTH_A_THREAD {
-            1
-        } else {
-            threads
-        };
-        Ok(Self::Here(workspaces(state.chains, threads)))
-    }
-
-    /// Bring the chains back to this machine's memory.
-    fn fetch(&mut self, state: &mut State) -> Result<()> {
-        match self {
-            Self::Here(_) => Ok(()),
-            Self::Together(l) => l.fetch(state),
-        }
-    }
-
-    /// Threads, and how many of them have a chain of their own.
-    fn threads(&self) -> (usize, usize) {
-        match self {
-            Self::Here(work) => (work.iter().map(|w| w.team.size()).sum(), work.len()),
-            Self::Together(_) => (0, 0),
-        }
-    }
-
-    /// Rows whose gradient was computed on this machine.
-    fn rows(&self) -> u64 {
-        match self {
-            Self::Here(work) => work.iter().map(|w| w.rows).sum(),
-            Self::Together(_) => 0,
-        }
-    }
-
-    /// Let every chain run until `deadline`; without one, prepare the chains for their first step instead.
-    fn advance(
-        &mut self,
-        shared: &Shared,
-        state: &mut State,
-        deadline: Option<Instant>,
-    ) -> Result<()> {
-        match (self, deadline) {
-            (Self::Here(work), _) => advance(shared, state, work, deadline),
-            (Self::Together(l), None) => l.prepare(state),
-            (Self::Together(l), Some(until)) => l.advance(state, until),
-        }
-    }
 }
 
 /// The finished run, with its traces, weights and record on disk; an error if no chain survived.

@@ -8,8 +8,8 @@ use super::run::{Group, Run};
 use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
+use crate::engine::report::GRADIENT_VARIANCE;
 use crate::error::{self, Result};
-use crate::sampler::NOISE;
 use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -360,7 +360,7 @@ impl Summary {
             with_error(readings[t].temperature, readings[t].mcse)
         });
         let applies = readings.iter().any(|r| r.verdict != Heat::NotApplicable);
-        let noise = self.stats.iter().find(|r| r.name == NOISE);
+        let noise = self.stats.iter().find(|r| r.name == GRADIENT_VARIANCE.0);
         if let Some(noise) = noise.filter(|_| applies) {
             // What the noise of the gradient, and all else that is not exact, make of the temperature.
             column("T excess", &|t| {

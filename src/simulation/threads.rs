@@ -1,102 +1,212 @@
-//! Chains on this machine's threads: each for itself, but for the swaps that replicas meet for.
+//! The blocks of a run on the threads of this machine: who steps next, and the swaps that replicas meet for.
 
 use super::exchange::Ladders;
-use super::state::{Slot, State};
-use super::{Shared, session};
+use super::session;
+use super::state::{ChainMut, Lent, State};
+use super::stepping::{Shared, Worker};
+use crate::engine::Vector;
+use crate::engine::batched::Batched;
 use crate::error::Result;
+use crate::kernels::device::Device;
 use crate::target::Workspace;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// One workspace per chain that can step at a time; the threads that are left over share in their gradients.
-pub(super) fn workspaces(chains: usize, threads: usize) -> Vec<Workspace> {
-    let count = threads.clamp(1, chains.max(1));
-    let share = |i: usize| threads / count + usize::from(i < threads % count);
-    (0..count).map(|i| Workspace::new(share(i))).collect()
+/// Examples × parameters × steps between two swaps below which one thread moves all replicas.
+const WORTH_A_THREAD: u64 = 10_000;
+
+/// What steps the blocks of a run.
+pub(super) struct Workers<'d> {
+    work: Vec<Vec<Workspace>>,
+    device: Option<Batched<'d>>,
+    /// Whether all chains are one block.
+    together: bool,
 }
 
-/// Let every chain run until `deadline`; without one, prepare the chains for their first step instead.
-pub(super) fn advance(
-    shared: &Shared,
-    state: &mut State,
-    work: &mut [Workspace],
+impl<'d> Workers<'d> {
+    /// On a device, which gets the state, or on so many threads.
+    pub fn new(
+        run: &Shared<'d>,
+        device: Option<&'d dyn Device>,
+        state: &mut State,
+        threads: usize,
+    ) -> Result<Self> {
+        let plan = run.plan;
+        anyhow::ensure!(
+            device.is_none() || plan.exchange.is_none() || run.ranks.size() == 1,
+            "{}: a ladder on an accelerator runs in one process; use --device cpu under mpirun, or one process",
+            plan.kind
+        );
+        let chains = state.chains;
+        let device = device.filter(|_| chains > 0);
+        let together = (device.is_some() || run.sampler.couples()) && chains > 0;
+        let device = device.map(|d| Self::on_device(run, d, state)).transpose()?;
+        let work = match together {
+            true => {
+                let own = if device.is_some() || chains == 1 {
+                    0
+                } else {
+                    chains
+                };
+                let mut work: Vec<_> = (0..own).map(|_| Workspace::default()).collect();
+                work.push(Workspace::new(threads));
+                vec![work]
+            }
+            false => {
+                // Where chains wait for each other at every swap, handing them from thread to thread must be worth it.
+                let per_swap = plan.exchange.as_ref().map_or(u64::MAX, |x| {
+                    let size = run.target.examples() * run.target.dim();
+                    x.every.saturating_mul(size as u64)
+                });
+                let threads = if per_swap < WORTH_A_THREAD {
+                    1
+                } else {
+                    threads
+                };
+                // One workspace per chain that can step at a time; the threads that are left over share in their gradients.
+                let count = threads.clamp(1, chains.max(1));
+                let share = |i: usize| threads / count + usize::from(i < threads % count);
+                (0..count).map(|i| vec![Workspace::new(share(i))]).collect()
+            }
+        };
+        Ok(Self {
+            work,
+            device,
+            together,
+        })
+    }
+
+    /// The state on a device.
+    fn on_device(run: &Shared<'d>, device: &'d dyn Device, state: &State) -> Result<Batched<'d>> {
+        let vectors = run.sampler.vectors.len();
+        let mut out = Batched::new(device, run.target, state.chains, vectors, &run.slots)?;
+        if run.plan.exchange.is_some() && !run.same_energy() {
+            out.set_prior_strengths(state.replicas.iter().map(|r| r.held).collect())?;
+        }
+        out.write(Vector::Params, &state.params)?;
+        for (k, v) in state.vectors.iter().enumerate() {
+            out.write(Vector::State(k), v)?;
+        }
+        Ok(out)
+    }
+
+    /// Threads, and how many of them have a chain of their own; none on a device.
+    pub fn threads(&self) -> (usize, usize) {
+        if self.device.is_some() {
+            return (0, 0);
+        }
+        let threads = self.work.iter().flatten().map(|w| w.team.size());
+        (threads.sum(), self.work.len())
+    }
+
+    /// Rows whose gradient was computed on this machine.
+    pub fn rows(&self) -> u64 {
+        self.work.iter().flatten().map(|w| w.rows).sum()
+    }
+
+    /// Bring the chains back to this machine's memory.
+    pub fn fetch(&mut self, run: &Shared, state: &mut State) -> Result<()> {
+        let ([work], Some(device)) = (&mut self.work[..], &mut self.device) else {
+            return Ok(());
+        };
+        let device = Some(device);
+        let mut worker = Worker { work, device };
+        let ladders = state.ladders.take();
+        let lent = state.lend(run.plan, ladders.as_ref(), true);
+        let fetched = lent.into_iter().try_for_each(|mut l| l.fetch(&mut worker));
+        state.ladders = ladders;
+        fetched
+    }
+
+    /// Let every block step until `deadline`; without one, prepare the chains for their first step instead.
+    pub fn advance(
+        &mut self,
+        run: &Shared,
+        state: &mut State,
+        deadline: Option<Instant>,
+    ) -> Result<()> {
+        let mut ladders = state.ladders.take();
+        let lent = state.lend(run.plan, ladders.as_ref(), self.together);
+        let mut blocks = Blocks {
+            idle: lent.into_iter().map(Some).collect(),
+            queue: BinaryHeap::new(),
+            prepares: deadline.is_none(),
+            // Ranks whose replicas exchange stop where they meet, so that all of them do.
+            meet: run.ranks.size() > 1 && ladders.is_some(),
+            ladders: ladders.as_mut(),
+            lent: 0,
+            paused: false,
+            failed: None,
+        };
+        blocks.line_up(run);
+        let failed = step_all(run, blocks, self, deadline);
+        state.ladders = ladders;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Let workers step blocks until there is nothing to do, or they are to stop; the first error.
+fn step_all(
+    run: &Shared,
+    blocks: Blocks,
+    workers: &mut Workers,
     deadline: Option<Instant>,
-) -> Result<()> {
-    let mut ladders = state.ladders.take();
-    let waiting_has_ladders = ladders.is_some();
-    let of_temperature = shared.sampler.scalars_of_temperature();
-    let slots = state.slots(shared.plan, ladders.as_ref(), &of_temperature);
-    let (slots, free) = match waiting_has_ladders {
-        true => (slots, BinaryHeap::new()),
-        false => (Vec::new(), slots.into_iter().map(Behind).collect()),
-    };
-    let waiting = Waiting {
-        free,
-        slots,
-        arrived: Vec::new(),
-        ladders: ladders.as_mut(),
-        lent: 0,
-        paused: false,
-        failed: None,
-    };
-    let (waiting, returned) = (Mutex::new(waiting), Condvar::new());
-    let lock = || waiting.lock().unwrap_or_else(|e| e.into_inner());
-    let wanted = || {
-        let late = deadline.is_some_and(|d| Instant::now() >= d);
-        late || (deadline.is_some() && session::interrupted())
-    };
-    // Ranks whose replicas exchange stop where they meet, so that all of them do.
-    let meet = shared.ranks.size() > 1 && waiting_has_ladders;
-    // The next chain to be worked on, and the step that it may go to.
+) -> Option<anyhow::Error> {
+    let meet = blocks.meet;
+    let (blocks, returned) = (Mutex::new(blocks), Condvar::new());
+    let lock = || blocks.lock().unwrap_or_else(|e| e.into_inner());
+    let wanted = || deadline.is_some_and(|d| Instant::now() >= d || session::interrupted());
     let take = || {
-        let mut waiting = lock();
+        let mut blocks = lock();
         loop {
-            let over = if meet { waiting.paused } else { wanted() };
-            if over || waiting.failed.is_some() {
+            let over = if meet { blocks.paused } else { wanted() };
+            if over || blocks.failed.is_some() {
                 return None;
             }
-            match waiting.next(shared, deadline.is_none(), &wanted) {
+            match blocks.next(run, &wanted) {
                 Ok(Some(next)) => return Some(next),
-                Ok(None) if waiting.ladders.is_none() || waiting.lent == 0 => return None,
+                Ok(None) if blocks.ladders.is_none() || blocks.lent == 0 => return None,
                 // Those that others work on may lead to a swap, after which there is work again.
-                Ok(None) => waiting = returned.wait(waiting).unwrap_or_else(|e| e.into_inner()),
-                Err(e) => waiting.failed = Some(e),
+                Ok(None) => blocks = returned.wait(blocks).unwrap_or_else(|e| e.into_inner()),
+                Err(e) => blocks.failed = Some(e),
             }
         }
     };
-    let step = |slot: &mut Slot<'_>, work: &mut Workspace, stop: u64| match deadline {
-        None => shared.prepare(slot, work),
+    let step = |lent: &mut Lent<'_>, worker: &mut Worker, stop: u64| match deadline {
+        None => lent.prepare(run, worker),
         // Short turns keep the chains together and the threads busy to the end.
         Some(d) => {
             let short = Instant::now() + Duration::from_millis(20);
             let until = if meet { short } else { d.min(short) };
-            shared.turn(slot, work, stop, until)
+            lent.advance(run, worker, stop, until)
         }
     };
-    let body = |work: &mut Workspace| {
-        while let Some((mut slot, stop)) = take() {
-            let result = catch_unwind(AssertUnwindSafe(|| step(&mut slot, work, stop)));
-            let mut waiting = lock();
-            waiting.lent -= 1;
+    let body = |work: &mut [Workspace], device: Option<&mut Batched>| {
+        let mut worker = Worker { work, device };
+        while let Some((i, mut lent, stop)) = take() {
+            let result = catch_unwind(AssertUnwindSafe(|| step(&mut lent, &mut worker, stop)));
+            let mut blocks = lock();
+            blocks.lent -= 1;
+            blocks.idle[i] = Some(lent);
             let panic = match result {
                 Ok(Ok(())) => {
-                    waiting.give_back(slot, stop, deadline.is_some());
+                    blocks.enqueue(i, stop);
                     None
                 }
                 Ok(Err(e)) => {
-                    waiting.failed.get_or_insert(e);
+                    blocks.failed.get_or_insert(e);
                     None
                 }
                 Err(panic) => {
                     let e = anyhow::anyhow!("a thread has stopped");
-                    waiting.failed.get_or_insert(e);
+                    blocks.failed.get_or_insert(e);
                     Some(panic)
                 }
             };
-            drop(waiting);
+            drop(blocks);
             // Whoever waits must see that there is work, or that it is over.
             returned.notify_all();
             if let Some(panic) = panic {
@@ -105,131 +215,98 @@ pub(super) fn advance(
         }
         returned.notify_all();
     };
-    match work {
-        [only] => body(only),
+    match &mut workers.work[..] {
+        [only] => body(only, workers.device.as_mut()),
         many => std::thread::scope(|s| {
-            for w in many {
-                s.spawn(|| body(w));
+            for work in many {
+                s.spawn(|| body(work, None));
             }
         }),
     }
-    let failed = waiting
-        .into_inner()
-        .unwrap_or_else(|e| e.into_inner())
-        .failed;
-    state.ladders = ladders;
-    failed.map_or(Ok(()), Err)
+    let blocks = blocks.into_inner().unwrap_or_else(|e| e.into_inner());
+    blocks.failed
 }
 
-/// A chain that goes on by itself; the one that is furthest behind is the greatest.
-struct Behind<'a>(Slot<'a>);
-
-impl Behind<'_> {
-    fn key(&self) -> Reverse<(u64, usize)> {
-        Reverse((*self.0.steps, self.0.chain.index))
-    }
-}
-
-impl Ord for Behind<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl PartialOrd for Behind<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Behind<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Behind<'_> {}
-
-/// The chains that no thread works on.
-struct Waiting<'a> {
-    /// Without ladders.
-    free: BinaryHeap<Behind<'a>>,
-    /// Those of ladders.
-    slots: Vec<Slot<'a>>,
-    /// Those of ladders that have come to the next swap, or failed.
-    arrived: Vec<Slot<'a>>,
-    ladders: Option<&'a mut Ladders>,
-    /// How many chains threads work on.
+/// The blocks of a run.
+struct Blocks<'a, 'l> {
+    /// Those that no thread works on.
+    idle: Vec<Option<Lent<'a>>>,
+    /// Which of them are to step, the one that is furthest behind first.
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Whether chains are prepared, and do not step.
+    prepares: bool,
+    meet: bool,
+    ladders: Option<&'l mut Ladders>,
+    /// How many blocks threads work on.
     lent: usize,
     /// Whether all processes have agreed to pause.
     paused: bool,
     failed: Option<anyhow::Error>,
 }
 
-impl<'a> Waiting<'a> {
-    /// The chain that is furthest behind and the step it may go to; none if all that wait are at theirs. `any` takes whichever.
+impl<'a> Blocks<'a, '_> {
+    /// The step that chains may go to: the next swap, or the end.
+    fn stop(&self, run: &Shared) -> u64 {
+        match (&self.ladders, &run.plan.exchange) {
+            (Some(l), Some(x)) => ((l.sweeps + 1) * x.every).min(run.plan.steps),
+            _ => run.plan.steps,
+        }
+    }
+
+    /// Queue all blocks that have something to do.
+    fn line_up(&mut self, run: &Shared) {
+        let stop = self.stop(run);
+        for i in 0..self.idle.len() {
+            match self.prepares {
+                true => self.queue.push(Reverse((0, i))),
+                false => self.enqueue(i, stop),
+            }
+        }
+    }
+
+    /// Queue a block, if it may step on before `stop`.
+    fn enqueue(&mut self, i: usize, stop: u64) {
+        let step = self.idle[i].as_ref().and_then(Lent::step);
+        if let Some(step) = step.filter(|s| *s < stop && !self.prepares) {
+            self.queue.push(Reverse((step, i)));
+        }
+    }
+
+    /// The block that is furthest behind and the step it may go to; none if all that are here are at theirs.
     fn next(
         &mut self,
-        shared: &Shared,
-        any: bool,
+        run: &Shared,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<Option<(Slot<'a>, u64)>> {
+    ) -> Result<Option<(usize, Lent<'a>, u64)>> {
         loop {
-            let stop = match (&self.ladders, &shared.plan.exchange) {
-                (Some(l), Some(x)) => ((l.sweeps + 1) * x.every).min(shared.plan.steps),
-                _ => shared.plan.steps,
-            };
-            if let Some(next) = self.ready(stop, any) {
-                self.lent += 1;
-                return Ok(Some((next, stop)));
+            let stop = self.stop(run);
+            while let Some(Reverse((_, i))) = self.queue.pop() {
+                if let Some(lent) = self.idle[i].take() {
+                    self.lent += 1;
+                    return Ok(Some((i, lent, stop)));
+                }
             }
-            let (Some(ladders), Some(exchange)) = (&mut self.ladders, &shared.plan.exchange) else {
+            let (Some(ladders), Some(exchange)) = (&mut self.ladders, &run.plan.exchange) else {
                 return Ok(None);
             };
-            // Alone, nobody waits where all have failed; and nothing comes after a swap at the last step.
-            let idle = shared.ranks.size() == 1 && self.arrived.iter().all(|s| s.failure.is_some());
-            if any || self.lent > 0 || stop >= shared.plan.steps || idle || self.paused {
+            // Nothing comes after a swap at the last step.
+            if self.prepares || self.lent > 0 || self.paused || stop >= run.plan.steps {
                 return Ok(None);
             }
-            self.arrived.sort_unstable_by_key(|s| s.chain.index);
-            let made = (stop, shared.plan.every.count(stop));
-            let talk = |mine: &[f64]| shared.ranks.all_gather(mine);
-            let (plan, slots) = (shared.plan, &mut self.arrived);
-            self.paused = ladders.exchange(slots, made, plan, exchange, (wanted(), &talk))?;
-            if shared.ranks.size() == 1 {
-                self.paused = false;
+            let all = self.idle.iter_mut().flatten();
+            let mut chains: Vec<ChainMut> = all.flat_map(Lent::chains).collect();
+            let alone = run.ranks.size() == 1;
+            // Nobody waits where all have failed.
+            if alone && chains.iter().all(|c| !c.log.goes_on()) {
+                return Ok(None);
             }
-            // The first comes out first.
-            self.slots.extend(self.arrived.drain(..).rev());
-        }
-    }
-
-    /// A chain that may step; `any` takes whichever. Of ladders, whose chains all have to come to the next swap, the last of the list.
-    fn ready(&mut self, stop: u64, any: bool) -> Option<Slot<'a>> {
-        let may = |s: &Slot| any || s.failure.is_none() && *s.steps < stop;
-        // What may not, never will.
-        while let Some(Behind(slot)) = self.free.pop() {
-            if may(&slot) {
-                return Some(slot);
-            }
-        }
-        while let Some(slot) = self.slots.pop() {
-            if may(&slot) {
-                return Some(slot);
-            }
-            self.arrived.push(slot);
-        }
-        None
-    }
-
-    /// Take back a chain that was worked on up to `stop` at most; those that were prepared are done.
-    fn give_back(&mut self, slot: Slot<'a>, stop: u64, goes_on: bool) {
-        let there = slot.failure.is_some() || *slot.steps >= stop;
-        match self.ladders.is_some() {
-            _ if !goes_on => {}
-            true if there => self.arrived.push(slot),
-            true => self.slots.push(slot),
-            false => self.free.push(Behind(slot)),
+            let made = (stop, run.plan.every.count(stop));
+            let talk = |mine: &[f64]| run.ranks.all_gather(mine);
+            let scalars = run.sampler.scalars_of_temperature();
+            let swapped = (&mut *chains, &scalars);
+            let paused = ladders.exchange(swapped, made, run.plan, exchange, (wanted(), &talk))?;
+            self.paused = paused && !alone;
+            self.line_up(run);
         }
     }
 }

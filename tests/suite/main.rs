@@ -29,6 +29,7 @@ mod notebook;
 mod ranks;
 mod recipes;
 mod report;
+mod reports;
 mod samplers;
 mod scripts;
 mod shards;

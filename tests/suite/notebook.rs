@@ -100,8 +100,8 @@ impl Sampler for Postprocessed {
         &["last"]
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL]
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
@@ -111,7 +111,7 @@ impl Sampler for Postprocessed {
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         Estimator::FULL.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Vector::Gradient)?;
+        chains.report_virial(Vector::Gradient)?;
         let vectors = [Vector::Params, Vector::State(0), Vector::Gradient];
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
             [

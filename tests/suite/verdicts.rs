@@ -6,6 +6,7 @@
 use super::support::{Scratch, evaluate};
 use ergodic::engine::Chains;
 use ergodic::engine::Vector::{Gradient, Params, State};
+use ergodic::engine::report::{self, Report};
 use ergodic::error::Result;
 use ergodic::kernel;
 use ergodic::kernels::update::LANGEVIN;
@@ -29,13 +30,13 @@ impl Sampler for Noisy {
         "noisy"
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL]
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         chains.engine.gradient()?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let noise = (Purpose::Noise, 0);
         chains.map_with_noise(&LANGEVIN, &[Params, Gradient], noise, |_, m| {
             let variance = self.noise * self.step * m.temperature;
@@ -69,13 +70,13 @@ impl Sampler for Damped {
         &["momentum"]
     }
 
-    fn info(&self) -> &'static [&'static str] {
-        &["virial"]
+    fn info(&self) -> &'static [Report] {
+        &[report::VIRIAL]
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
         chains.engine.gradient()?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let noise = (Purpose::Noise, 0);
         chains.map_with_noise(
             &UNDERDAMPED,

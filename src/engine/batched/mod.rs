@@ -1,12 +1,13 @@
 //! All chains of a run on an accelerator: every launch and every product is batched over the chains.
 //!
 //! Nothing is read back within a step, but for the numbers that a sampler asks for ([`Engine::sum`], [`Engine::energies`]). What a
-//! sampler reports is added up on the device until [`Resident::set_info`].
+//! sampler reports is added up on the device until [`Batched::fetch_sums`].
 
 mod memory;
 mod network;
 
-use super::{Draw, Engine, Resident, Vector};
+use super::report::{Slots, VIRIAL};
+use super::{Draw, Engine, Row, Vector};
 use crate::error::Result;
 use crate::kernels::device::{Arg, Device, Pointer};
 use crate::kernels::map::{Kernel, Reduction};
@@ -60,8 +61,16 @@ pub struct Batched<'d> {
     info_here: Vec<f64>,
     /// Slots whose sums so far are on the device.
     info_elsewhere: Vec<bool>,
+    /// Whether the rows of the block have the sums, and not the device.
+    sums_away: bool,
     slots: usize,
-    listens: bool,
+    /// The slot of the virial.
+    virial: Option<usize>,
+    /// After which step a chain's virial was not finite for the first time, 0 if it always was: on the device, and as known here.
+    broken: Buffer<'d>,
+    broken_here: Vec<u64>,
+    /// The step whose reports count; none if nothing counts.
+    counts: Option<u64>,
     /// Buffers for targets that have no network.
     work: Workspace,
 }
@@ -75,7 +84,7 @@ impl<'d> Batched<'d> {
         target: &'d Target,
         chains: usize,
         vectors: usize,
-        slots: usize,
+        slots: &Slots,
     ) -> Result<Self> {
         let dim = target.dim();
         let vector = || Buffer::new(device, 4 * chains * dim);
@@ -105,11 +114,15 @@ impl<'d> Batched<'d> {
             which: Buffer::new(device, chains)?,
             sums: Buffer::new(device, 16 * chains)?,
             rows: 1,
-            info: Buffer::new(device, 8 * chains * slots)?,
-            info_here: vec![0.0; chains * slots],
-            info_elsewhere: vec![false; slots],
-            slots,
-            listens: true,
+            info: Buffer::new(device, 8 * chains * slots.len())?,
+            info_here: vec![0.0; chains * slots.len()],
+            info_elsewhere: vec![false; slots.len()],
+            sums_away: true,
+            slots: slots.len(),
+            virial: slots.find(VIRIAL),
+            broken: Buffer::of(device, &vec![0u64; chains])?,
+            broken_here: vec![0; chains],
+            counts: None,
             work: Workspace::default(),
         };
         if let Some(net) = target.potential().dense() {
@@ -169,15 +182,14 @@ impl<'d> Batched<'d> {
             .launch(reduction.name, PARTS, self.chains, &args)
     }
 
-    /// Add up partial results `[chains, parts]`, into `out` (one number per chain, `stride` apart).
+    /// Add up partial results `[chains, parts]`, into `out` (one number per chain, `stride` apart); those after a step whose sums are not
+    /// finite are noted in `broken`.
     fn finish(
         &self,
-        partials: Pointer,
-        parts: usize,
-        out: Pointer,
-        stride: usize,
+        (partials, parts): (Pointer, usize),
+        (out, stride, add): (Pointer, usize, bool),
         factor: f64,
-        add: bool,
+        (step, broken): (u64, Pointer),
     ) -> Result<()> {
         let args = [
             Arg::Pointer(partials),
@@ -187,14 +199,28 @@ impl<'d> Batched<'d> {
             Arg::Long(stride as u64),
             Arg::Long(factor.to_bits()),
             Arg::Int(add.into()),
+            Arg::Long(step),
+            Arg::Pointer(broken),
         ];
         self.device.launch("finish_sums", self.chains, 1, &args)
     }
 
-    /// Add the partial results of a reduction, times `factor`, to what is reported.
-    fn add_partials(&self, slot: usize, factor: f64) -> Result<()> {
+    /// Add partial results `[chains, parts]`, times `factor`, to what is reported in this step.
+    fn enter(&self, partials: (Pointer, usize), slot: usize, factor: f64) -> Result<()> {
+        let Some(step) = self.counts else {
+            return Ok(());
+        };
         let out = self.info.at.offset(8 * slot);
-        self.finish(self.partials.at, PARTS, out, self.slots, factor, true)
+        let broken = match self.virial == Some(slot) {
+            true => self.broken.at,
+            false => Pointer::NULL,
+        };
+        self.finish(
+            partials,
+            (out, self.slots, true),
+            factor,
+            (step + 1, broken),
+        )
     }
 
     fn download_sums(&self) -> Result<Vec<Sums>> {
@@ -486,7 +512,7 @@ impl Engine for Batched<'_> {
         Ok(())
     }
 
-    fn report_sum(
+    fn add_sum(
         &mut self,
         slot: usize,
         sum: &'static Reduction,
@@ -494,44 +520,44 @@ impl Engine for Batched<'_> {
         range: Range<usize>,
         factor: f64,
     ) -> Result<()> {
-        if !self.listens {
+        if self.counts.is_none() {
             return Ok(());
         }
         self.reduce(sum, vectors, &range)?;
-        self.add_partials(slot, factor)
+        self.enter((self.partials.at, PARTS), slot, factor)
     }
 
-    fn report_by_tensor(
+    fn add_by_tensor(
         &mut self,
         slot: usize,
         first: usize,
         sum: &'static Reduction,
         vectors: &[Vector],
     ) -> Result<()> {
-        if !self.listens {
+        if self.counts.is_none() {
             return Ok(());
         }
         let target = self.target;
         for (k, tensor) in target.layout().tensors().iter().enumerate() {
             self.reduce(sum, vectors, &tensor.range)?;
-            self.add_partials(first + k, 1.0 / tensor.range.len() as f64)?;
-            self.add_partials(slot, 1.0 / self.dim as f64)?;
+            self.enter(
+                (self.partials.at, PARTS),
+                first + k,
+                1.0 / tensor.range.len() as f64,
+            )?;
+            self.enter((self.partials.at, PARTS), slot, 1.0 / self.dim as f64)?;
         }
         Ok(())
     }
 
-    fn report_loss(&mut self, slot: usize) -> Result<()> {
-        if !self.listens {
-            return Ok(());
-        }
-        let (out, mean) = (self.info.at.offset(8 * slot), 1.0 / self.rows as f64);
-        self.finish(self.sums.at, 1, out, self.slots, mean, true)
+    fn add_loss(&mut self, slot: usize) -> Result<()> {
+        self.enter((self.sums.at, 1), slot, 1.0 / self.rows as f64)
     }
 
-    fn report(&mut self, slot: usize, values: &[f64]) -> Result<()> {
-        if !self.listens {
+    fn add(&mut self, slot: usize, values: &[f64]) -> Result<()> {
+        let Some(step) = self.counts else {
             return Ok(());
-        }
+        };
         // A sum that began before an interruption goes on where it is added up, so that its bits stay the same.
         if std::mem::take(&mut self.info_elsewhere[slot]) {
             let mut sums = vec![0f64; self.chains * self.slots];
@@ -544,44 +570,110 @@ impl Engine for Batched<'_> {
         }
         for (c, v) in values.iter().enumerate() {
             self.info_here[c * self.slots + slot] += v;
+            let broken = &mut self.broken_here[c];
+            if self.virial == Some(slot) && !v.is_finite() && *broken == 0 {
+                *broken = step + 1;
+            }
         }
         Ok(())
     }
 }
 
-impl Resident for Batched<'_> {
-    fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
+/// What a block needs of an accelerator beside [`Engine`].
+impl Batched<'_> {
+    /// Write a vector of all chains, `[chains, N]`.
+    pub fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
         let at = self.at(v)?;
         self.device.upload(bytes(data), at)
     }
 
-    fn info(&mut self) -> Result<Vec<f64>> {
+    /// Let the device have the vectors of these chains.
+    pub fn store(&mut self, rows: &[Row]) -> Result<()> {
+        for (c, row) in rows.iter().enumerate() {
+            self.store_params(c, row)?;
+            for (k, v) in row.vectors.iter().enumerate() {
+                let at = self.state[k].at.offset(4 * c * self.dim);
+                self.device.upload(bytes(v), at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Let the device have the parameters of one chain.
+    pub fn store_params(&mut self, c: usize, row: &Row) -> Result<()> {
+        let at = self.params.at.offset(4 * c * self.dim);
+        self.device.upload(bytes(row.w), at)
+    }
+
+    /// Bring the parameters back.
+    pub fn fetch_params(&self, rows: &mut [Row]) -> Result<()> {
+        for (c, row) in rows.iter_mut().enumerate() {
+            let at = self.params.at.offset(4 * c * self.dim);
+            self.device.download(at, bytes_mut(row.w))?;
+        }
+        Ok(())
+    }
+
+    /// Bring parameters, the sampler's vectors and the sums of what it reported back.
+    pub fn fetch(&mut self, rows: &mut [Row]) -> Result<()> {
+        self.fetch_params(rows)?;
+        for (c, row) in rows.iter_mut().enumerate() {
+            for (k, v) in row.vectors.iter_mut().enumerate() {
+                let at = self.state[k].at.offset(4 * c * self.dim);
+                self.device.download(at, bytes_mut(v))?;
+            }
+        }
+        self.fetch_sums(rows)
+    }
+
+    /// Bring the sums of what was reported back, and which virials were not finite. The rows have them until the next step.
+    pub fn fetch_sums(&mut self, rows: &mut [Row]) -> Result<()> {
+        if std::mem::replace(&mut self.sums_away, true) {
+            return Ok(());
+        }
         let mut sums = vec![0f64; self.chains * self.slots];
         self.device.download(self.info.at, bytes_mut(&mut sums))?;
-        sums.iter_mut()
-            .zip(&self.info_here)
-            .for_each(|(s, h)| *s += h);
-        Ok(sums)
+        let sums = sums.chunks_exact(self.slots.max(1));
+        let here = self.info_here.chunks_exact(self.slots.max(1));
+        for (row, (there, here)) in rows.iter_mut().zip(sums.zip(here)) {
+            let both = there.iter().zip(here).map(|(t, h)| t + h);
+            row.sums.iter_mut().zip(both).for_each(|(s, b)| *s = b);
+        }
+        let mut broken = vec![0u64; self.chains];
+        self.device
+            .download(self.broken.at, bytes_mut(&mut broken))?;
+        for (row, (there, here)) in rows.iter_mut().zip(broken.iter().zip(&self.broken_here)) {
+            let steps = [*there, *here].into_iter().filter(|step| *step > 0);
+            row.broken = steps.min();
+        }
+        Ok(())
     }
 
-    fn set_info(&mut self, sums: &[f64]) -> Result<()> {
-        self.info_here.fill(0.0);
-        self.info_elsewhere.fill(true);
-        self.device.upload(bytes(sums), self.info.at)
+    /// A step of these chains begins; what is reported in it is added up if it `counts`.
+    pub fn begin(&mut self, rows: &[Row], step: u64, counts: bool) -> Result<()> {
+        self.counts = counts.then_some(step);
+        if std::mem::take(&mut self.sums_away) {
+            let sums: Vec<f64> = rows.iter().flat_map(|r| r.sums.iter().copied()).collect();
+            self.info_here.fill(0.0);
+            self.info_elsewhere.fill(true);
+            self.device.upload(bytes(&sums), self.info.at)?;
+            self.broken_here = rows.iter().map(|r| r.broken.unwrap_or(0)).collect();
+            self.device
+                .upload(bytes(&vec![0u64; self.chains]), self.broken.at)?;
+        }
+        Ok(())
     }
 
-    fn listen(&mut self, on: bool) {
-        self.listens = on;
-    }
-
-    fn set_prior_strengths(&mut self, strengths: &[f64]) -> Result<()> {
+    /// From now on the prior of a chain is so many times as strong, one number per chain.
+    pub fn set_prior_strengths(&mut self, strengths: Vec<f64>) -> Result<()> {
         let precision = self.target.prior().pull().0;
         let precisions: Vec<f32> = strengths.iter().map(|s| (precision * s) as f32).collect();
-        self.strengths = strengths.to_vec();
+        self.strengths = strengths;
         self.device.upload(bytes(&precisions), self.precisions.at)
     }
 
-    fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
+    /// s·L over all examples where the chains are, and R with its strength.
+    pub fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
         self.evaluate()?;
         let sums = self.download_sums()?;
         let likelihood = |s| self.target.energies_from(s, 0.0).likelihood;
@@ -592,7 +684,8 @@ impl Resident for Batched<'_> {
             .collect())
     }
 
-    fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {
+    /// Sums of losses and errors over a split and its number of rows, per chain; none if the device does not compute them.
+    pub fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {
         let network = self.network.as_ref();
         let found = network.and_then(|n| n.splits.iter().position(|(name, _)| *name == split));
         let Some(k) = found else { return Ok(None) };

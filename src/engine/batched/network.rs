@@ -351,7 +351,12 @@ impl<'d> Network<'d> {
             &[Arg::Pointer(losses), c, r, p, partials],
         )?;
         let out = all.sums.at;
-        all.finish(all.partials.at, parts, out, 1, 1.0, add)?;
+        all.finish(
+            (all.partials.at, parts),
+            (out, 1, add),
+            1.0,
+            (0, Pointer::NULL),
+        )?;
         device.launch(
             "partial_counts",
             parts,
@@ -359,6 +364,11 @@ impl<'d> Network<'d> {
             &[Arg::Pointer(errors), c, r, p, partials],
         )?;
         let out = out.offset(8 * chains);
-        all.finish(all.partials.at, parts, out, 1, 1.0, add)
+        all.finish(
+            (all.partials.at, parts),
+            (out, 1, add),
+            1.0,
+            (0, Pointer::NULL),
+        )
     }
 }

@@ -352,13 +352,16 @@ extern "C" __global__ void partial_counts(const unsigned *in, int chains, int ro
     }
 }
 
-// Second stage: out[c·stride] = factor·(the sum of chain c's partials [C, parts], in order), or is increased by it.
+// Second stage: out[c·stride] = factor·(the sum of chain c's partials [C, parts], in order), or is increased by it. The first step at which
+// that was not finite is kept in broken[c], where 0 means none; broken may be null.
 // x: chains; one row.
 extern "C" __global__ void finish_sums(
-    const double *partials, int chains, int parts, double *out, long long stride, double factor, int add) {
+    const double *partials, int chains, int parts, double *out, long long stride, double factor, int add,
+    long long step, long long *broken) {
     long long chain = THREAD;
     if (chain >= chains) return;
     double sum = 0.0;
     for (int part = 0; part < parts; part++) sum += partials[chain * parts + part];
     out[chain * stride] = add ? out[chain * stride] + factor * sum : factor * sum;
+    if (broken && sum - sum != 0.0 && broken[chain] == 0) broken[chain] = step;
 }

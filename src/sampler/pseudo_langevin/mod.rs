@@ -7,6 +7,7 @@ use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
 use super::{Accuracy, Before, Bias, Configured, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
 use crate::kernels::map::kernel;
@@ -234,6 +235,22 @@ impl PseudoLangevin {
     }
 }
 
+/// What is reported of the masses: each with the scalar that holds it.
+const MEASURED: [(Report, usize); 6] = [
+    (RATIO_OF_NOISE, RATIO_MEAN),
+    (Report("ratio_max"), RATIO_MAX),
+    (COLLECTIVE_RATIO, RATIO_COLLECTIVE),
+    (Report("refresh_interval"), INTERVAL),
+    (Report("raised"), RAISED),
+    (Report("resets"), RESETS),
+];
+
+/// The ratio 𝒯, averaged over the parameters.
+pub const RATIO_OF_NOISE: Report = Report("ratio_mean");
+
+/// tr Q²/tr Q, the ratio along the directions in which the noise is correlated.
+pub const COLLECTIVE_RATIO: Report = Report("ratio_collective");
+
 impl Sampler for PseudoLangevin {
     fn name(&self) -> &'static str {
         "pseudo_langevin"
@@ -260,17 +277,17 @@ impl Sampler for PseudoLangevin {
         ]
     }
 
-    fn info(&self) -> &'static [&'static str] {
+    fn info(&self) -> &'static [Report] {
         &[
-            "virial",
-            "kinetic",
-            "minibatch_loss",
-            "ratio_mean",
-            "ratio_max",
-            "ratio_collective",
-            "refresh_interval",
-            "raised",
-            "resets",
+            report::VIRIAL,
+            report::KINETIC,
+            report::MINIBATCH_LOSS,
+            MEASURED[0].0,
+            MEASURED[1].0,
+            MEASURED[2].0,
+            MEASURED[3].0,
+            MEASURED[4].0,
+            MEASURED[5].0,
         ]
     }
 
@@ -392,25 +409,17 @@ impl Sampler for PseudoLangevin {
             self.refresh(chains, &due)?;
         }
         self.gradient.estimate(chains, Purpose::Minibatch, 0)?;
-        chains.report_virial(0, Gradient)?;
+        chains.report_virial(Gradient)?;
         let vectors = [Params, MOMENTUM, Gradient, MASS, VARIANCE];
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, 0), |_, m| {
             self.coefficients(m.temperature)
         })?;
         chains.engine.reflect(Some(MOMENTUM))?;
         let per = 1.0 / chains.dim() as f64;
-        chains.report_sum(1, &TWICE_KINETIC, &[MOMENTUM, MASS], per)?;
-        chains.engine.report_loss(2)?;
-        const REPORTED: [usize; 6] = [
-            RATIO_MEAN,
-            RATIO_MAX,
-            RATIO_COLLECTIVE,
-            INTERVAL,
-            RAISED,
-            RESETS,
-        ];
-        for (slot, scalar) in (3..).zip(REPORTED) {
-            chains.report_scalar(slot, scalar)?;
+        chains.report_sum(report::KINETIC, &TWICE_KINETIC, &[MOMENTUM, MASS], per)?;
+        chains.report_loss(report::MINIBATCH_LOSS)?;
+        for (name, scalar) in MEASURED {
+            chains.report_scalar(name, scalar)?;
         }
         if chains.step.is_multiple_of(COOLING as u64) {
             self.watch_heat(chains)?;

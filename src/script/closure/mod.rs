@@ -159,7 +159,7 @@ impl Observable for Closure {
             info: first
                 .info
                 .iter()
-                .map(|k| ((*k).into(), 0.0.into()))
+                .map(|k| (k.0.into(), 0.0.into()))
                 .collect(),
         })?;
         ensure!(
@@ -181,7 +181,7 @@ impl Observable for Closure {
             step: view.chain.step as i64,
             chain: view.chain.index as i64,
             temperature: view.chain.temperature,
-            info: info.map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+            info: info.map(|(k, v)| (k.0.into(), (*v).into())).collect(),
         })?;
         ensure!(
             labels == shape && numbers.len() == out.len(),

@@ -12,7 +12,8 @@ use super::{
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
 use crate::simulation::plan::Plan;
-use crate::simulation::state::Slot;
+use crate::simulation::state::ChainMut;
+use std::ops::Range;
 
 /// How far a rejection may be from the mean of all, for the tuning to leave the ladder as it is.
 const TOLERANCE: f64 = 0.03;
@@ -99,11 +100,12 @@ impl Ladders {
             .unwrap_or(f64::INFINITY)
     }
 
-    /// Swap: all chains have come to `step`, up to which `records` records were made. `slots` are the chains of this process, in order; `talk`
-    /// gives everybody's numbers. Whether all shall pause afterwards, because a process wants to.
+    /// Swap: all chains have come to `step`, up to which `records` records were made. These are the chains of this process, in order; the
+    /// `scalars` of their sampler belong to temperatures, and `talk` gives everybody's numbers. Whether all shall pause afterwards, because a
+    /// process wants to.
     pub fn exchange(
         &mut self,
-        slots: &mut [Slot],
+        (mine, scalars): (&mut [ChainMut], &Range<usize>),
         (step, records): (u64, usize),
         plan: &Plan,
         exchange: &Exchange,
@@ -113,7 +115,7 @@ impl Ladders {
         let (count, betas) = (self.count(), betas_of(&self.temperatures)?);
         let chains = count * self.rungs();
         let before: Vec<_> = (0..chains).map(|c| self.rung_of(c)).collect();
-        let messages = talk(&message(slots, step, pause))?;
+        let messages = talk(&message(mine, scalars, step, pause))?;
         let heard = Heard::new(&messages, chains)?;
         for ladder in 0..count {
             let energies: Vec<_> = heard.energies[ladder..]
@@ -141,7 +143,7 @@ impl Ladders {
         if self.sweeps == warm {
             self.begin_again()?;
         }
-        self.rearrange(slots, &before, &heard, &ladder);
+        self.rearrange((mine, scalars), &before, &heard, &ladder);
         Ok(heard.pause)
     }
 
@@ -196,31 +198,37 @@ impl Ladders {
     }
 
     /// Let what belongs to a temperature, and not to a replica, follow its rung.
-    fn rearrange(&self, slots: &mut [Slot], before: &[usize], heard: &Heard, ladder: &[f64]) {
+    fn rearrange(
+        &self,
+        (mine, scalars): (&mut [ChainMut], &Range<usize>),
+        before: &[usize],
+        heard: &Heard,
+        ladder: &[f64],
+    ) {
         let count = self.count();
         let mut holder = vec![0; before.len()];
         for (chain, rung) in before.iter().enumerate() {
             holder[rung * count + chain % count] = chain;
         }
-        let mut predictions: Vec<_> = slots
+        let mut predictions: Vec<_> = mine
             .iter_mut()
-            .map(|s| (s.chain.index, Some(std::mem::take(&mut s.predictions))))
+            .map(|c| (c.member.index, Some(std::mem::take(&mut c.log.predictions))))
             .collect();
-        for slot in slots.iter_mut() {
-            let chain = slot.chain.index;
+        for own in mine.iter_mut() {
+            let chain = own.member.index;
             let rung = self.rung_of(chain);
             let was = holder[rung * count + chain % count];
             if was != chain
                 && let Some(found) = heard.of_temperature[was]
             {
-                slot.take_over(found);
+                own.take_over(scalars, found);
             }
             // Where the other chain is elsewhere there are none.
             if let Ok(i) = predictions.binary_search_by_key(&was, |(c, _)| *c) {
-                slot.predictions = predictions[i].1.take().unwrap_or_default();
+                own.log.predictions = predictions[i].1.take().unwrap_or_default();
             }
-            slot.chain.temperature = self.temperatures[rung];
-            if let Some(replica) = &mut slot.replica {
+            own.log.rung = self.temperatures[rung];
+            if let Some(replica) = &mut own.log.replica {
                 replica.rung = rung;
                 // What was learnt at this rung was learnt at another temperature.
                 replica.moved |= ladder[rung] != self.temperatures[rung];

@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::sampler::Before;
-use crate::simulation::state::Slot;
+use crate::simulation::state::ChainMut;
+use std::ops::Range;
 
 /// What a replica carries beside its chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,17 +43,24 @@ impl Replica {
 pub type Talk<'a> = dyn Fn(&[f64]) -> Result<Vec<Vec<f64>>> + Sync + 'a;
 
 /// What a process tells the others at a swap: whether it wants to pause, the numbers that follow per chain, and these: the chain, its energy
-/// (NaN once it has failed), and what belongs to its temperature.
-pub(super) fn message(slots: &[Slot], step: u64, pause: bool) -> Vec<f64> {
-    let width = 2 + slots.first().map_or(0, |s| s.of_temperature().count());
+/// (NaN once it has failed), and what belongs to its temperature, the `scalars` among it.
+pub(super) fn message(
+    chains: &[ChainMut],
+    scalars: &Range<usize>,
+    step: u64,
+    pause: bool,
+) -> Vec<f64> {
+    let width = 2 + chains
+        .first()
+        .map_or(0, |c| c.of_temperature(scalars).len());
     let mut out = vec![f64::from(u8::from(pause)), width as f64];
-    for slot in slots {
-        let energy = match (&slot.replica, &slot.failure) {
-            (Some(r), None) if r.energy.0 == step => r.energy.1,
+    for chain in chains {
+        let energy = match &chain.log.replica {
+            Some(r) if chain.log.goes_on() && r.energy.0 == step => r.energy.1,
             _ => f64::NAN,
         };
-        out.extend([slot.chain.index as f64, energy]);
-        out.extend(slot.of_temperature());
+        out.extend([chain.member.index as f64, energy]);
+        out.extend(chain.of_temperature(scalars));
     }
     out
 }

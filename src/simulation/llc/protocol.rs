@@ -2,6 +2,7 @@
 
 use super::Estimate;
 use crate::diagnostic::{Reading, thermometer};
+use crate::engine::report::{GRADIENT_LOSS, GRADIENT_LOSS_AT_START, GRADIENT_VIRIAL};
 use crate::error::Result;
 use crate::model::TensorSpec;
 use crate::model::deep_linear::LearningCoefficient;
@@ -9,7 +10,7 @@ use crate::observable::Handle;
 use crate::observable::basic::COST;
 use crate::options::{Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
-use crate::sampler::{Configured, LOSSES};
+use crate::sampler::Configured;
 use crate::simulation::run::Run;
 use crate::target::{Target, Workspace};
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,7 @@ impl Losses {
         let trace = |c: usize| -> Result<Vec<f64>> {
             let loss = run.trace(&self.name, 0, c)?;
             let base = match self.at_start.get(c) {
-                None => run.trace(LOSSES[2], 0, c)?,
+                None => run.trace(GRADIENT_LOSS_AT_START.0, 0, c)?,
                 Some(one) => vec![*one; loss.len()],
             };
             let both = loss.iter().zip(&base);
@@ -190,7 +191,11 @@ impl Prepared {
             }
             Baseline::FirstBatch => self.first_batches(run.info.seed, chains, &mut work)?,
         };
-        let name = if self.observed { "cost" } else { LOSSES[0] };
+        let name = if self.observed {
+            "cost"
+        } else {
+            GRADIENT_LOSS.0
+        };
         let losses = Losses {
             name: name.into(),
             at_start,
@@ -204,7 +209,7 @@ impl Prepared {
         if self.observed {
             return run.thermometer(0);
         }
-        let virial = run.draws(LOSSES[1], 0, 0, true)?;
+        let virial = run.draws(GRADIENT_VIRIAL.0, 0, 0, true)?;
         Ok(thermometer(&run.independent(virial), 1.0))
     }
 

@@ -45,8 +45,8 @@ impl Plan {
             }));
         }
         let stats = sampler.columns(target).into_iter();
-        columns.extend(stats.map(|(name, tensors)| Column {
-            name: name.into(),
+        columns.extend(stats.map(|(report, tensors)| Column {
+            name: report.0.into(),
             group: Group::SampleStats,
             components: tensors.map(|names| ("parameter_tensor".into(), names)),
         }));

@@ -8,7 +8,7 @@ use super::exchange::{Ladders, Replica};
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::run::{Failure, Scores};
-use crate::engine::host::Chain;
+use crate::engine::{Block, Member, Row};
 use crate::error::Result;
 use crate::sampler::Configured;
 use crate::target::Target;
@@ -46,14 +46,10 @@ pub struct State {
     pub replicas: Vec<Replica>,
 }
 
-/// One chain's part of the state, lent to a thread.
-pub struct Slot<'a> {
-    /// What the sampler sees.
-    pub chain: Chain<'a>,
-    /// Where the step count is kept.
+/// What a run keeps of a chain beside what its sampler sees.
+pub struct Log<'a> {
+    /// See [`State::steps`].
     pub steps: &'a mut u64,
-    /// See [`State::info_sums`].
-    pub info_sums: &'a mut [f64],
     /// See [`State::info_counts`].
     pub info_count: &'a mut u64,
     /// See [`State::records`].
@@ -64,35 +60,68 @@ pub struct Slot<'a> {
     pub failure: &'a mut Option<Failure>,
     /// See [`State::replicas`].
     pub replica: Option<&'a mut Replica>,
-    /// The sampler's scalars that belong to the temperature.
-    of_temperature: Range<usize>,
+    /// The temperature of its rung, infinite for the prior; NaN without ladders.
+    pub rung: f64,
 }
 
-impl Slot<'_> {
-    /// Mark the chain as failed.
-    pub fn fail(&mut self, reason: impl Into<String>) {
-        *self.failure = Some(Failure {
-            step: self.chain.step,
+impl Log<'_> {
+    /// Mark the chain as failed after so many steps, if it is not yet.
+    pub fn fail(&mut self, step: u64, reason: impl Into<String>) {
+        self.failure.get_or_insert_with(|| Failure {
+            step,
             reason: reason.into(),
         });
     }
 
+    /// Whether it goes on.
+    pub fn goes_on(&self) -> bool {
+        self.failure.is_none()
+    }
+}
+
+/// A block of chains and what a run keeps of them, lent by its state.
+pub struct Lent<'a> {
+    /// What samplers see.
+    pub block: Block<'a>,
+    /// One per chain.
+    pub logs: Vec<Log<'a>>,
+}
+
+/// One chain of a block.
+pub struct ChainMut<'b, 'a> {
+    pub member: &'b mut Member<'a>,
+    pub row: &'b mut Row<'a>,
+    pub log: &'b mut Log<'a>,
+}
+
+impl<'a> Lent<'a> {
+    /// The chains.
+    pub fn chains(&mut self) -> impl Iterator<Item = ChainMut<'_, 'a>> {
+        let members = self.block.members.iter_mut();
+        let both = members.zip(&mut self.block.rows).zip(&mut self.logs);
+        both.map(|((member, row), log)| ChainMut { member, row, log })
+    }
+
+    /// Steps done by the chains that go on; none if none does.
+    pub fn step(&self) -> Option<u64> {
+        let going = self.logs.iter().filter(|log| log.goes_on());
+        going.map(|log| *log.steps).min()
+    }
+}
+
+impl ChainMut<'_, '_> {
     /// What belongs to the temperature and not to the chain: what was reported there since the last record, and some of the sampler's scalars.
-    pub fn of_temperature(&self) -> impl Iterator<Item = f64> + '_ {
-        let scalars = &self.chain.scalars[self.of_temperature.clone()];
-        let count = [*self.info_count as f64];
-        count
-            .into_iter()
-            .chain(self.info_sums.iter().copied())
-            .chain(scalars.iter().copied())
+    pub fn of_temperature(&self, scalars: &Range<usize>) -> Vec<f64> {
+        let scalars = &self.member.scalars[scalars.clone()];
+        [&[*self.log.info_count as f64], &*self.row.sums, scalars].concat()
     }
 
     /// Take over what another chain had of the temperature that this one has come to.
-    pub fn take_over(&mut self, found: &[f64]) {
-        let (sums, scalars) = found[1..].split_at(self.info_sums.len());
-        *self.info_count = found[0] as u64;
-        self.info_sums.copy_from_slice(sums);
-        self.chain.scalars[self.of_temperature.clone()].copy_from_slice(scalars);
+    pub fn take_over(&mut self, scalars: &Range<usize>, found: &[f64]) {
+        let (sums, kept) = found[1..].split_at(self.row.sums.len());
+        *self.log.info_count = found[0] as u64;
+        self.row.sums.copy_from_slice(sums);
+        self.member.scalars[scalars.clone()].copy_from_slice(kept);
     }
 }
 
@@ -126,7 +155,7 @@ impl State {
             vectors: vectors.map(|_| vec![0.0; chains * dim]).collect(),
             scalars: vec![0.0; chains * sampler.scalars.len()],
             steps: vec![0; chains],
-            info_sums: vec![0.0; chains * sampler.slots(target)],
+            info_sums: vec![0.0; chains * sampler.slots(target).len()],
             info_counts: vec![0; chains],
             records: vec![Vec::new(); chains],
             predictions: vec![0.0; chains * predictions],
@@ -188,14 +217,6 @@ impl State {
         Ok(())
     }
 
-    /// Mark a chain as failed, if it is not yet.
-    pub fn fail(&mut self, chain: usize, step: u64, reason: &str) {
-        self.failures[chain].get_or_insert(Failure {
-            step,
-            reason: reason.into(),
-        });
-    }
-
     /// The scores of the posterior predictions: per predictor its split, and a map per temperature of all healthy chains together.
     pub fn scores(&self, predictors: &[Predictor], temperatures: &[f64]) -> Vec<Scores> {
         let width = self.predictions.len() / self.chains.max(1);
@@ -222,13 +243,13 @@ impl State {
         predictors.iter().map(of).collect()
     }
 
-    /// Lend every chain's part.
-    pub fn slots(
+    /// Lend the chains in blocks: all of them in one if they step `together`, otherwise each in its own.
+    pub fn lend(
         &mut self,
         plan: &Plan,
         ladders: Option<&Ladders>,
-        of_temperature: &Range<usize>,
-    ) -> Vec<Slot<'_>> {
+        together: bool,
+    ) -> Vec<Lent<'_>> {
         let (c, n) = (self.chains, self.dim);
         // Predictions are only kept where all replicas of a ladder are here.
         let place = |i: usize| match ladders {
@@ -239,88 +260,66 @@ impl State {
             _ => i,
         };
         let places: Vec<_> = (0..c).map(place).collect();
-        let temperatures = ladders.map(|l| l.temperatures.clone());
-        let mut replicas = self.replicas.iter_mut();
-        let per = |len: usize| len / c.max(1);
-        let (scalars, info) = (per(self.scalars.len()), per(self.info_sums.len()));
-        let mut vectors: Vec<_> = self
-            .vectors
-            .iter_mut()
-            .map(|v| v.chunks_exact_mut(n))
-            .collect();
-        let mut scalar_rows = rows(&mut self.scalars, scalars, c).into_iter();
-        let predictions = per(self.predictions.len());
-        let mut prediction_rows =
-            dealt(rows(&mut self.predictions, predictions, c), &places).into_iter();
-        let mut info_rows = rows(&mut self.info_sums, info, c).into_iter();
+        let mut scalars = rows(&mut self.scalars, c);
+        let mut sums = rows(&mut self.info_sums, c);
+        let mut predictions: Vec<_> = rows(&mut self.predictions, c).collect();
         let mut params = self.params.chunks_exact_mut(n);
-        let mut counts = self.info_counts.iter_mut();
-        let mut failures = self.failures.iter_mut();
-        let mut records = self.records.iter_mut();
-        let mut slots = Vec::with_capacity(c);
-        for (index, steps) in self.index.iter().zip(self.steps.iter_mut()) {
-            let index = *index;
-            let parts = (
-                params.next(),
-                scalar_rows.next(),
-                info_rows.next(),
-                counts.next(),
-                failures.next(),
-                records.next(),
-                prediction_rows.next(),
-            );
-            let (
-                Some(w),
-                Some(scalars),
-                Some(info_sums),
-                Some(info_count),
-                Some(failure),
-                Some(records),
-                Some(predictions),
-            ) = parts
-            else {
-                break;
-            };
-            let vectors = vectors.iter_mut().filter_map(|v| v.next()).collect();
+        let vectors = self.vectors.iter_mut();
+        let mut vectors: Vec<_> = vectors.map(|v| v.chunks_exact_mut(n)).collect();
+        let mut replicas = self.replicas.iter_mut();
+        let index = self.index.iter();
+        let logs = (self.steps.iter_mut().zip(&mut self.info_counts))
+            .zip(self.records.iter_mut().zip(&mut self.failures));
+        let mut out: Vec<Lent> = Vec::new();
+        for ((index, place), ((steps, info_count), (records, failure))) in
+            index.zip(places).zip(logs)
+        {
             let replica = replicas.next();
-            let rung = replica.as_ref().map_or(0, |r| r.rung);
-            let chain = Chain {
-                index,
-                group: index / plan.chains,
-                step: *steps,
-                seed: plan.seed,
-                temperature: temperatures.as_ref().map_or(f64::NAN, |t| t[rung]),
-                burn_in: plan.burn_in,
-                w,
-                vectors,
-                scalars,
-            };
-            slots.push(Slot {
-                chain,
+            let log = Log {
+                rung: match (ladders, &replica) {
+                    (Some(l), Some(r)) => l.temperatures[r.rung],
+                    _ => f64::NAN,
+                },
+                predictions: predictions
+                    .get_mut(place)
+                    .map(std::mem::take)
+                    .unwrap_or_default(),
                 steps,
-                info_sums,
                 info_count,
                 records,
-                predictions,
                 failure,
                 replica,
-                of_temperature: of_temperature.clone(),
-            });
+            };
+            let member = Member {
+                index: *index,
+                group: index / plan.chains,
+                temperature: log.rung,
+                failure: None,
+                scalars: scalars.next().unwrap_or_default(),
+            };
+            let row = Row::new(
+                params.next().unwrap_or_default(),
+                vectors.iter_mut().filter_map(Iterator::next).collect(),
+                sums.next().unwrap_or_default(),
+            );
+            match out.last_mut().filter(|_| together) {
+                Some(lent) => {
+                    lent.block.members.push(member);
+                    lent.block.rows.push(row);
+                    lent.logs.push(log);
+                }
+                None => out.push(Lent {
+                    block: Block::new((plan.seed, plan.burn_in), *log.steps, member, row),
+                    logs: vec![log],
+                }),
+            }
         }
-        slots
+        out
     }
 }
 
-/// `count` rows of `width`; empty rows when the width is 0.
-fn rows(data: &mut [f64], width: usize, count: usize) -> Vec<&mut [f64]> {
-    if width == 0 {
-        return (0..count).map(|_| Default::default()).collect();
-    }
-    data.chunks_exact_mut(width).collect()
-}
-
-/// Rows in the order of the places that the chains are at.
-fn dealt<T>(rows: Vec<T>, places: &[usize]) -> Vec<T> {
-    let mut rows: Vec<_> = rows.into_iter().map(Some).collect();
-    places.iter().filter_map(|p| rows[*p].take()).collect()
+/// `count` rows; none of an array without numbers.
+fn rows(data: &mut [f64], count: usize) -> std::slice::ChunksExactMut<'_, f64> {
+    let width = data.len() / count.max(1);
+    data.chunks_exact_mut(width.max(1))
 }

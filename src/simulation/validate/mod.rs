@@ -11,14 +11,16 @@ use super::Plan;
 use super::progress::Progress;
 use super::session::{self, Session};
 use super::state::State;
+use crate::engine::Block;
 use crate::engine::Chains;
 use crate::engine::Vector::Gradient;
-use crate::engine::host::Chain;
+use crate::engine::report::Slots;
 use crate::error::{Interrupted, Result};
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::Configured;
+use crate::sampler::pseudo_langevin::RATIO_OF_NOISE;
 use crate::target::{Target, Workspace};
 use serde_json::Value;
 
@@ -130,7 +132,7 @@ pub fn validate(
         target,
         sampler,
         work: Workspace::new(session.threads),
-        info: vec![0.0; sampler.slots(target)],
+        slots: sampler.slots(target),
         variance,
         mass,
         size,
@@ -142,10 +144,10 @@ pub fn validate(
     state.start(&starts, target);
     let total = (plan.chains * stops) as u64;
     let progress = Progress::new(session, "validate", "checks", total, 0);
-    for slot in &mut state.slots(&plan, None, &(0..0)) {
-        let chain = &mut slot.chain;
-        chain.temperature = o.float("temperature")?;
-        visitor.lend(chain, |c| sampler.init(c))?;
+    for lent in &mut state.lend(&plan, None, false) {
+        let chain = &mut lent.block;
+        chain.members[0].temperature = o.float("temperature")?;
+        visitor.sample(chain, |c| sampler.init(c))?;
         for _ in 0..stops {
             for _ in 0..interval {
                 visitor.step(chain)?;
@@ -181,7 +183,7 @@ struct Visitor<'a> {
     target: &'a Target,
     sampler: &'a Configured,
     work: Workspace,
-    info: Vec<f64>,
+    slots: Slots,
     /// Which of the sampler's vectors hold V and M.
     variance: usize,
     mass: usize,
@@ -191,23 +193,30 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    fn lend(&mut self, chain: &mut Chain, f: impl FnOnce(&mut Chains) -> Result<()>) -> Result<()> {
-        match chain.lend(self.target, &mut self.work, &mut self.info, f)? {
+    /// Let the sampler do something with a block of one chain, whose sums are then what it has reported.
+    fn sample(
+        &mut self,
+        chain: &mut Block,
+        f: impl FnOnce(&mut Chains) -> Result<()>,
+    ) -> Result<()> {
+        chain.rows[0].sums.fill(0.0);
+        let work = std::slice::from_mut(&mut self.work);
+        chain.work(self.target, work, (&self.slots, true), f)?;
+        match &chain.members[0].failure {
             Some(reason) => anyhow::bail!("validate: a chain failed: {reason}"),
             None => Ok(()),
         }
     }
 
-    fn step(&mut self, chain: &mut Chain) -> Result<()> {
+    fn step(&mut self, chain: &mut Block) -> Result<()> {
         if session::interrupted() {
             let what = "a validation, of which nothing is kept".into();
             return Err(Interrupted { what }.into());
         }
         let sampler = self.sampler;
-        self.lend(chain, |c| sampler.step(c))?;
-        // The virial comes first.
+        self.sample(chain, |c| sampler.step(c))?;
         anyhow::ensure!(
-            self.info.first().is_some_and(|virial| virial.is_finite()),
+            chain.rows[0].broken.is_none(),
             "validate: a chain met a number that is not finite"
         );
         chain.step += 1;
@@ -215,14 +224,17 @@ impl Visitor<'_> {
     }
 
     /// Look at the noise where the chain is, and along its next steps.
-    fn stop(&mut self, chain: &mut Chain) -> Result<()> {
+    fn stop(&mut self, chain: &mut Block) -> Result<()> {
         let (sampler, draws) = (self.sampler, self.size.draws);
         let estimator = sampler.estimator();
         // The sampler's own V and M at this moment.
-        let v: Vec<f32> = chain.vectors[self.variance].to_vec();
-        let names = &sampler.info;
-        let ratio_mean = names.iter().position(|n| *n == "ratio_mean").unwrap_or(0);
-        let ratios = ratios(&v, chain.vectors[self.mass], self.info[ratio_mean]);
+        let row = &chain.rows[0];
+        let v: Vec<f32> = row.vectors[self.variance].to_vec();
+        let ratio_mean = self
+            .slots
+            .find(RATIO_OF_NOISE)
+            .map_or(f64::NAN, |at| row.sums[at]);
+        let ratios = ratios(&v, row.vectors[self.mass], ratio_mean);
         // Weights that see no gradient have no noise to be tested.
         let live: Vec<usize> = (0..v.len()).filter(|i| v[*i] > 0.0).collect();
         let of_live = |most| spaced(live.len(), most).into_iter().map(|k| live[k]);
@@ -238,7 +250,7 @@ impl Visitor<'_> {
         };
         let mut rows = vec![0f32; draws * tested.len()];
         let mut side = vec![0f64; draws * correlated.len()];
-        self.lend(chain, |c| {
+        self.sample(chain, |c| {
             let exact = gradient(c, |c| c.engine.gradient())?;
             for d in 0..draws {
                 let sub = FIRST + d as u16;
@@ -259,13 +271,18 @@ impl Visitor<'_> {
             draws,
             ratios: correlated.iter().map(|i| ratios[*i]).collect(),
             all: ratios,
-            white: Stream::new(self.seed, Purpose::Probe, chain.index, chain.step)
-                .sub_stream(1 << 15),
+            white: Stream::new(
+                self.seed,
+                Purpose::Probe,
+                chain.members[0].index,
+                chain.step,
+            )
+            .sub_stream(1 << 15),
         });
         // The very minibatches that the sampler takes, for as many steps as there are lags.
         for _ in 0..=self.size.lags {
             let mut noise = Vec::new();
-            self.lend(chain, |c| {
+            self.sample(chain, |c| {
                 let exact = gradient(c, |c| c.engine.gradient())?;
                 let one = gradient(c, |c| estimator.estimate(c, Purpose::Minibatch, 0))?;
                 noise = tested.iter().map(|i| scaled(&one, &exact, *i)).collect();

@@ -1,7 +1,8 @@
 //! An exact chain that starts from draws of another.
 
 use super::Work;
-use crate::engine::host::Chain;
+use crate::engine::report::Slots;
+use crate::engine::{Block, ChainRef, Chains, Member, Row};
 use crate::error::{Interrupted, Result};
 use crate::sampler::Configured;
 use crate::simulation::session;
@@ -14,7 +15,7 @@ pub(super) struct Exact {
     w: Vec<f32>,
     vectors: Vec<Vec<f32>>,
     scalars: Vec<f64>,
-    info: Vec<f64>,
+    slots: Slots,
     /// Whether the step size was found.
     ready: bool,
     index: usize,
@@ -27,13 +28,13 @@ pub(super) struct Exact {
 const PILOT: u64 = 60;
 
 impl Exact {
-    pub(super) fn new(target: &Target, hmc: &Arc<Configured>, from: &Chain) -> Self {
+    pub(super) fn new(target: &Target, hmc: &Arc<Configured>, from: ChainRef) -> Self {
         let n = target.dim();
         Self {
             w: vec![0.0; n],
             vectors: vec![vec![0.0; n]; hmc.vectors.len()],
             scalars: vec![0.0; hmc.scalars.len()],
-            info: vec![0.0; hmc.slots(target)],
+            slots: hmc.slots(target),
             hmc: hmc.clone(),
             ready: false,
             index: from.index,
@@ -44,53 +45,63 @@ impl Exact {
         }
     }
 
-    pub(super) fn with<R>(
+    /// Let its sampler do something.
+    fn sample(
         &mut self,
         burn_in: u64,
-        f: impl FnOnce(&mut Chain, &mut [f64]) -> R,
-    ) -> R {
-        let mut chain = Chain {
+        (target, work): (&Target, &mut Workspace),
+        f: impl FnOnce(&Configured, &mut Chains) -> Result<()>,
+    ) -> Result<()> {
+        let member = Member {
             index: self.index,
             group: 0,
-            step: self.step,
-            seed: self.seed,
             temperature: self.temperature,
-            burn_in,
-            w: &mut self.w,
-            vectors: self.vectors.iter_mut().map(Vec::as_mut_slice).collect(),
+            failure: None,
             scalars: &mut self.scalars,
         };
-        f(&mut chain, &mut self.info)
+        let vectors = self.vectors.iter_mut().map(Vec::as_mut_slice).collect();
+        let row = Row::new(&mut self.w, vectors, &mut []);
+        let mut block = Block::new((self.seed, burn_in), self.step, member, row);
+        let work = std::slice::from_mut(work);
+        block.work(target, work, (&self.slots, false), |chains| {
+            f(&self.hmc, chains)
+        })
     }
 
-    pub(super) fn go(
+    /// U and the observables where it is.
+    fn measure(&self, of: &Work, target: &Target, work: &mut Workspace) -> Result<Vec<f64>> {
+        let chain = ChainRef {
+            index: self.index,
+            seed: self.seed,
+            step: self.step,
+            temperature: self.temperature,
+            w: &self.w,
+            vectors: &[],
+        };
+        of.measure(chain, target, work)
+    }
+
+    fn go(
         &mut self,
         moves: u64,
         burn_in: u64,
         target: &Target,
         work: &mut Workspace,
     ) -> Result<()> {
-        let hmc = self.hmc.clone();
         for _ in 0..moves {
             if session::interrupted() {
                 let what = "a verification, of which nothing is kept".into();
                 return Err(Interrupted { what }.into());
             }
-            self.with(burn_in, |chain, info| {
-                chain.lend(target, work, info, |chains| hmc.step(chains))
-            })?;
+            self.sample(burn_in, (target, work), |hmc, chains| hmc.step(chains))?;
             self.step += 1;
         }
         Ok(())
     }
 
-    pub(super) fn start(&mut self, w: &[f32], target: &Target, work: &mut Workspace) -> Result<()> {
+    fn start(&mut self, w: &[f32], target: &Target, work: &mut Workspace) -> Result<()> {
         self.w.copy_from_slice(w);
-        let hmc = self.hmc.clone();
-        let init = |chain: &mut Chain, info: &mut [f64]| {
-            chain.lend(target, work, info, |chains| hmc.init(chains))
-        };
-        self.with(0, init).map(drop)
+        self.sample(0, (target, work), |hmc, chains| hmc.init(chains))
     }
 
     /// U and the observables at `w` and after the moves.
@@ -113,9 +124,9 @@ impl Exact {
             self.ready = true;
         }
         self.start(w, target, work)?;
-        let before = self.with(0, |chain, _| of.measure(chain, target, work))?;
+        let before = self.measure(of, target, work)?;
         self.go(of.moves, 0, target, work)?;
-        let after = self.with(0, |chain, _| of.measure(chain, target, work))?;
+        let after = self.measure(of, target, work)?;
         Ok([before, after])
     }
 }

@@ -16,8 +16,8 @@ use super::plan::Plan;
 use super::progress::Progress;
 use super::run::Run;
 use super::session::{self, Session};
-use super::state::{Slot, State};
-use crate::engine::host::Chain;
+use super::state::{Lent, State};
+use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
 use crate::observable::{Handle, Known, View};
 use crate::options::{Kind, Options, Range, Spec, Value, option};
@@ -100,30 +100,28 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
     let mut state = restored(run, target, sampler)?;
     let total = (chains * work.draws) as u64;
     let progress = Progress::new(session, "verify", "exact chains", total, 0);
-    let slots = state.slots(&plan, None, &(0..0));
     let temperature = |chain: usize| match &run.ladders {
         Some(l) => l.temperatures[l.rung_of(chain)],
         None => run.info.temperatures[chain / run.info.chains],
     };
-    let tasks = slots.into_iter().map(|slot| {
-        let t = temperature(slot.chain.index);
-        (slot, t)
-    });
+    let tasks = state.lend(&plan, None, false).into_iter();
     let queue = Mutex::new(tasks);
     let found = Mutex::new(Vec::new());
     let worker = || -> Result<()> {
         let mut workspace = Workspace::new(1);
         loop {
             let next = queue.lock().unwrap_or_else(|e| e.into_inner()).next();
-            let Some((mut slot, t)) = next else {
+            let Some(mut lent) = next else {
                 return Ok(());
             };
-            if work.failed(slot.chain.index) || !t.is_finite() {
+            let chain = lent.block.members[0].index;
+            let t = temperature(chain);
+            if work.failed(chain) || !t.is_finite() {
                 continue;
             }
-            let pairs = work.follow(&mut slot, t, &mut workspace, &progress)?;
+            let pairs = work.follow(&mut lent, t, &mut workspace, &progress)?;
             let mut all = found.lock().unwrap_or_else(|e| e.into_inner());
-            all.push((slot.chain.index, t, pairs));
+            all.push((chain, t, pairs));
         }
     };
     let outcome = std::thread::scope(|scope| {
@@ -262,7 +260,7 @@ impl Work<'_> {
     /// Go on with a chain, and let exact chains start from it.
     fn follow(
         &self,
-        slot: &mut Slot,
+        lent: &mut Lent,
         temperature: f64,
         work: &mut Workspace,
         progress: &Progress,
@@ -273,33 +271,35 @@ impl Work<'_> {
             false => self.origin.target.tempered(temperature),
         };
         let sampler = &self.origin.sampler;
-        slot.chain.temperature = temperature;
-        let mut exact = Exact::new(&target, &self.hmc, &slot.chain);
-        let mut info = vec![0.0; sampler.slots(&target)];
+        let block = &mut lent.block;
+        block.members[0].temperature = temperature;
+        let mut exact = Exact::new(&target, &self.hmc, block.chain(0));
+        let slots = sampler.slots(&target);
         let mut out = Vec::with_capacity(self.draws);
         for _ in 0..self.draws {
             let mut since = 0;
             // A sampler that explores in between has draws in the rest of its cycle only.
-            while since < self.apart || !sampler.samples(slot.chain.step - 1) {
+            while since < self.apart || !sampler.samples(block.step - 1) {
                 if session::interrupted() {
                     let what = "a verification, of which nothing is kept".into();
                     return Err(Interrupted { what }.into());
                 }
-                let step = |chains: &mut crate::engine::Chains| sampler.step(chains);
-                if let Some(reason) = slot.chain.lend(&target, work, &mut info, step)? {
+                let own = std::slice::from_mut(&mut *work);
+                block.work(&target, own, (&slots, false), |chains| sampler.step(chains))?;
+                if let Some(reason) = &block.members[0].failure {
                     anyhow::bail!("verify: a chain failed: {reason}");
                 }
-                slot.chain.step += 1;
+                block.step += 1;
                 since += 1;
             }
-            out.push(exact.move_from(slot.chain.w, self, &target, work)?);
+            out.push(exact.move_from(block.rows[0].w, self, &target, work)?);
             progress.set(self.done.fetch_add(1, Ordering::Relaxed) + 1, 0);
         }
         Ok(out)
     }
 
     /// U and the observables of a chain.
-    fn measure(&self, chain: &Chain, target: &Target, work: &mut Workspace) -> Result<Vec<f64>> {
+    fn measure(&self, chain: ChainRef, target: &Target, work: &mut Workspace) -> Result<Vec<f64>> {
         let home = &self.run.params[chain.index % self.run.params.len()];
         let mut view = View {
             chain,

@@ -5,6 +5,7 @@ use super::law::Law;
 use super::targets::{VARIANCE, curvatures, gaussian};
 use super::{Lengths, object, run, sampler, target};
 use ergodic::diagnostic;
+use ergodic::engine::report::GRADIENT_VARIANCE;
 
 fn sgld_with(gradient: &str, variance: f64) {
     let source = format!("sampler::sgld(#{{ step: 0.1, gradient: gradient::{gradient} }})");
@@ -44,17 +45,13 @@ fn measured(gradient: &str, expected: f64) {
     );
     let sgld = sampler(&format!("sampler::sgld(#{{ step: 0.1, {gradient} }})"));
     let run = run(&target, &sgld, 0.5, &Lengths::new(40_000, 200), &[]);
-    let draws = run.draws(sampler_noise(), 0, 0, true).unwrap();
+    let draws = run.draws(GRADIENT_VARIANCE.0, 0, 0, true).unwrap();
     let (mean, error) = (diagnostic::mean(&draws), diagnostic::mcse_mean(&draws));
     let z = (mean - expected) / error;
     assert!(
         z.abs() < 4.0,
         "{gradient}: {mean} ± {error}, expected {expected}"
     );
-}
-
-fn sampler_noise() -> &'static str {
-    ergodic::sampler::NOISE
 }
 
 #[test]
@@ -77,7 +74,7 @@ fn control_variates_are_unbiased_away_from_the_anchor() {
              let r = sample(t, sampler::sgld(#{{ step: 1e-12, gradient: gradient::{gradient} }}),
                 #{{ temperature: 1e-9, start: parameters(start), chains: 2, steps: 20_000, every: 200, observe: [observable::norm2()] }});
              [r.summary().virial, r.summary().virial_mcse, r.summary().{noise}]",
-            noise = sampler_noise(),
+            noise = GRADIENT_VARIANCE.0,
         )
     };
     let value = |gradient: &str| {
@@ -100,7 +97,7 @@ fn control_variates_are_unbiased_away_from_the_anchor() {
 
 /// The virial of the exact gradient: of a run without noise.
 fn value_full(script: &str) -> f64 {
-    let without = script.replace(&format!(", r.summary().{}", sampler_noise()), "");
+    let without = script.replace(&format!(", r.summary().{}", GRADIENT_VARIANCE.0), "");
     let list: rhai::Array = object(&without);
     list[0].as_float().unwrap()
 }

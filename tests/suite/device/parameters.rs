@@ -43,7 +43,7 @@ fn sums_are_those_of_the_definition() {
                         "finish_sums",
                         chains,
                         1,
-                        args![partials, chains, parts, out, 3i64, factor, add],
+                        args![partials, chains, parts, out, 3i64, factor, add, 0i64, 0i64],
                     );
                 };
                 d.launch(
