@@ -96,7 +96,7 @@ pub fn benchmark(
         ranks: &Alone,
     };
     let device = session.open_device()?;
-    let mut workers = Workers::new(&shared, device.as_deref(), &mut state, session.threads)?;
+    let mut workers = Workers::new(&shared, device.as_deref(), &state, session.threads)?;
     workers.advance(&shared, &mut state, None)?;
     // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
     let scalars = &sampler.scalars;

@@ -1,10 +1,12 @@
 //! A training in progress, and its checkpoint.
 
+use super::job::Record;
 use super::resume::shown_older;
 use super::train::Trained;
 use crate::error::Result;
 use crate::model::Layout;
-use crate::store::checkpoint::{self, Checkpoint, DataRef, TensorData, TensorRef};
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint;
 use crate::target::prior::Parameters;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -33,68 +35,55 @@ pub struct Course {
     pub stopped: bool,
 }
 
-/// Write the courses into a checkpoint of the training's folder.
-pub fn save(
-    courses: &[Course],
-    folder: &Path,
-    what: &serde_json::Value,
-    notes: &[String],
-    done: bool,
-    seconds: f64,
-) -> Result<()> {
-    let numbers = |c: &Course| {
-        let stopped = f64::from(u8::from(c.stopped));
-        [c.best_score, c.best_epoch as f64, c.epoch as f64, stopped]
-    };
-    let numbers: Vec<_> = courses.iter().map(numbers).collect();
-    let mut tensors = Vec::new();
-    for (i, (c, numbers)) in courses.iter().zip(&numbers).enumerate() {
-        let all = [
-            ("w", c.w.len(), DataRef::F32(&c.w)),
-            ("a", c.a.len(), DataRef::F32(&c.a)),
-            ("b", c.b.len(), DataRef::F32(&c.b)),
-            ("best", c.best.len(), DataRef::F32(&c.best)),
-            ("numbers", numbers.len(), DataRef::F64(numbers)),
-            ("history", c.history.len(), DataRef::F64(&c.history)),
-        ];
-        tensors.extend(all.map(|(kind, len, data)| {
-            let shape = vec![len];
-            (format!("{kind}.{i}"), TensorRef { shape, data })
-        }));
-    }
-    let meta = json!({ "what": what, "notes": notes, "done": done, "seconds": seconds });
-    checkpoint::save(&folder.join("checkpoint"), &meta, &tensors)
-}
-
-/// The notes in a description that [`save`] or the like wrote.
-pub fn notes_of(meta: &Value) -> Vec<String> {
-    let all = meta["notes"].as_array().into_iter().flatten();
-    all.filter_map(Value::as_str).map(String::from).collect()
-}
-
-/// Put back what [`save`] wrote; returns the seconds spent so far.
-pub fn restore(courses: &mut [Course], saved: Checkpoint) -> Result<f64> {
-    for (name, tensor) in saved.tensors {
-        let Some((kind, i)) = name.rsplit_once('.') else {
-            continue;
-        };
-        let Some(c) = i.parse::<usize>().ok().and_then(|i| courses.get_mut(i)) else {
-            continue;
-        };
-        match (kind, tensor.data) {
-            ("w", TensorData::F32(x)) => c.w = x,
-            ("a", TensorData::F32(x)) => c.a = x,
-            ("b", TensorData::F32(x)) => c.b = x,
-            ("best", TensorData::F32(x)) => c.best = x,
-            ("history", TensorData::F64(x)) => c.history = x,
-            ("numbers", TensorData::F64(x)) if x.len() == 4 => {
-                (c.best_score, c.best_epoch, c.epoch, c.stopped) =
-                    (x[0], x[1] as u64, x[2] as u64, x[3] > 0.0);
-            }
-            (kind, _) => anyhow::bail!("the checkpoint's '{kind}' has another type than it should"),
+impl Course {
+    /// One that starts here.
+    pub fn new(w: Vec<f32>) -> Self {
+        Self {
+            a: vec![0.0; w.len()],
+            b: vec![0.0; w.len()],
+            best: w.clone(),
+            w,
+            history: Vec::new(),
+            best_score: f64::INFINITY,
+            best_epoch: 0,
+            epoch: 0,
+            stopped: false,
         }
     }
-    Ok(saved.meta["seconds"].as_f64().unwrap_or(0.0))
+}
+
+impl Kept for Vec<Course> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        for (i, c) in self.iter_mut().enumerate() {
+            archive.made(
+                &format!("numbers.{i}"),
+                c,
+                |c| {
+                    let stopped = f64::from(u8::from(c.stopped));
+                    vec![c.best_score, c.best_epoch as f64, c.epoch as f64, stopped]
+                },
+                |c, found| {
+                    let [score, best, epoch, stopped] = found[..] else {
+                        anyhow::bail!("the checkpoint's 'numbers.{i}' are not four");
+                    };
+                    (c.best_score, c.best_epoch) = (score, best as u64);
+                    (c.epoch, c.stopped) = (epoch as u64, stopped > 0.0);
+                    Ok(())
+                },
+            )?;
+            let vectors = [
+                ("w", &mut c.w),
+                ("a", &mut c.a),
+                ("b", &mut c.b),
+                ("best", &mut c.best),
+            ];
+            for (kind, v) in vectors {
+                archive.list(&format!("{kind}.{i}"), v)?;
+            }
+            archive.list(&format!("history.{i}"), &mut c.history)?;
+        }
+        Ok(())
+    }
 }
 
 /// Most trainings side by side.
@@ -121,20 +110,11 @@ impl Trained {
         );
         let columns: Vec<_> = columns.into_iter().map(String::from).collect();
         let done = saved.meta["done"] == json!(true);
-        let empty = || Course {
-            w: Vec::new(),
-            a: Vec::new(),
-            b: Vec::new(),
-            best: Vec::new(),
-            history: Vec::new(),
-            best_score: f64::INFINITY,
-            best_epoch: 0,
-            epoch: 0,
-            stopped: false,
-        };
-        let mut courses: Vec<_> = (0..chains).map(|_| empty()).collect();
-        let mut notes = notes_of(&saved.meta);
-        let seconds = restore(&mut courses, saved)?;
+        let mut courses: Vec<_> = (0..chains).map(|_| Course::new(Vec::new())).collect();
+        let Record {
+            mut notes, seconds, ..
+        } = Record::of(&saved.meta);
+        Archive::restore(&mut courses, saved.tensors)?;
         let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
         notes.extend(shown_older(&format!("at epoch {epoch}"), generation));
         // Whether the best or the last epoch was kept, the record says.

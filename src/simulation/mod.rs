@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod exchange;
 mod export;
 pub mod health;
+pub mod job;
 pub mod judge;
 pub mod llc;
 pub mod optimizer;
@@ -35,19 +36,23 @@ pub mod validate;
 pub mod verify;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};
-use crate::ranks::{Alone, agree, any};
+use crate::ranks::{Alone, agree};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use exchange::Ladders;
+use job::{Job, Record, Standing, drive};
 use parts::{Maker, Part};
 use plan::Plan;
 use prediction::Predictor;
-use progress::Progress;
-use resume::{resume, saving};
-use run::{Meta, Run, RunInfo, TEMPERED_ENERGY, save_checkpoint};
+use resume::saving;
+use run::{Meta, Run, RunInfo, TEMPERED_ENERGY};
+use serde_json::Value;
 use session::Session;
 use state::State;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stepping::Shared;
@@ -73,8 +78,6 @@ pub fn run(
     let width = columns.iter().map(run::Column::width).sum();
     let predictions = predictors.iter().map(Predictor::width).sum();
     plan.check_size(target, sampler, session, (width, predictions))?;
-    let folder = agree(&*session.ranks, session.begin(&plan.name))?;
-    let ranks = &*session.ranks;
     let maker = Maker {
         plan,
         target,
@@ -82,24 +85,9 @@ pub fn run(
         predictors: &predictors,
         part: Part::of(plan, sampler, session)?,
     };
-    let mut state = maker.start(&starts)?;
-    let mut info = plan.info(target, sampler, columns, Some(&starts), session)?;
-    let (watched, width) = (watched(&info), info.width());
-    let limits = plan.limits(&state, target);
-    let mut seconds = 0.0;
-    let mut notes = Vec::new();
-    let mut fresh = true;
-    if let Some(meta) = agree(ranks, resume(&folder, &info, &mut state, &maker, session))? {
-        if meta.done {
-            return finish(&folder, session);
-        }
-        (seconds, notes) = (meta.seconds, meta.notes);
-        fresh = false;
-    } else if let Some(shards) = session.merge {
-        seconds = maker.merge(&mut state, shards, &info, session, &mut notes)?;
-        fresh = false;
-    }
-    let shared = Shared {
+    let state = maker.start(&starts)?;
+    let info = plan.info(target, sampler, columns, Some(&starts), session)?;
+    let run = Shared {
         plan,
         target,
         sampler,
@@ -107,121 +95,148 @@ pub fn run(
         width: info.width(),
         starts: &starts,
         predictors: &predictors,
-        limits,
-        ranks,
+        limits: plan.limits(&state, target),
+        ranks: &*session.ranks,
     };
     let device = session.open_device()?;
-    let mut workers = Workers::new(&shared, device.as_deref(), &mut state, session.threads)?;
-    let begin = Instant::now();
-    let mut save = |workers: &mut Workers, state: &mut State, done: bool| -> Result<()> {
-        workers.fetch(&shared, state)?;
-        if let Some(ladders) = &mut state.ladders {
-            if done {
-                ladders.note_paths(plan.every.count(plan.steps));
-            }
-            info.temperatures.clone_from(&ladders.temperatures);
-        }
-        let here = state.chains == chains;
-        let whole = match here {
-            true => None,
-            false => maker.whole(state, ranks)?,
-        };
-        let written = match whole.as_ref().or(here.then_some(&*state)) {
-            None => Ok(()),
-            Some(all) => {
-                let scores = match done {
-                    true => all.scores(&predictors, &info.temperatures),
-                    false => Vec::new(),
-                };
-                let meta = Meta {
-                    info: info.clone(),
-                    notes: notes.clone(),
-                    scores,
-                    failures: all.failures.clone(),
-                    seconds: seconds + begin.elapsed().as_secs_f64(),
-                    done,
-                };
-                let numbers = all.ladder_numbers();
-                let written = save_checkpoint(&folder, &meta, &all.tensors(sampler, &numbers));
-                saving(written, &folder, session)
-            }
-        };
-        // A disk that is full on one rank stops all of them.
-        agree(ranks, written)
+    let job = Sampling {
+        workers: Workers::new(&run, device.as_deref(), &state, session.threads)?,
+        watched: watched(&info),
+        run,
+        state,
+        maker,
+        info,
     };
-    if fresh {
-        let prepared = workers.advance(&shared, &mut state, None);
-        if any(ranks, prepared.as_ref().is_err_and(Interrupted::is))? {
-            let what = format!("'{}' before its first step", plan.name);
-            return Err(Interrupted { what }.into());
-        }
-        agree(ranks, prepared)?;
-        save(&mut workers, &mut state, false)?;
+    drive(job, session)
+}
+
+/// A run that goes on.
+struct Sampling<'a> {
+    run: Shared<'a>,
+    /// The chains of this process.
+    state: State,
+    workers: Workers<'a>,
+    maker: Maker<'a>,
+    info: RunInfo,
+    /// What is watched, and where it is in a record.
+    watched: Option<(String, usize)>,
+}
+
+impl Kept for Sampling<'_> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        self.state.keep(archive)
     }
-    let progress = Progress::new(
-        session,
-        &plan.name,
-        "chain-steps",
-        plan.steps * chains as u64,
-        state.steps.iter().sum(),
-    );
-    let mut records = 0;
-    let mut saved = Instant::now();
-    loop {
-        let left = |c: usize| state.failures[c].is_none() && state.steps[c] < plan.steps;
-        let news = [
-            f64::from(u8::from((0..state.chains).any(left))),
-            f64::from(u8::from(session::interrupted())),
-            f64::from(u8::from(
-                session.leads() && saved.elapsed().as_secs_f64() >= session.checkpoint_every,
-            )),
-            state.steps.iter().sum::<u64>() as f64,
-            state.failures.iter().flatten().count() as f64,
-        ];
-        let all = ranks.all_gather(&news)?;
-        let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
-        let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
-        let made: usize = state.records.iter().map(Vec::len).sum();
-        if let Some((name, at)) = &watched
-            && std::mem::replace(&mut records, made) != made
-        {
-            progress.watch(name, state.last_mean(*at, width));
-        }
-        progress.set(sum(3), sum(4) as usize);
-        if !some(0) {
-            break;
-        }
-        if some(1) {
-            save(&mut workers, &mut state, false)?;
-            progress.finish();
-            let least = state.steps.iter().min().copied().unwrap_or(0);
-            let what = format!(
-                "'{}' at step {least} of {}; {}",
-                plan.name,
-                plan.steps,
-                session.goes_on(Some(&folder))
-            );
-            return Err(Interrupted { what }.into());
-        }
-        if some(2) {
-            save(&mut workers, &mut state, false)?;
-            saved = Instant::now();
-        }
-        let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
-        let until = Some(Instant::now() + slice);
-        // What did not end when it was interrupted is lost, with what came after the last checkpoint.
-        workers.advance(&shared, &mut state, until).map_err(|e| {
-            let Some(Interrupted { what }) = e.downcast_ref() else {
-                return e;
-            };
-            let on = session.goes_on(Some(&folder));
-            let what = format!("'{}': {what}; its last checkpoint is kept: {on}", plan.name);
-            Interrupted { what }.into()
-        })?;
+}
+
+impl Job for Sampling<'_> {
+    type Output = Arc<Run>;
+
+    fn name(&self) -> &str {
+        &self.run.plan.name
     }
-    progress.finish();
-    save(&mut workers, &mut state, true)?;
-    finish(&folder, session)
+
+    fn size(&self) -> (&'static str, u64) {
+        let chains = self.run.plan.temperatures.len() * self.run.plan.chains;
+        ("chain-steps", self.run.plan.steps * chains as u64)
+    }
+
+    fn standing(&self) -> Standing {
+        let (state, steps) = (&self.state, self.run.plan.steps);
+        let going = |c: usize| state.failures[c].is_none() && state.steps[c] < steps;
+        let mean = |at| state.last_mean(at, self.run.width);
+        Standing {
+            done: state.steps.iter().sum(),
+            failed: state.failures.iter().flatten().count(),
+            more: (0..state.chains).any(going),
+            watched: self
+                .watched
+                .as_ref()
+                .map(|(name, at)| (name.clone(), mean(*at))),
+        }
+    }
+
+    fn place(&self) -> String {
+        let (state, steps) = (&self.state, self.run.plan.steps);
+        let healthy = (0..state.chains).filter(|c| state.failures[*c].is_none());
+        let least = healthy.map(|c| state.steps[c]).min();
+        format!("at step {} of {steps}", least.unwrap_or(0))
+    }
+
+    fn begin(&mut self, _: &Path, record: &mut Record, session: &Session) -> Result<()> {
+        match session.merge {
+            Some(shards) => {
+                let (state, notes) = (&mut self.state, &mut record.notes);
+                record.seconds = self
+                    .maker
+                    .merge(state, shards, &self.info, session, notes)?;
+                self.workers.store(&self.state)
+            }
+            None => self.workers.advance(&self.run, &mut self.state, None),
+        }
+    }
+
+    fn advance(&mut self, until: Instant) -> Result<()> {
+        self.workers
+            .advance(&self.run, &mut self.state, Some(until))
+    }
+
+    fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
+        let meta = resume::meta_of(folder, meta.clone())?;
+        resume::check(folder, &meta.info, &self.info)
+    }
+
+    fn restore(&mut self, tensors: Tensors, meta: &Value, folder: &Path) -> Result<()> {
+        let meta = resume::meta_of(folder, meta.clone())?;
+        self.maker.restore(&mut self.state, tensors, &meta)?;
+        self.workers.store(&self.state)
+    }
+
+    fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
+        let (run, state) = (&self.run, &mut self.state);
+        self.workers.fetch(run, state)?;
+        if let Some(ladders) = &mut state.ladders {
+            if record.done {
+                ladders.note_paths(run.plan.every.count(run.plan.steps));
+            }
+            self.info.temperatures.clone_from(&ladders.temperatures);
+        }
+        let mut whole;
+        let all = match state.chains == run.plan.temperatures.len() * run.plan.chains {
+            true => state,
+            false => {
+                whole = self.maker.whole(state, run.ranks)?;
+                match &mut whole {
+                    Some(whole) => whole,
+                    None => return Ok(()),
+                }
+            }
+        };
+        let meta = Meta {
+            info: self.info.clone(),
+            notes: record.notes.clone(),
+            scores: match record.done {
+                true => all.scores(run.predictors, &self.info.temperatures),
+                false => Vec::new(),
+            },
+            failures: all.failures.clone(),
+            seconds: record.seconds,
+            done: record.done,
+        };
+        let meta = serde_json::to_value(meta)?;
+        checkpoint::save(
+            &folder.join("checkpoint"),
+            &meta,
+            &Archive::of(all)?.tensors(),
+        )
+    }
+
+    fn finish(self, folder: &Path, _: Record, session: &Session) -> Result<Arc<Run>> {
+        finish(folder, session)
+    }
+
+    fn opens(&self) -> bool {
+        true
+    }
 }
 
 /// What to show of a run while it goes on: a name, and where it is in a record.
@@ -262,7 +277,7 @@ pub(crate) fn unsaved(
         limits: plan.limits(&state, target),
         ranks: &Alone,
     };
-    let mut workers = Workers::new(&shared, None, &mut state, threads)?;
+    let mut workers = Workers::new(&shared, None, &state, threads)?;
     let begin = Instant::now();
     workers.advance(&shared, &mut state, None)?;
     while (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < plan.steps) {

@@ -6,7 +6,7 @@
 //!
 //! **Shards** (`--shard 3/8`) never hear of each other: each runs its chains to the end in a folder of its own, and `--merge 8` puts them together.
 
-use super::exchange::{Exchange, Numbers};
+use super::exchange::Exchange;
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::resume::{check, fell_back, load};
@@ -16,6 +16,7 @@ use super::state::State;
 use crate::error::Result;
 use crate::ranks::{Ranks, agree};
 use crate::sampler::Configured;
+use crate::store::archive::Archive;
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 
@@ -158,7 +159,7 @@ impl Maker<'_> {
     }
 
     /// The state of the whole run, on the first rank; none on the others. Where there is but one process it is that of its chains.
-    pub fn whole(&self, state: &State, ranks: &dyn Ranks) -> Result<Option<State>> {
+    pub fn whole(&self, state: &mut State, ranks: &dyn Ranks) -> Result<Option<State>> {
         let mut whole = self.state((0..self.count()).collect())?;
         if self.part.of > 1 && ranks.size() == 1 {
             // A shard: the others have nothing to say.
@@ -177,7 +178,7 @@ impl Maker<'_> {
         for (number, bytes) in all.iter().enumerate() {
             let mut part = self.blank(number)?;
             let (tensors, failures) = checkpoint::decode(bytes)?;
-            part.restore(tensors, self.sampler)?;
+            Archive::restore(&mut part, tensors)?;
             part.failures = serde_json::from_value(failures)?;
             whole.take_rows(&part);
         }
@@ -186,21 +187,20 @@ impl Maker<'_> {
         Ok(Some(whole))
     }
 
-    fn encode(&self, state: &State) -> Result<Vec<u8>> {
-        let numbers: Vec<(String, Numbers)> = state.ladder_numbers();
+    fn encode(&self, state: &mut State) -> Result<Vec<u8>> {
         let failures = serde_json::to_value(&state.failures)?;
-        checkpoint::encode(&failures, &state.tensors(self.sampler, &numbers))
+        checkpoint::encode(&failures, &Archive::of(state)?.tensors())
     }
 
     /// Take the chains of this process from what a checkpoint holds of the whole run.
     pub fn restore(&self, state: &mut State, tensors: Tensors, meta: &Meta) -> Result<()> {
         if state.chains == self.count() {
-            state.restore(tensors, self.sampler)?;
+            Archive::restore(state, tensors)?;
             state.failures.clone_from(&meta.failures);
             return Ok(());
         }
         let mut whole = self.state((0..self.count()).collect())?;
-        whole.restore(tensors, self.sampler)?;
+        Archive::restore(&mut whole, tensors)?;
         whole.failures.clone_from(&meta.failures);
         state.take_rows(&whole);
         state.ladders.clone_from(&whole.ladders);
@@ -243,7 +243,7 @@ impl Maker<'_> {
                 number + 1
             );
             let mut whole = self.state((0..self.count()).collect())?;
-            whole.restore(tensors, self.sampler)?;
+            Archive::restore(&mut whole, tensors)?;
             whole.failures.clone_from(&meta.failures);
             let mut part = self.blank_of(number, shards)?;
             part.take_rows(&whole);

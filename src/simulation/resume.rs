@@ -1,75 +1,44 @@
 //! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
 
-use super::parts::Maker;
-use super::run::{Failure, Meta, RunInfo};
+use super::run::{Meta, RunInfo};
 use super::session::Session;
-use super::state::State;
 use crate::error::Result;
-use crate::store::checkpoint::{self, Checkpoint, Generation, TensorData, Tensors};
+use crate::store::checkpoint::{self, Checkpoint, Generation, Tensors};
 use std::path::Path;
 
-/// Put the state of an earlier session back, if `--resume` asks for it and there is one.
-pub(super) fn resume(
+/// The newest checkpoint in a folder, and why it is an older one if it is; none if nothing was saved.
+pub(super) fn newest(
     folder: &Path,
-    info: &RunInfo,
-    state: &mut State,
-    maker: &Maker,
-    session: &Session,
-) -> Result<Option<Meta>> {
-    if !session.resume {
-        return Ok(None);
-    }
-    let Some((tensors, mut meta, older)) = load(folder)? else {
-        begins_again(folder, session);
-        return Ok(None);
-    };
-    check(folder, &meta.info, info)?;
-    let at = steps_of(&tensors, &meta.failures);
-    maker.restore(state, tensors, &meta)?;
-    let at = format!("at step {at} of {}", info.steps);
-    fell_back(&info.name, &at, older, &mut meta.notes, session);
-    Ok(Some(meta))
-}
-
-/// The checkpoint in a folder, if `--resume` asks for it and there is one, and why it is an older one if it is; an error unless it was
-/// started as `what` says. `whose` begins the message: "this training was".
-pub(super) fn settings(
-    folder: &Path,
-    what: &serde_json::Value,
-    whose: &str,
     session: &Session,
 ) -> Result<Option<(Checkpoint, Option<String>)>> {
-    if !session.resume {
-        return Ok(None);
-    }
-    let Some((saved, generation)) = newest(folder)? else {
+    let found = find(folder)?;
+    if found.is_none() {
         begins_again(folder, session);
-        return Ok(None);
-    };
-    anyhow::ensure!(
-        saved.meta["what"] == *what,
-        "{}: {whose} started with other settings; resume with the same script and --set values, or choose another --out",
-        folder.display()
-    );
-    Ok(Some((saved, generation.reason())))
+    }
+    Ok(found.map(|(saved, generation)| (saved, generation.reason())))
 }
 
 /// What the checkpoint in the folder of a run holds, if there is one, and why it is an older one if it is.
 pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta, Option<String>)>> {
-    let Some((saved, generation)) = newest(folder)? else {
+    let Some((saved, generation)) = find(folder)? else {
         return Ok(None);
     };
-    let meta = serde_json::from_value(saved.meta).map_err(|e| {
+    let meta = meta_of(folder, saved.meta)?;
+    Ok(Some((saved.tensors, meta, generation.reason())))
+}
+
+/// The description in the checkpoint of a run.
+pub(super) fn meta_of(folder: &Path, meta: serde_json::Value) -> Result<Meta> {
+    serde_json::from_value(meta).map_err(|e| {
         anyhow::anyhow!(
             "{}: the checkpoint is of another version ({e})",
             folder.display()
         )
-    })?;
-    Ok(Some((saved.tensors, meta, generation.reason())))
+    })
 }
 
 /// The newest checkpoint; none if there has never been one, an error if it is gone.
-fn newest(folder: &Path) -> Result<Option<(Checkpoint, Generation)>> {
+fn find(folder: &Path) -> Result<Option<(Checkpoint, Generation)>> {
     let found = checkpoint::load(&folder.join("checkpoint"))?;
     // What is written at the end of a run, after its last checkpoint.
     let ended = ["run.json", "trace.zarr"]
@@ -129,18 +98,6 @@ pub(super) fn shown_older(at: &str, generation: Generation) -> Option<String> {
     Some(format!(
         "this is the older checkpoint, {at}, since the newest one cannot be used: {reason}"
     ))
-}
-
-/// The steps that every healthy chain of a checkpoint has done.
-fn steps_of(tensors: &Tensors, failures: &[Option<Failure>]) -> u64 {
-    let steps = tensors.iter().find(|(name, _)| name == "steps");
-    match steps.map(|(_, t)| &t.data) {
-        Some(TensorData::U64(steps)) => {
-            let healthy = steps.iter().zip(failures).filter(|(_, f)| f.is_none());
-            healthy.map(|(s, _)| *s).min().unwrap_or(0)
-        }
-        _ => 0,
-    }
 }
 
 /// Fail unless a saved run is the one that a script now asks for.

@@ -3,14 +3,14 @@
 use super::exchange::Ladders;
 use super::parts::ELSEWHERE;
 use super::resume::shown_older;
-use super::state;
 use super::verify::Origin;
 use crate::diagnostic;
 use crate::error::Result;
-use crate::store::checkpoint::{self, TensorData, TensorRef};
+use crate::store::archive::Archive;
+use crate::store::checkpoint;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -405,36 +405,29 @@ impl Run {
                 folder.display()
             )
         })?;
-        let chains = meta.info.all_chains();
-        let mut records = vec![Vec::new(); chains];
-        let (mut params, mut steps) = (Vec::new(), Vec::new());
-        let mut of_ladders = HashMap::new();
-        for (name, tensor) in saved.tensors {
-            let index = name
-                .strip_prefix("records.")
-                .and_then(|i| i.parse::<usize>().ok());
-            match (index, tensor.data) {
-                (Some(i), TensorData::F64(x)) if i < chains => records[i] = x,
-                (None, TensorData::F32(x)) if name == "params" => {
-                    params = x
-                        .chunks(meta.info.parameters.max(1))
-                        .map(|w| Arc::new(w.to_vec()))
-                        .collect();
-                }
-                (None, TensorData::U64(x)) if name == "steps" => steps = x,
-                (_, data) => drop(of_ladders.insert(name, data)),
-            }
+        let mut archive = Archive::from(saved.tensors);
+        let (mut params, mut steps) = (Vec::<f32>::new(), Vec::<u64>::new());
+        archive.copied("params", &mut params)?;
+        archive.copied("steps", &mut steps)?;
+        let mut records = vec![Vec::<f64>::new(); meta.info.all_chains()];
+        for (i, r) in records.iter_mut().enumerate() {
+            archive.copied(&format!("records.{i}"), r)?;
         }
         let ladders = match meta.info.ladder {
-            Some(_) => Some(state::ladders_of(&mut of_ladders, meta.info.chains)?),
+            Some(_) => {
+                let mut ladders = Ladders::new(&meta.info.temperatures, meta.info.chains)?;
+                ladders.keep(&mut archive)?;
+                Some(ladders)
+            }
             None => None,
         };
+        let params = params.chunks(meta.info.parameters.max(1));
         let mut run = Self {
             info: meta.info,
             folder: folder.into(),
             records,
             failures: meta.failures,
-            params,
+            params: params.map(|w| Arc::new(w.to_vec())).collect(),
             steps,
             scores: meta.scores,
             ladders,
@@ -482,16 +475,6 @@ impl Run {
             .filter_map(|c| self.params.get(*c).cloned())
             .collect();
     }
-}
-
-/// The checkpoint of a run at some moment.
-pub fn save_checkpoint(
-    folder: &Path,
-    meta: &Meta,
-    tensors: &[(String, TensorRef<'_>)],
-) -> Result<()> {
-    let meta = serde_json::to_value(meta)?;
-    checkpoint::save(&folder.join("checkpoint"), &meta, tensors)
 }
 
 /// What made the numbers: program, machine, instruction set.

@@ -24,6 +24,8 @@ pub(super) struct Workers<'d> {
     device: Option<Batched<'d>>,
     /// Whether all chains are one block.
     together: bool,
+    /// Whether the prior is not tempered with the likelihood.
+    tempers: bool,
 }
 
 impl<'d> Workers<'d> {
@@ -31,7 +33,7 @@ impl<'d> Workers<'d> {
     pub fn new(
         run: &Shared<'d>,
         device: Option<&'d dyn Device>,
-        state: &mut State,
+        state: &State,
         threads: usize,
     ) -> Result<Self> {
         let plan = run.plan;
@@ -72,25 +74,35 @@ impl<'d> Workers<'d> {
                 (0..count).map(|i| vec![Workspace::new(share(i))]).collect()
             }
         };
-        Ok(Self {
+        let mut out = Self {
             work,
             device,
             together,
-        })
+            tempers: plan.exchange.is_some() && !run.same_energy(),
+        };
+        out.store(state)?;
+        Ok(out)
     }
 
-    /// The state on a device.
+    /// A device with room for the state.
     fn on_device(run: &Shared<'d>, device: &'d dyn Device, state: &State) -> Result<Batched<'d>> {
         let vectors = run.sampler.vectors.len();
-        let mut out = Batched::new(device, run.target, state.chains, vectors, &run.slots)?;
-        if run.plan.exchange.is_some() && !run.same_energy() {
-            out.set_prior_strengths(state.replicas.iter().map(|r| r.held).collect())?;
+        Batched::new(device, run.target, state.chains, vectors, &run.slots)
+    }
+
+    /// Let the device have the state, which is another one.
+    pub fn store(&mut self, state: &State) -> Result<()> {
+        let Some(device) = &mut self.device else {
+            return Ok(());
+        };
+        if self.tempers {
+            device.set_prior_strengths(state.replicas.iter().map(|r| r.held).collect())?;
         }
-        out.write(Vector::Params, &state.params)?;
+        device.write(Vector::Params, &state.params)?;
         for (k, v) in state.vectors.iter().enumerate() {
-            out.write(Vector::State(k), v)?;
+            device.write(Vector::State(k), v)?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Threads, and how many of them have a chain of their own; none on a device.

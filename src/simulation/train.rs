@@ -1,24 +1,26 @@
 //! Training: optimise parameters, for starting points and as the baseline.
 
-use super::course::{Course, notes_of, restore, save};
+use super::course::Course;
+use super::job::{Job, Record, Standing, drive};
 use super::optimizer::{EarlyStopping, Optimizer};
-use super::progress::Progress;
 use super::resume;
 use super::session::{self, Session};
 use super::summary::with_error;
-use crate::error::{Interrupted, Result};
+use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::memory;
 use crate::model::{Layout, load};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint::Tensors;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use anyhow::Context;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -228,21 +230,8 @@ pub fn train(
             w.len(),
             target.dim()
         );
-        let zeros = vec![0.0; w.len()];
-        let best = w.clone();
-        courses.push(Course {
-            w,
-            a: zeros.clone(),
-            b: zeros,
-            best,
-            history: Vec::new(),
-            best_score: f64::INFINITY,
-            best_epoch: 0,
-            epoch: 0,
-            stopped: false,
-        });
+        courses.push(Course::new(w));
     }
-    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     courses
@@ -253,36 +242,6 @@ pub fn train(
         "fingerprint": hash.finalize(), "checkpoints": checkpoints,
         "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
     });
-    let mut seconds = 0.0;
-    let mut notes = Vec::new();
-    let mut done = false;
-    let found = resume::settings(&folder, &what, "this training was", session)?;
-    if let Some((saved, older)) = found {
-        done = saved.meta["done"] == json!(true);
-        notes = notes_of(&saved.meta);
-        seconds = restore(&mut courses, saved)?;
-        let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
-        let at = format!("at epoch {epoch} of {epochs}");
-        resume::fell_back(&name, &at, older, &mut notes, session);
-        check_epochs(&courses, &checkpoints, &folder)?;
-    }
-    let begin = Instant::now();
-    let keep = |courses: &[Course], done: bool| {
-        let saved = save(
-            courses,
-            &folder,
-            &what,
-            &notes,
-            done,
-            seconds + begin.elapsed().as_secs_f64(),
-        );
-        resume::saving(saved, &folder, session)
-    };
-    if !done && checkpoints.contains(&0) {
-        for (i, c) in courses.iter().enumerate().filter(|(_, c)| c.epoch == 0) {
-            write_weights(&weights(&folder, i, Some(0)), &name, target, &c.w)?;
-        }
-    }
     let trainer = Trainer {
         target,
         optimizer,
@@ -291,89 +250,150 @@ pub fn train(
         splits,
         epochs,
     };
-    let share = (session.threads / chains).max(1);
-    let progress = Progress::new(
-        session,
-        &name,
-        "epochs",
-        epochs * chains as u64,
-        courses.iter().map(|c| c.epoch).sum(),
-    );
-    let loss = columns.iter().position(|c| c == "loss");
-    let mut saved = Instant::now();
-    while !done && courses.iter().any(|c| !c.stopped && c.epoch < epochs) {
-        courses.par_iter_mut().enumerate().try_for_each_init(
+    let job = Training {
+        name,
+        what,
+        courses,
+        trainer,
+        columns,
+        checkpoints,
+        share: (session.threads / chains).max(1),
+        folder: PathBuf::new(),
+    };
+    drive(job, session)
+}
+
+/// A training that goes on.
+struct Training<'a> {
+    name: String,
+    what: Value,
+    courses: Vec<Course>,
+    trainer: Trainer<'a>,
+    columns: Vec<String>,
+    /// Epochs after which parameters are written.
+    checkpoints: Vec<u64>,
+    /// Threads per chain.
+    share: usize,
+    folder: PathBuf,
+}
+
+impl Training<'_> {
+    /// Epochs that all chains have done.
+    fn epoch(&self) -> u64 {
+        self.courses.iter().map(|c| c.epoch).min().unwrap_or(0)
+    }
+
+    fn keeps_best(&self) -> bool {
+        self.trainer.optimizer.early_stopping != EarlyStopping::Never
+    }
+}
+
+impl Kept for Training<'_> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        self.courses.keep(archive)
+    }
+}
+
+impl Job for Training<'_> {
+    type Output = Arc<Trained>;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn whose(&self) -> &'static str {
+        "this training was"
+    }
+
+    fn fingerprint(&self) -> Value {
+        self.what.clone()
+    }
+
+    fn size(&self) -> (&'static str, u64) {
+        ("epochs", self.trainer.epochs * self.courses.len() as u64)
+    }
+
+    fn standing(&self) -> Standing {
+        let going = |c: &Course| !c.stopped && c.epoch < self.trainer.epochs;
+        // The loss of the first one, as of its last epoch.
+        let row = self.courses[0].history.rchunks_exact(self.columns.len());
+        let loss = self.columns.iter().position(|c| c == "loss");
+        let watched = row.clone().next().zip(loss);
+        Standing {
+            done: self.courses.iter().map(|c| c.epoch).sum(),
+            failed: 0,
+            more: self.courses.iter().any(going),
+            watched: watched.map(|(row, at)| ("loss".into(), row[at])),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("at epoch {} of {}", self.epoch(), self.trainer.epochs)
+    }
+
+    fn begin(&mut self, folder: &Path, _: &mut Record, _: &Session) -> Result<()> {
+        self.folder = folder.into();
+        if self.checkpoints.contains(&0) {
+            for (i, c) in self.courses.iter().enumerate() {
+                let path = weights(folder, i, Some(0));
+                write_weights(&path, &self.name, self.trainer.target, &c.w)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, tensors: Tensors, _: &Value, folder: &Path) -> Result<()> {
+        self.folder = folder.into();
+        Archive::restore(&mut self.courses, tensors)?;
+        check_epochs(&self.courses, &self.checkpoints, folder)
+    }
+
+    /// An epoch of every chain.
+    fn advance(&mut self, _: Instant) -> Result<()> {
+        let (trainer, share) = (&self.trainer, self.share);
+        let courses = self.courses.par_iter_mut().enumerate();
+        courses.try_for_each_init(
             || Workspace::new(share),
             |work, (i, c)| {
                 let before = c.epoch;
                 trainer.epoch(i, c, work)?;
-                if c.epoch > before && checkpoints.contains(&c.epoch) {
-                    write_weights(&weights(&folder, i, Some(c.epoch)), &name, target, &c.w)?;
+                if c.epoch > before && self.checkpoints.contains(&c.epoch) {
+                    let path = weights(&self.folder, i, Some(c.epoch));
+                    write_weights(&path, &self.name, trainer.target, &c.w)?;
                 }
-                Ok::<_, anyhow::Error>(())
+                Ok(())
             },
-        )?;
-        // The first one's, as of its last epoch.
-        let row = courses[0].history.rchunks_exact(columns.len()).next();
-        if let (Some(row), Some(loss)) = (row, loss) {
-            progress.watch("loss", row[loss]);
-        }
-        progress.set(courses.iter().map(|c| c.epoch).sum(), 0);
-        if session::interrupted() {
-            keep(&courses, false)?;
-            progress.finish();
-            let epoch = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
-            return Err(Interrupted {
-                what: format!(
-                    "'{name}' at epoch {epoch} of {epochs}; {}",
-                    session.goes_on(None)
-                ),
-            }
-            .into());
-        }
-        if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
-            keep(&courses, false)?;
-            saved = Instant::now();
-        }
+        )
     }
-    progress.finish();
-    if !done {
-        keep(&courses, true)?;
-        seconds += begin.elapsed().as_secs_f64();
+
+    fn finish(self, folder: &Path, record: Record, session: &Session) -> Result<Arc<Trained>> {
+        let (reached, best) = (self.epoch(), self.keeps_best());
+        let target = self.trainer.target;
+        let kept = |c: &Course| if best { c.best_epoch } else { c.epoch };
+        let best_epoch = self.courses.iter().map(kept).collect();
+        let each = self.courses.into_iter().map(|c| {
+            let w = if best { c.best } else { c.w };
+            (Arc::new(w), c.history)
+        });
+        let (vectors, history) = each.unzip();
+        let written = self.checkpoints.into_iter().filter(|e| *e <= reached);
+        let trained = Trained {
+            name: self.name,
+            text: self.trainer.optimizer.text.clone(),
+            params: Arc::new(Parameters { vectors }),
+            columns: self.columns,
+            history,
+            best_epoch,
+            seconds: record.seconds,
+            checkpoints: written.collect(),
+            target: target.describe(),
+            notes: record.notes,
+            folder: folder.into(),
+            layout: target.layout().clone(),
+        };
+        resume::saving(write(&trained, target), &trained.folder, session)?;
+        Ok(Arc::new(trained))
     }
-    let reached = courses.iter().map(|c| c.epoch).min().unwrap_or(0);
-    let keep_best = optimizer.early_stopping != EarlyStopping::Never;
-    let vectors = courses.iter_mut().map(|c| {
-        Arc::new(std::mem::take(if keep_best {
-            &mut c.best
-        } else {
-            &mut c.w
-        }))
-    });
-    let params = Arc::new(Parameters {
-        vectors: vectors.collect(),
-    });
-    let best_epoch = courses
-        .iter()
-        .map(|c| if keep_best { c.best_epoch } else { c.epoch })
-        .collect();
-    let history = courses.into_iter().map(|c| c.history).collect();
-    let trained = Trained {
-        name,
-        text: optimizer.text.clone(),
-        params,
-        columns,
-        history,
-        best_epoch,
-        seconds,
-        checkpoints: checkpoints.into_iter().filter(|e| *e <= reached).collect(),
-        target: target.describe(),
-        notes: notes.clone(),
-        folder,
-        layout: target.layout().clone(),
-    };
-    resume::saving(write(&trained, target), &trained.folder, session)?;
-    Ok(Arc::new(trained))
 }
 
 /// Fail unless the parameters after the epochs so far are on disk as they were written: they are not made again.

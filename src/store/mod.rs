@@ -17,6 +17,7 @@
 //! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
 //! name in the same folder, flushed to the disk, then renamed; a killed process leaves the old content or the new one.
 
+pub mod archive;
 mod aside;
 mod bytes;
 pub mod checkpoint;

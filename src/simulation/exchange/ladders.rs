@@ -6,13 +6,14 @@
 
 use super::replica::{Heard, message};
 use super::{
-    Assignment, Barrier, Exchange, IndexProcess, Next, Numbers, PairStatistics, Rounds, Talk,
-    betas_of, swap,
+    Assignment, Barrier, Exchange, IndexProcess, Next, PairStatistics, Rounds, Talk, betas_of,
+    numbers, swap,
 };
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
 use crate::simulation::plan::Plan;
 use crate::simulation::state::ChainMut;
+use crate::store::archive::Archive;
 use std::ops::Range;
 
 /// How far a rejection may be from the mean of all, for the tuning to leave the ladder as it is.
@@ -312,61 +313,67 @@ impl Ladders {
         }
     }
 
-    /// Everything, for a checkpoint.
-    pub fn to_numbers(&self) -> Vec<(String, Numbers)> {
-        let mut out = Vec::new();
-        let mut put = |name: String, whole: Vec<u64>, real: Vec<f64>| {
-            out.push((name, Numbers { whole, real }));
-        };
-        put("state".into(), vec![self.sweeps], self.temperatures.clone());
-        let rounds = self.rounds.iter().flat_map(|r| {
-            let head = [r.sweeps as f64, r.barrier, r.spread];
-            head.into_iter().chain(r.temperatures.iter().copied())
-        });
-        put("rounds".into(), Vec::new(), rounds.collect());
-        for l in 0..self.count() {
-            let numbers = self.processes[l].to_numbers();
-            put(format!("process.{l}"), numbers.whole, numbers.real);
-            let rungs = self.assignments[l].to_numbers().whole;
-            put(format!("rungs.{l}"), rungs, Vec::new());
-            put(format!("path.{l}"), self.paths[l].clone(), Vec::new());
-        }
-        out
-    }
-
-    /// What [`Ladders::to_numbers`] wrote, with the part of that name given by `take`; `count` ladders.
+    /// Show everything to an archive.
     ///
     /// # Errors
-    /// If the numbers are none that it writes.
-    pub fn from_numbers(
-        count: usize,
-        mut take: impl FnMut(&str) -> Result<Numbers>,
-    ) -> Result<Self> {
-        let state = take("state")?;
-        let rungs = state.real.len();
-        let mut out = Self::new(&state.real, count)?;
-        out.sweeps = state.whole.first().copied().unwrap_or(0);
-        for row in take("rounds")?.real.chunks_exact(3 + rungs) {
-            out.rounds.push(RoundReport {
-                sweeps: row[0] as u64,
-                barrier: row[1],
-                spread: row[2],
-                temperatures: row[3..].to_vec(),
-            });
+    /// If the archive has the numbers of something else.
+    pub fn keep(&mut self, archive: &mut Archive) -> Result<()> {
+        archive.values("ladders.state.whole", [&mut self.sweeps])?;
+        archive.copied("ladders.state.real", &mut self.temperatures)?;
+        betas_of(&self.temperatures)?;
+        let rungs = self.temperatures.len();
+        archive.made(
+            "ladders.rounds.real",
+            &mut self.rounds,
+            |rounds| {
+                let numbers = |r: &RoundReport| {
+                    let head = [r.sweeps as f64, r.barrier, r.spread];
+                    [&head, &r.temperatures[..]].concat()
+                };
+                rounds.iter().flat_map(numbers).collect()
+            },
+            |rounds, found| {
+                let round = |row: &[f64]| RoundReport {
+                    sweeps: row[0] as u64,
+                    barrier: row[1],
+                    spread: row[2],
+                    temperatures: row[3..].to_vec(),
+                };
+                *rounds = found.chunks_exact(3 + rungs).map(round).collect();
+                Ok(())
+            },
+        )?;
+        let ladders = (self.processes.iter_mut().zip(&mut self.assignments)).zip(&mut self.paths);
+        for (l, ((process, assignment), path)) in ladders.enumerate() {
+            let name = format!("ladders.process.{l}");
+            numbers::keep(
+                archive,
+                &name,
+                process,
+                IndexProcess::to_numbers,
+                IndexProcess::from_numbers,
+            )?;
+            let name = format!("ladders.rungs.{l}");
+            numbers::keep(
+                archive,
+                &name,
+                assignment,
+                Assignment::to_numbers,
+                Assignment::from_numbers,
+            )?;
+            archive.copied(&format!("ladders.path.{l}.whole"), path)?;
         }
-        for l in 0..count {
-            out.processes[l] = IndexProcess::from_numbers(&take(&format!("process.{l}"))?)?;
-            out.assignments[l] = Assignment::from_numbers(&take(&format!("rungs.{l}"))?)?;
-            let path = take(&format!("path.{l}"))?.whole;
-            anyhow::ensure!(
-                out.assignments[l].len() == rungs
-                    && path.len().is_multiple_of(rungs)
-                    && path.iter().all(|r| *r < rungs as u64),
-                "the checkpoint's ladder {l} has other rungs than its temperatures"
-            );
-            out.paths[l] = path;
+        if archive.restores() {
+            for (l, (assignment, path)) in self.assignments.iter().zip(&self.paths).enumerate() {
+                anyhow::ensure!(
+                    assignment.len() == rungs
+                        && path.len().is_multiple_of(rungs)
+                        && path.iter().all(|r| *r < rungs as u64),
+                    "the checkpoint's ladder {l} has other rungs than its temperatures"
+                );
+            }
         }
-        Ok(out)
+        Ok(())
     }
 }
 
@@ -374,6 +381,7 @@ impl Ladders {
 mod ladders_tests {
     use super::super::Pairs;
     use super::*;
+    use crate::store::checkpoint;
 
     fn exchange(rounds: u32) -> Exchange {
         Exchange {
@@ -403,13 +411,16 @@ mod ladders_tests {
             temperatures: vec![1.0, 3.0, f64::INFINITY],
         });
         ladders.note_paths(2);
-        let kept = ladders.to_numbers();
-        let back = Ladders::from_numbers(2, |name| {
-            let found = kept.iter().find(|(n, _)| n == name);
-            Ok(found.map(|(_, n)| n.clone()).unwrap_or_default())
-        })
-        .unwrap();
-        assert_eq!(back.to_numbers(), kept);
+        let bytes = |ladders: &mut Ladders| {
+            let mut kept = Archive::Saving(Vec::new());
+            ladders.keep(&mut kept).unwrap();
+            checkpoint::encode(&serde_json::Value::Null, &kept.tensors()).unwrap()
+        };
+        let kept = bytes(&mut ladders);
+        let mut back = Ladders::new(&[1.0, 2.0, 4.0], 2).unwrap();
+        let found = checkpoint::decode(&kept).unwrap().0;
+        back.keep(&mut Archive::from(found)).unwrap();
+        assert_eq!(bytes(&mut back), kept);
         assert_eq!(back.paths[1], [0, 1, 2, 0, 1, 2]);
         assert_eq!(ladders.held_at(2), 2.0);
         assert_eq!(ladders.chains_by_place(), [0, 1, 2, 3, 4, 5]);

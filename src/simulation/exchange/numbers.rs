@@ -1,6 +1,7 @@
 //! State as plain numbers, for checkpoints: whole ones and real ones, in the order they were written.
 
 use crate::error::Result;
+use crate::store::archive::Archive;
 
 /// What a checkpoint keeps of an object. Neither array loses a bit on the way.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -9,6 +10,35 @@ pub struct Numbers {
     pub whole: Vec<u64>,
     /// Sums and sizes.
     pub real: Vec<f64>,
+}
+
+/// Keep an object as numbers.
+pub(super) fn keep<O>(
+    archive: &mut Archive,
+    name: &str,
+    object: &mut O,
+    numbers: fn(&O) -> Numbers,
+    restored: fn(&Numbers) -> Result<O>,
+) -> Result<()> {
+    let mut kept = match archive.restores() {
+        true => Numbers::default(),
+        false => numbers(object),
+    };
+    let (whole, real) = (format!("{name}.whole"), format!("{name}.real"));
+    let put = |k: &mut Numbers, found| {
+        k.whole = found;
+        Ok(())
+    };
+    archive.made(&whole, &mut kept, |k| k.whole.clone(), put)?;
+    let put = |k: &mut Numbers, found| {
+        k.real = found;
+        Ok(())
+    };
+    archive.made(&real, &mut kept, |k| k.real.clone(), put)?;
+    if archive.restores() {
+        *object = restored(&kept)?;
+    }
+    Ok(())
 }
 
 /// Reads numbers back, in the order they were written.

@@ -8,8 +8,7 @@ mod report;
 mod state;
 mod tempering;
 
-use super::course::notes_of;
-use super::progress::Progress;
+use super::job::{Job, Record, Standing, drive};
 use super::resume;
 use super::session::{self, Session};
 use crate::diagnostic::evidence::{Estimate, annealing};
@@ -18,10 +17,11 @@ use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
-use crate::store::checkpoint;
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use crate::target::prior::Parameters;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use state::State;
 use std::path::Path;
 use std::sync::Arc;
@@ -183,71 +183,124 @@ pub fn smc(
         seed,
         session,
     };
-    let folder = session.begin(&name)?;
     let mut hash = crc32fast::Hasher::new();
     target.fingerprint(&mut hash);
     let what = json!({
         "fingerprint": hash.finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
         "particles": particles, "populations": populations, "moves": moves, "ess": share, "temperature": tempering.coldest,
     });
-    let begin = Instant::now();
-    let mut seconds = 0.0;
-    let mut notes = Vec::new();
-    let mut state = match resume::settings(&folder, &what, "these populations were", session)? {
-        Some((saved, older)) => {
-            seconds = saved.meta["seconds"].as_f64().unwrap_or(0.0);
-            notes = notes_of(&saved.meta);
-            let state = State::from_checkpoint(saved, target.dim())?;
-            resume::fell_back(&name, &state.place(), older, &mut notes, session);
-            state
-        }
-        None => tempering.prior(count)?,
+    let job = Populations {
+        name,
+        what,
+        sampler: sampler.name(),
+        particles,
+        tempering,
+        state: State::default(),
     };
-    let keep = |state: &State| {
-        let meta = json!({
-            "what": what, "notes": notes, "seconds": seconds + begin.elapsed().as_secs_f64(),
-            "examples": target.examples(),
+    drive(job, session)
+}
+
+/// Populations on their way.
+struct Populations<'a> {
+    name: String,
+    what: Value,
+    /// As it was asked for.
+    sampler: &'static str,
+    /// Per population.
+    particles: usize,
+    tempering: Tempering<'a>,
+    state: State,
+}
+
+impl Kept for Populations<'_> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        self.state.keep(archive)
+    }
+}
+
+impl Job for Populations<'_> {
+    type Output = Arc<Smc>;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn whose(&self) -> &'static str {
+        "these populations were"
+    }
+
+    fn fingerprint(&self) -> Value {
+        self.what.clone()
+    }
+
+    fn describe(&self, _: bool) -> Result<Map<String, Value>> {
+        let what = ("what".to_string(), self.fingerprint());
+        let examples = self.tempering.target.examples().into();
+        Ok(Map::from_iter([what, ("examples".into(), examples)]))
+    }
+
+    fn size(&self) -> (&'static str, u64) {
+        ("‰ of ln β", 1000)
+    }
+
+    fn standing(&self) -> Standing {
+        let end = self.tempering.end();
+        let way = self.state.stages.first().map_or(0.0, |s| {
+            let first = 1.0 / s.temperature;
+            ((self.state.beta / first).ln() / (end / first).ln()).clamp(0.0, 1.0)
         });
-        resume::saving(state.save(&folder, &meta), &folder, session)
-    };
-    let progress = Progress::new(session, &name, "‰ of ln β", 1000, 0);
-    let mut saved = Instant::now();
-    while state.beta < tempering.end() {
-        match tempering.stage(&mut state) {
-            Err(e) if Interrupted::is(&e) => {
-                progress.finish();
-                keep(&state)?;
-                let what = format!("'{name}' {}; {}", state.place(), session.goes_on(None));
-                return Err(Interrupted { what }.into());
-            }
-            other => other?,
-        }
-        let first = 1.0 / state.stages[0].temperature;
-        let way = ((state.beta / first).ln() / (tempering.end() / first).ln()).clamp(0.0, 1.0);
-        progress.set((1000.0 * way) as u64, 0);
-        if saved.elapsed().as_secs_f64() >= session.checkpoint_every {
-            keep(&state)?;
-            saved = Instant::now();
+        Standing {
+            done: (1000.0 * way) as u64,
+            more: self.state.beta < end,
+            ..Standing::default()
         }
     }
-    progress.finish();
-    keep(&state)?;
-    seconds += begin.elapsed().as_secs_f64();
-    let about = About {
-        name,
-        target: target.describe(),
-        sampler: match tempering.sampler.remark {
-            Some(remark) => format!("{} ({remark})", sampler.name()),
-            None => sampler.name().into(),
-        },
-        examples: target.examples(),
-        particles,
-        notes,
-        seconds,
-    };
-    let out = about.of(state);
-    resume::saving(out.write(&folder), &folder, session)?;
-    Ok(Arc::new(out))
+
+    fn place(&self) -> String {
+        self.state.place()
+    }
+
+    fn begin(&mut self, _: &Path, _: &mut Record, _: &Session) -> Result<()> {
+        let count = self.particles * self.tempering.populations;
+        self.state = self.tempering.prior(count)?;
+        Ok(())
+    }
+
+    fn restore(&mut self, tensors: Tensors, _: &Value, _: &Path) -> Result<()> {
+        Archive::restore(&mut self.state, tensors)?;
+        let dim = self.tempering.target.dim();
+        let fits = self.state.w.len() == self.particles * self.tempering.populations
+            && self.state.w.iter().all(|w| w.len() == dim);
+        anyhow::ensure!(fits, "the checkpoint has other particles than the model");
+        Ok(())
+    }
+
+    /// A stage.
+    fn advance(&mut self, _: Instant) -> Result<()> {
+        match self.tempering.stage(&mut self.state) {
+            // A stage that is interrupted leaves everything as it was.
+            Err(e) if Interrupted::is(&e) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn finish(self, folder: &Path, record: Record, session: &Session) -> Result<Arc<Smc>> {
+        let target = self.tempering.target;
+        let about = About {
+            name: self.name,
+            target: target.describe(),
+            sampler: match self.tempering.sampler.remark {
+                Some(remark) => format!("{} ({remark})", self.sampler),
+                None => self.sampler.into(),
+            },
+            examples: target.examples(),
+            particles: self.particles,
+            record,
+        };
+        let out = about.of(self.state);
+        resume::saving(out.write(folder), folder, session)?;
+        Ok(Arc::new(out))
+    }
 }
 
 /// What a checkpoint does not hold in numbers.
@@ -257,8 +310,7 @@ struct About {
     sampler: String,
     examples: usize,
     particles: usize,
-    notes: Vec<String>,
-    seconds: f64,
+    record: Record,
 }
 
 impl About {
@@ -290,8 +342,8 @@ impl About {
             }),
             ln_z: state.ln_z,
             stages: state.stages,
-            notes: self.notes,
-            seconds: self.seconds,
+            notes: self.record.notes,
+            seconds: self.record.seconds,
         }
     }
 }
@@ -317,12 +369,10 @@ impl Smc {
             sampler: text("sampler"),
             examples: saved.meta["examples"].as_u64().unwrap_or(0) as usize,
             particles,
-            notes: notes_of(&saved.meta),
-            seconds: saved.meta["seconds"].as_f64().unwrap_or(0.0),
+            record: Record::of(&saved.meta),
         };
-        let shape = saved.tensors.iter().find(|(name, _)| name == "params");
-        let dim = shape.and_then(|(_, t)| t.shape.last().copied());
-        let state = State::from_checkpoint(saved, dim.unwrap_or(0).max(1))?;
+        let mut state = State::default();
+        Archive::restore(&mut state, saved.tensors)?;
         anyhow::ensure!(
             particles > 0
                 && populations > 0
@@ -331,9 +381,8 @@ impl Smc {
             "{}: the checkpoint has other populations than it says",
             folder.display()
         );
-        about
-            .notes
-            .extend(resume::shown_older(&state.place(), generation));
+        let notes = &mut about.record.notes;
+        notes.extend(resume::shown_older(&state.place(), generation));
         let end = what["temperature"].as_f64().map_or(f64::NAN, |t| 1.0 / t);
         let done = state.beta >= end;
         Ok(Some((about.of(state), done)))

@@ -2,179 +2,73 @@
 
 use super::State;
 use crate::error::Result;
-use crate::sampler::Configured;
-use crate::simulation::exchange::{Ladders, Numbers, Replica};
-use crate::store::checkpoint::{DataRef, TensorData, TensorRef, Tensors};
-use std::collections::HashMap;
+use crate::simulation::exchange::Replica;
+use crate::store::archive::{Archive, Kept};
 
-/// What the tensors of ladders are called.
-const LADDERS: &str = "ladders";
-
-impl State {
-    /// Everything, as tensors of a checkpoint; nothing is copied, the state may fill most of the memory.
-    ///
-    /// `ladders` is what [`Ladders::to_numbers`] gave.
-    pub fn tensors<'a>(
-        &'a self,
-        sampler: &Configured,
-        ladders: &'a [(String, Numbers)],
-    ) -> Vec<(String, TensorRef<'a>)> {
+impl Kept for State {
+    /// Nothing is copied but what is small: the state may fill most of the memory.
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
         let c = self.chains;
-        let per = |len: usize| len / c.max(1);
-        let rows = |name: &str, width: usize, data| {
-            let shape = vec![c, width];
-            (name.to_string(), TensorRef { shape, data })
-        };
-        let mut out = vec![rows("params", self.dim, DataRef::F32(&self.params))];
-        for (name, v) in sampler.vectors.iter().zip(&self.vectors) {
-            out.push(rows(&format!("vector.{name}"), self.dim, DataRef::F32(v)));
+        archive.rows("params", &mut self.params, c)?;
+        for (name, v) in self.vector_names.iter().zip(&mut self.vectors) {
+            archive.rows(&format!("vector.{name}"), v, c)?;
         }
         for (name, v) in [
-            ("scalars", &self.scalars),
-            ("info_sums", &self.info_sums),
-            ("predictions", &self.predictions),
+            ("scalars", &mut self.scalars),
+            ("info_sums", &mut self.info_sums),
+            ("predictions", &mut self.predictions),
         ] {
-            out.push(rows(name, per(v.len()), DataRef::F64(v)));
+            archive.rows(name, v, c)?;
         }
-        for (name, v) in [("steps", &self.steps), ("info_counts", &self.info_counts)] {
-            out.push(rows(name, 1, DataRef::U64(v)));
+        archive.rows("steps", &mut self.steps, c)?;
+        archive.rows("info_counts", &mut self.info_counts, c)?;
+        for (i, r) in self.records.iter_mut().enumerate() {
+            archive.list(&format!("records.{i}"), r)?;
         }
-        for (i, r) in self.records.iter().enumerate() {
-            let (shape, data) = (vec![r.len()], DataRef::F64(r));
-            out.push((format!("records.{i}"), TensorRef { shape, data }));
-        }
-        for (name, numbers) in ladders {
-            let parts = [
-                ("whole", numbers.whole.len(), DataRef::U64(&numbers.whole)),
-                ("real", numbers.real.len(), DataRef::F64(&numbers.real)),
-            ];
-            for (kind, len, data) in parts {
-                let shape = vec![len];
-                out.push((
-                    format!("{LADDERS}.{name}.{kind}"),
-                    TensorRef { shape, data },
-                ));
-            }
-        }
-        out
-    }
-
-    /// What is to be kept of ladders and replicas, as [`State::tensors`] takes it.
-    pub fn ladder_numbers(&self) -> Vec<(String, Numbers)> {
-        let Some(ladders) = &self.ladders else {
-            return Vec::new();
-        };
-        let mut out = ladders.to_numbers();
-        let replicas = self.replicas.iter();
-        let whole = replicas.clone().flat_map(|r| {
-            let flags = [r.redrawn, r.moved].map(u64::from);
-            [r.energy.0, flags[0], flags[1]]
-        });
-        let real = replicas.flat_map(|r| [r.energy.1, r.held]);
-        out.push((
-            "replicas".into(),
-            Numbers {
-                whole: whole.collect(),
-                real: real.collect(),
-            },
-        ));
-        out
-    }
-
-    /// Put ladders and replicas back, from the tensors of a checkpoint.
-    fn restore_ladders(&mut self, found: &mut HashMap<String, TensorData>) -> Result<()> {
-        let Some(ladders) = &self.ladders else {
+        let Some(ladders) = &mut self.ladders else {
             return Ok(());
         };
-        let count = ladders.count();
-        let ladders = ladders_of(found, count)?;
-        let kept = numbers_of(found, "replicas")?;
-        anyhow::ensure!(
-            kept.whole.len() == 3 * self.chains && kept.real.len() == 2 * self.chains,
-            "the checkpoint has other replicas than the run"
-        );
-        let rows = kept.whole.chunks_exact(3).zip(kept.real.chunks_exact(2));
-        for (chain, (whole, real)) in rows.enumerate() {
-            self.replicas[chain] = Replica {
-                rung: ladders.rung_of(self.index[chain]),
-                energy: (whole[0], real[0]),
-                held: real[1],
-                redrawn: whole[1] != 0,
-                moved: whole[2] != 0,
-            };
-        }
-        self.ladders = Some(ladders);
-        Ok(())
-    }
-
-    /// Put back what [`State::tensors`] gave; an error names what does not fit.
-    pub fn restore(&mut self, tensors: Tensors, sampler: &Configured) -> Result<()> {
-        let mut found: HashMap<String, TensorData> =
-            tensors.into_iter().map(|(n, t)| (n, t.data)).collect();
-        self.restore_ladders(&mut found)?;
-        let mut take = |name: &str| {
-            found
-                .remove(name)
-                .ok_or_else(|| anyhow::anyhow!("the checkpoint has no tensor '{name}'"))
-        };
-        fn fill<T>(to: &mut Vec<T>, from: Vec<T>, name: &str) -> Result<()> {
-            anyhow::ensure!(
-                to.len() == from.len(),
-                "the checkpoint's '{name}' has {} numbers, {} are needed",
-                from.len(),
-                to.len()
-            );
-            *to = from;
-            Ok(())
-        }
-        let wrong = |name: &str| {
-            anyhow::anyhow!("the checkpoint's '{name}' has another type than it should")
-        };
-        let mut floats = |name: &str, to: &mut Vec<f32>| match take(name)? {
-            TensorData::F32(x) => fill(to, x, name),
-            _ => Err(wrong(name)),
-        };
-        floats("params", &mut self.params)?;
-        for (name, v) in sampler.vectors.iter().zip(&mut self.vectors) {
-            floats(&format!("vector.{name}"), v)?;
-        }
-        let mut doubles = |name: &str| match take(name)? {
-            TensorData::F64(x) => Ok(x),
-            _ => Err(wrong(name)),
-        };
-        fill(&mut self.scalars, doubles("scalars")?, "scalars")?;
-        fill(&mut self.info_sums, doubles("info_sums")?, "info_sums")?;
-        fill(
-            &mut self.predictions,
-            doubles("predictions")?,
-            "predictions",
+        ladders.keep(archive)?;
+        let replicas = &mut self.replicas;
+        archive.made(
+            "ladders.replicas.whole",
+            replicas,
+            |all: &Vec<Replica>| {
+                let flags = |r: &Replica| [r.energy.0, r.redrawn.into(), r.moved.into()];
+                all.iter().flat_map(flags).collect()
+            },
+            |all, found: Vec<u64>| {
+                check(found.len(), 3 * c)?;
+                for (r, [step, redrawn, moved]) in all.iter_mut().zip(found.as_chunks().0) {
+                    r.energy.0 = *step;
+                    (r.redrawn, r.moved) = (*redrawn != 0, *moved != 0);
+                }
+                Ok(())
+            },
         )?;
-        for (i, r) in self.records.iter_mut().enumerate() {
-            *r = doubles(&format!("records.{i}"))?;
-        }
-        for (name, to) in [
-            ("steps", &mut self.steps),
-            ("info_counts", &mut self.info_counts),
-        ] {
-            match take(name)? {
-                TensorData::U64(x) => fill(to, x, name)?,
-                _ => return Err(wrong(name)),
-            }
+        archive.made(
+            "ladders.replicas.real",
+            replicas,
+            |all: &Vec<Replica>| all.iter().flat_map(|r| [r.energy.1, r.held]).collect(),
+            |all, found: Vec<f64>| {
+                check(found.len(), 2 * c)?;
+                for (r, [energy, held]) in all.iter_mut().zip(found.as_chunks().0) {
+                    (r.energy.1, r.held) = (*energy, *held);
+                }
+                Ok(())
+            },
+        )?;
+        for (replica, chain) in replicas.iter_mut().zip(&self.index) {
+            replica.rung = ladders.rung_of(*chain);
         }
         Ok(())
     }
 }
 
-/// The numbers of that name among the tensors of a checkpoint, taken out.
-fn numbers_of(found: &mut HashMap<String, TensorData>, name: &str) -> Result<Numbers> {
-    let mut take = |kind: &str| found.remove(&format!("{LADDERS}.{name}.{kind}"));
-    match (take("whole"), take("real")) {
-        (Some(TensorData::U64(whole)), Some(TensorData::F64(real))) => Ok(Numbers { whole, real }),
-        _ => anyhow::bail!("the checkpoint has no '{name}' of its ladders"),
-    }
-}
-
-/// The ladders among the tensors of a checkpoint, taken out.
-pub fn ladders_of(found: &mut HashMap<String, TensorData>, count: usize) -> Result<Ladders> {
-    Ladders::from_numbers(count, |name| numbers_of(found, name))
+fn check(found: usize, wanted: usize) -> Result<()> {
+    anyhow::ensure!(
+        found == wanted,
+        "the checkpoint has other replicas than the run"
+    );
+    Ok(())
 }

@@ -2,8 +2,6 @@
 
 mod checkpoint;
 
-pub use checkpoint::ladders_of;
-
 use super::exchange::{Ladders, Replica};
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
@@ -26,6 +24,8 @@ pub struct State {
     pub params: Vec<f32>,
     /// The sampler's vectors, `[C, N]` each.
     pub vectors: Vec<Vec<f32>>,
+    /// Their names.
+    pub vector_names: Vec<&'static str>,
     /// The sampler's scalars, `[C, scalars]`.
     pub scalars: Vec<f64>,
     /// Steps done, `[C]`.
@@ -153,6 +153,7 @@ impl State {
             dim,
             params: vec![0.0; chains * dim],
             vectors: vectors.map(|_| vec![0.0; chains * dim]).collect(),
+            vector_names: sampler.vectors.clone(),
             scalars: vec![0.0; chains * sampler.scalars.len()],
             steps: vec![0; chains],
             info_sums: vec![0.0; chains * sampler.slots(target).len()],

@@ -1,0 +1,237 @@
+//! Jobs: what takes long, is saved while it goes on, and can be resumed to the same bits.
+//!
+//! [`drive`] owns the name, the folder, the progress, the checkpoints, interruptions, resuming and the agreement of several processes; a
+//! [`Job`] says what it is, goes on for a while, and names the numbers that it consists of.
+
+use super::progress::Progress;
+use super::resume;
+use super::session::{self, Session};
+use crate::error::{Interrupted, Result};
+use crate::ranks::{agree, any};
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint::{self, Checkpoint, Tensors};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What is known of a job beside its numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// What is to be said of its course, as that it went on from an older checkpoint.
+    pub notes: Vec<String>,
+    /// Seconds of computing, over all sessions.
+    pub seconds: f64,
+    /// Whether it has come to its end.
+    pub done: bool,
+}
+
+impl Record {
+    /// What the description in a checkpoint says.
+    pub fn of(meta: &Value) -> Self {
+        let notes = meta["notes"].as_array().into_iter().flatten();
+        Self {
+            notes: notes.filter_map(Value::as_str).map(String::from).collect(),
+            seconds: meta["seconds"].as_f64().unwrap_or(0.0),
+            done: meta["done"].as_bool().unwrap_or(false),
+        }
+    }
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// How much of it is done.
+    pub done: u64,
+    /// Chains that have failed.
+    pub failed: usize,
+    /// Whether there is more to do.
+    pub more: bool,
+    /// A number to be watched, with its name.
+    pub watched: Option<(String, f64)>,
+}
+
+/// Something that takes long.
+pub trait Job: Kept {
+    /// What comes out of it.
+    type Output;
+
+    /// Its name, and that of its folder.
+    fn name(&self) -> &str;
+
+    /// How a message about the folder begins.
+    fn whose(&self) -> &'static str {
+        "this run was"
+    }
+
+    /// What must be the same for it to be resumed.
+    fn fingerprint(&self) -> Value {
+        Value::Null
+    }
+
+    /// What progress counts, and how much there is to do.
+    fn size(&self) -> (&'static str, u64);
+
+    /// Where it stands.
+    fn standing(&self) -> Standing;
+
+    /// Where it stands, in words: "at step 5 of 100".
+    fn place(&self) -> String;
+
+    /// Begin, where nothing was saved.
+    fn begin(&mut self, _folder: &Path, _record: &mut Record, _session: &Session) -> Result<()> {
+        Ok(())
+    }
+
+    /// Go on until `until`, or an interruption; at least a bit.
+    fn advance(&mut self, until: Instant) -> Result<()>;
+
+    /// What stands in a checkpoint beside the numbers and the record; `done` says that it is the last one.
+    fn describe(&self, _done: bool) -> Result<Map<String, Value>> {
+        Ok(Map::from_iter([("what".to_string(), self.fingerprint())]))
+    }
+
+    /// Fail unless a checkpoint is one of this job.
+    fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
+        anyhow::ensure!(
+            meta["what"] == self.fingerprint(),
+            "{}: {} started with other settings; resume with the same script and --set values, or choose another --out",
+            folder.display(),
+            self.whose()
+        );
+        Ok(())
+    }
+
+    /// Take over the numbers of a checkpoint, whose description is `meta`.
+    fn restore(&mut self, tensors: Tensors, _meta: &Value, _folder: &Path) -> Result<()>
+    where
+        Self: Sized,
+    {
+        Archive::restore(self, tensors)
+    }
+
+    /// Write a checkpoint.
+    fn save(&mut self, folder: &Path, record: &Record, _session: &Session) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let meta = described(self.describe(record.done)?, record);
+        let archive = Archive::of(self)?;
+        checkpoint::save(&folder.join("checkpoint"), &meta, &archive.tensors())
+    }
+
+    /// The result, with what belongs to it written.
+    fn finish(self, folder: &Path, record: Record, session: &Session) -> Result<Self::Output>;
+
+    /// Whether `open` shows what there is of it so far.
+    fn opens(&self) -> bool {
+        false
+    }
+}
+
+/// A description, with the record.
+pub fn described(mut meta: Map<String, Value>, record: &Record) -> Value {
+    if !record.notes.is_empty() {
+        meta.insert("notes".into(), record.notes.clone().into());
+    }
+    meta.insert("seconds".into(), record.seconds.into());
+    meta.insert("done".into(), record.done.into());
+    Value::Object(meta)
+}
+
+/// Do a job, or what is left of it.
+///
+/// # Errors
+/// [`Interrupted`] after an interruption, with what there is saved.
+pub fn drive<J: Job>(mut job: J, session: &Session) -> Result<J::Output> {
+    let ranks = &*session.ranks;
+    let name = job.name().to_string();
+    let folder = agree(ranks, session.begin(&name))?;
+    let mut record = Record::default();
+    let found = match session.resume {
+        true => agree(ranks, resume::newest(&folder, session))?,
+        false => None,
+    };
+    let begin = Instant::now();
+    let before;
+    let save = |job: &mut J, record: &mut Record, before: f64| {
+        record.seconds = before + begin.elapsed().as_secs_f64();
+        // A disk that is full on one rank stops all of them.
+        agree(
+            ranks,
+            resume::saving(job.save(&folder, record, session), &folder, session),
+        )
+    };
+    match found {
+        Some((Checkpoint { meta, tensors }, older)) => {
+            agree(ranks, job.check(&folder, &meta))?;
+            record = Record::of(&meta);
+            before = record.seconds;
+            agree(ranks, job.restore(tensors, &meta, &folder))?;
+            let notes = &mut record.notes;
+            resume::fell_back(&name, &job.place(), older, notes, session);
+        }
+        None => {
+            let begun = job.begin(&folder, &mut record, session);
+            before = record.seconds;
+            if any(ranks, begun.as_ref().is_err_and(Interrupted::is))? {
+                let what = format!("'{name}' before its first step");
+                return Err(Interrupted { what }.into());
+            }
+            agree(ranks, begun)?;
+            save(&mut job, &mut record, before)?;
+        }
+    }
+    if record.done {
+        return job.finish(&folder, record, session);
+    }
+    let (unit, total) = job.size();
+    let first = job.standing().done as f64;
+    let first: f64 = ranks.all_gather(&[first])?.iter().flatten().sum();
+    let progress = Progress::new(session, &name, unit, total, first as u64);
+    let mut saved = Instant::now();
+    loop {
+        let standing = job.standing();
+        let due = session.leads() && saved.elapsed().as_secs_f64() >= session.checkpoint_every;
+        let flag = |x: bool| f64::from(u8::from(x));
+        let all = ranks.all_gather(&[
+            flag(standing.more),
+            flag(session::interrupted()),
+            flag(due),
+            standing.done as f64,
+            standing.failed as f64,
+        ])?;
+        let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
+        let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
+        if let Some((name, value)) = &standing.watched {
+            progress.watch(name, *value);
+        }
+        progress.set(sum(3), sum(4) as usize);
+        if !some(0) {
+            break;
+        }
+        let on = session.goes_on(Some(&*folder).filter(|_| job.opens()));
+        if some(1) {
+            save(&mut job, &mut record, before)?;
+            progress.finish();
+            let what = format!("'{name}' {}; {on}", job.place());
+            return Err(Interrupted { what }.into());
+        }
+        if some(2) {
+            save(&mut job, &mut record, before)?;
+            saved = Instant::now();
+        }
+        let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
+        // What did not end when it was interrupted is lost, with what came after the last checkpoint.
+        job.advance(Instant::now() + slice).map_err(|e| {
+            let Some(Interrupted { what }) = e.downcast_ref() else {
+                return e;
+            };
+            let what = format!("'{name}': {what}; its last checkpoint is kept: {on}");
+            Interrupted { what }.into()
+        })?;
+    }
+    progress.finish();
+    record.done = true;
+    save(&mut job, &mut record, before)?;
+    job.finish(&folder, record, session)
+}
