@@ -2,25 +2,28 @@
 //! too large (a hot virial, an estimate that halving changes, failed chains) or too small (a cold virial, chains that disagree) read off
 //! at each point. What is looked for is a plateau: estimates that neighbouring steps, and neighbouring nβ, confirm.
 
-use super::grid::step_sizes;
+use super::grid::{self, PILOT, Search, is_stable, search};
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::{Estimate, nbeta, one_point};
 use crate::diagnostic::Heat;
-use crate::error::Result;
+use crate::error::{Interrupted, Result};
 use crate::options::{Kind, Options, Range, Spec, option, optional, required};
 use crate::sampler::Configured;
+use crate::simulation::job::{Job, Record, Standing, drive};
 use crate::simulation::plan::{self, Plan};
-use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
 use crate::simulation::standing::lacking;
 use crate::simulation::unsaved;
+use crate::store::archive::{Archive, Kept};
 use crate::table::Table;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Options of `calibrate_llc(target, sampler, #{…})`.
 pub const OPTIONS: &[Spec] = &[
@@ -70,10 +73,55 @@ pub const OPTIONS: &[Spec] = &[
         "from --seed",
         "Seed of all trials.",
     ),
+    optional(
+        "name",
+        Kind::Text,
+        "calibrate_llc-1, …",
+        "Name, and that of the folder of its checkpoint.",
+    ),
 ];
 
 /// R̂ from which on chains disagree so much that their mean says nothing.
 const MOST_RHAT: f64 = 1.2;
+
+/// What is known of an estimate.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// λ̂ and its standard error.
+    pub lambda: f64,
+    /// See `lambda`.
+    pub mcse: f64,
+    /// The virial temperature, set 1, and its standard error.
+    pub temperature: f64,
+    /// See `temperature`.
+    pub temperature_mcse: f64,
+    /// Whether the thermometer is undecided.
+    pub undecided: bool,
+    /// R̂ of the loss.
+    pub rhat: f64,
+    /// Effective sample sizes of the loss: bulk and tail.
+    pub ess: [f64; 2],
+    /// Chains, and how many of them failed.
+    pub chains: usize,
+    /// See `chains`.
+    pub failed: usize,
+}
+
+impl Found {
+    fn of(e: &Estimate) -> Self {
+        Self {
+            lambda: e.lambda,
+            mcse: e.mcse,
+            temperature: e.virial.temperature,
+            temperature_mcse: e.virial.mcse,
+            undecided: e.virial.verdict == Heat::Undecided,
+            rhat: e.rhat,
+            ess: [e.ess_bulk, e.ess_tail],
+            chains: e.chains.len(),
+            failed: e.failed.len(),
+        }
+    }
+}
 
 /// One step size at one nβ.
 #[derive(Debug, Clone)]
@@ -83,9 +131,55 @@ pub struct Trial {
     /// nβ.
     pub nbeta: f64,
     /// The estimate; none if every chain failed.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<Found>,
     /// What speaks against it, in words; empty if nothing does.
     pub against: Vec<String>,
+}
+
+impl Trial {
+    /// All numbers, for a checkpoint; no chain where there is no estimate.
+    fn numbers(&self) -> [f64; 12] {
+        let mut out = [0.0; 12];
+        (out[0], out[1]) = (self.step, self.nbeta);
+        if let Some(e) = &self.estimate {
+            let undecided = f64::from(u8::from(e.undecided));
+            let (chains, failed) = (e.chains as f64, e.failed as f64);
+            out[2..].copy_from_slice(&[
+                e.lambda,
+                e.mcse,
+                e.temperature,
+                e.temperature_mcse,
+                undecided,
+                e.rhat,
+                e.ess[0],
+                e.ess[1],
+                chains,
+                failed,
+            ]);
+        }
+        out
+    }
+
+    /// What [`Trial::numbers`] gave.
+    fn of_numbers(x: &[f64; 12]) -> Self {
+        let found = Found {
+            lambda: x[2],
+            mcse: x[3],
+            temperature: x[4],
+            temperature_mcse: x[5],
+            undecided: x[6] > 0.0,
+            rhat: x[7],
+            ess: [x[8], x[9]],
+            chains: x[10] as usize,
+            failed: x[11] as usize,
+        };
+        Self {
+            step: x[0],
+            nbeta: x[1],
+            estimate: Some(found).filter(|f| f.chains > 0),
+            against: Vec::new(),
+        }
+    }
 }
 
 /// All trials, and which of them is recommended.
@@ -113,7 +207,7 @@ pub fn calibrate(
     session: &Session,
 ) -> Result<Calibration> {
     let start = one_point(o, target)?;
-    let Some((name, _)) = sampler.step_size() else {
+    let Some((option, _)) = sampler.step_size() else {
         anyhow::bail!(
             "{}: sampler::{} has no fixed step size that could be varied; give it one",
             o.owner(),
@@ -125,72 +219,194 @@ pub fn calibrate(
         None => vec![nbeta(o, target.stands_for())?],
     };
     nbetas.sort_by(f64::total_cmp);
-    let point = |nbeta: f64| -> Result<Point> {
-        Ok(Point {
-            nbeta,
-            gamma: o.float("gamma")?,
-            baseline: Baseline::from_options(o)?,
-        })
+    let steps = o.floats("step_sizes").map(|mut steps| {
+        steps.sort_by(f64::total_cmp);
+        steps
+    });
+    anyhow::ensure!(
+        !nbetas.is_empty() && steps.as_ref().is_none_or(|s| !s.is_empty()),
+        "{}: there is nothing to try: options 'step_sizes' and 'nbetas' need at least one number each",
+        o.owner()
+    );
+    let mut hash = crc32fast::Hasher::new();
+    target.fingerprint(&mut hash);
+    start.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+    let job = Calibrating {
+        name: session.name_run("calibrate_llc", o.opt_text("name"))?,
+        what: json!({
+            "calibration": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
+            "sampler": sampler.name(), "options": sampler.options, "quick": session.quick, "seed": session.seed,
+        }),
+        target,
+        sampler,
+        o,
+        session,
+        start,
+        option,
+        nbetas,
+        steps,
+        pilots: Vec::new(),
+        trials: Vec::new(),
     };
-    let trial = |step: f64, nbeta: f64, most: u64| -> Result<Trial> {
-        let changed = sampler.with(name, step)?;
-        let changed = changed.unwrap_or_else(|| sampler.clone());
-        let prepared = Prepared::new(target, &changed, &start, point(nbeta)?, None)?;
-        let plan = plan(o, &prepared, session, most)?;
-        let (target, sampler) = (&prepared.target, &prepared.sampler);
-        let run = unsaved(&plan, target, sampler, session, session.threads)?;
-        let estimate = match run.failures.iter().all(Option::is_some) {
+    drive(job, session)
+}
+
+/// A calibration that goes on.
+struct Calibrating<'a> {
+    name: String,
+    what: Value,
+    target: &'a Target,
+    sampler: &'a Arc<Configured>,
+    o: &'a Options,
+    session: &'a Session,
+    start: Arc<Vec<f32>>,
+    option: &'static str,
+    nbetas: Vec<f64>,
+    /// Increasing; none as long as they are looked for.
+    steps: Option<Vec<f64>>,
+    /// Step sizes that were run to look for them, and whether they are stable.
+    pilots: Vec<(f64, bool)>,
+    /// Trials so far: at all step sizes for one nβ after the other.
+    trials: Vec<Trial>,
+}
+
+impl Calibrating<'_> {
+    /// Run at a step size, for so many steps at most.
+    fn trial(&self, step: f64, nbeta: f64, most: u64) -> Result<Trial> {
+        let changed = self.sampler.with(self.option, step)?;
+        let changed = changed.unwrap_or_else(|| self.sampler.clone());
+        let point = Point {
+            nbeta,
+            gamma: self.o.float("gamma")?,
+            baseline: Baseline::from_options(self.o)?,
+        };
+        let prepared = Prepared::new(self.target, &changed, &self.start, point, None)?;
+        let (session, threads) = (self.session, self.session.threads);
+        let plan = plan(self.o, &prepared, session, most)?;
+        let run = unsaved(&plan, &prepared.target, &prepared.sampler, session, threads)?;
+        let found = match run.failures.iter().all(Option::is_some) {
             true => None,
-            false => Some(prepared.estimate(Arc::new(run), session.threads)?),
+            false => Some(prepared.estimate(Arc::new(run), threads)?),
         };
         Ok(Trial {
             step,
             nbeta,
-            estimate,
+            estimate: found.as_ref().map(Found::of),
             against: Vec::new(),
         })
-    };
-    let mut steps = match (o.floats("step_sizes"), nbetas.last()) {
-        (Some(given), _) => given,
+    }
+
+    /// The next run that the search for step sizes needs.
+    fn pilot(&mut self, step: f64) -> Result<()> {
         // Where the potential is steepest.
-        (None, Some(nbeta)) => step_sizes(sampler, |step, most| trial(step, *nbeta, most))?,
-        (None, None) => Vec::new(),
-    };
-    anyhow::ensure!(
-        !steps.is_empty() && !nbetas.is_empty(),
-        "{}: there is nothing to try: options 'step_sizes' and 'nbetas' need at least one number each",
-        o.owner()
-    );
-    steps.sort_by(f64::total_cmp);
-    let tolerance = o.float("tolerance")?;
-    let total = (steps.len() * nbetas.len()) as u64;
-    let progress = Progress::new(session, "calibrate_llc", "estimates", total, 0);
-    let mut trials: Vec<Trial> = Vec::new();
-    for nbeta in &nbetas {
-        for step in &steps {
-            trials.push(trial(*step, *nbeta, u64::MAX)?);
-            progress.set(trials.len() as u64, 0);
+        let nbeta = self.nbetas.last().copied().unwrap_or(f64::NAN);
+        let stable = match self.trial(step, nbeta, PILOT) {
+            Ok(trial) => trial.estimate.as_ref().is_some_and(is_stable),
+            // What is wrong with all of them is said; an option out of its range is an end of the search, as any other is.
+            Err(e) if self.pilots.is_empty() || Interrupted::is(&e) => return Err(e),
+            Err(_) => false,
+        };
+        self.pilots.push((step, stable));
+        Ok(())
+    }
+}
+
+impl Kept for Calibrating<'_> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        archive.table(
+            "pilots",
+            &mut self.pilots,
+            |(step, stable)| [*step, f64::from(u8::from(*stable))],
+            |[step, stable]| (*step, *stable > 0.0),
+        )?;
+        archive.table(
+            "trials",
+            &mut self.trials,
+            Trial::numbers,
+            Trial::of_numbers,
+        )
+    }
+}
+
+impl Job for Calibrating<'_> {
+    type Output = Calibration;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn whose(&self) -> &'static str {
+        "this calibration was"
+    }
+
+    fn fingerprint(&self) -> Value {
+        self.what.clone()
+    }
+
+    fn size(&self) -> (&'static str, u64) {
+        let steps = self.steps.as_ref().map_or(grid::COUNT as usize, Vec::len);
+        ("estimates", (steps * self.nbetas.len()) as u64)
+    }
+
+    fn standing(&self) -> Standing {
+        let (done, steps) = (self.trials.len(), self.steps.as_ref().map(Vec::len));
+        Standing {
+            done: done as u64,
+            more: steps.is_none_or(|steps| done < steps * self.nbetas.len()),
+            ..Standing::default()
         }
     }
-    progress.finish();
-    for i in 0..trials.len() {
-        let smaller = (i % steps.len() > 0).then(|| trials[i - 1].clone());
-        trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
+
+    fn place(&self) -> String {
+        format!("after {} of {} estimates", self.trials.len(), self.size().1)
     }
-    unconfirmed(&mut trials, tolerance);
-    let usual = nbeta(o, target.stands_for()).unwrap_or(nbetas[0]);
-    let (recommended, nbetas_disagree) = plateau(&trials, (&nbetas, usual), tolerance);
-    Ok(Calibration {
-        steadiest: steadiest(&trials, tolerance),
-        option: name,
-        trials,
-        recommended,
-        nbetas_disagree,
-    })
+
+    /// A run. One that is interrupted is lost.
+    fn advance(&mut self, _: Instant) -> Result<()> {
+        let done = match (&self.steps, search(self.sampler, &self.pilots)) {
+            (None, Search::Try(step)) => self.pilot(step),
+            (None, Search::Found(mut steps)) => {
+                steps.sort_by(f64::total_cmp);
+                self.steps = Some(steps);
+                Ok(())
+            }
+            (Some(steps), _) => {
+                let (i, k) = (
+                    self.trials.len() / steps.len(),
+                    self.trials.len() % steps.len(),
+                );
+                let trial = self.trial(steps[k], self.nbetas[i], u64::MAX);
+                trial.map(|trial| self.trials.push(trial))
+            }
+        };
+        match done {
+            Err(e) if Interrupted::is(&e) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn finish(self, _: &Path, _: Record, _: &Session) -> Result<Calibration> {
+        let (mut trials, steps) = (self.trials, self.steps.map_or(1, |steps| steps.len()));
+        let tolerance = self.o.float("tolerance")?;
+        for i in 0..trials.len() {
+            let smaller = (i % steps > 0).then(|| trials[i - 1].clone());
+            trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
+        }
+        unconfirmed(&mut trials, tolerance);
+        let usual = nbeta(self.o, self.target.stands_for()).unwrap_or(self.nbetas[0]);
+        let (recommended, nbetas_disagree) = plateau(&trials, (&self.nbetas, usual), tolerance);
+        Ok(Calibration {
+            steadiest: steadiest(&trials, tolerance),
+            option: self.option,
+            trials,
+            recommended,
+            nbetas_disagree,
+        })
+    }
 }
 
 /// Whether two estimates are the same, within two joint errors or what is tolerated.
-fn agree(a: &Estimate, b: &Estimate, tolerance: f64) -> bool {
+fn agree(a: &Found, b: &Found, tolerance: f64) -> bool {
     let noise = 2.0 * a.mcse.hypot(b.mcse);
     (a.lambda - b.lambda).abs() <= noise.max(tolerance * a.lambda.abs())
 }
@@ -250,8 +466,8 @@ fn plateau(
 fn steadiest(trials: &[Trial], tolerance: f64) -> Option<usize> {
     let usable = |i: usize| {
         let e = trials.get(i)?.estimate.as_ref()?;
-        let hot = e.virial.temperature > 1.0 + tolerance.max(2.0 * e.virial.mcse);
-        let fit = e.failed.is_empty() && !hot && e.rhat < MOST_RHAT && e.lambda > 0.0;
+        let hot = e.temperature > 1.0 + tolerance.max(2.0 * e.temperature_mcse);
+        let fit = e.failed == 0 && !hot && e.rhat < MOST_RHAT && e.lambda > 0.0;
         fit.then_some((trials[i].nbeta, e.lambda, e.mcse))
     };
     let score = |i: usize| {
@@ -298,8 +514,8 @@ fn plan(o: &Options, prepared: &Prepared, session: &Session, most: u64) -> Resul
 }
 
 /// Whether chains have not relaxed, which says nothing of larger steps.
-fn is_cold(e: &Estimate, tolerance: f64) -> bool {
-    e.virial.temperature < 1.0 - tolerance.max(2.0 * e.virial.mcse)
+fn is_cold(e: &Found, tolerance: f64) -> bool {
+    e.temperature < 1.0 - tolerance.max(2.0 * e.temperature_mcse)
 }
 
 /// What speaks against a trial; `smaller` is the one with the next smaller step.
@@ -308,24 +524,20 @@ fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String
         return vec!["every chain failed".into()];
     };
     let mut out = Vec::new();
-    if !e.failed.is_empty() {
-        out.push(format!(
-            "{} of {} chains failed",
-            e.failed.len(),
-            e.chains.len()
-        ));
+    if !e.failed == 0 {
+        out.push(format!("{} of {} chains failed", e.failed, e.chains));
     }
-    let off = e.virial.temperature - 1.0;
-    let clear = off.abs() > tolerance.max(2.0 * e.virial.mcse);
-    match e.virial.verdict {
-        Heat::Undecided if e.virial.mcse > tolerance => {
+    let off = e.temperature - 1.0;
+    let clear = off.abs() > tolerance.max(2.0 * e.temperature_mcse);
+    match e.undecided {
+        true if e.temperature_mcse > tolerance => {
             out.push("the virial is too noisy to tell".into())
         }
         _ if clear && off > 0.0 => out.push("hot: the step is too large".into()),
         _ if clear => out.push("cold: chains have not relaxed".into()),
         _ => {}
     }
-    if let Some((says, factor)) = lacking("the loss", [e.rhat, e.ess_bulk, e.ess_tail]) {
+    if let Some((says, factor)) = lacking("the loss", [e.rhat, e.ess[0], e.ess[1]]) {
         let times = factor.map_or(String::new(), |f| format!(", {f:.1} times the steps or so"));
         out.push(format!("not converged: {says}{times}"));
     }
@@ -350,7 +562,7 @@ impl Calibration {
             json!({
                 "step": t.step, "nbeta": t.nbeta, "against": t.against,
                 "estimate": e.map(|e| e.lambda), "mcse": e.map(|e| e.mcse),
-                "virial": e.map(|e| e.virial.temperature), "rhat": e.map(|e| e.rhat), "ess": e.map(|e| e.ess_bulk.min(e.ess_tail)),
+                "virial": e.map(|e| e.temperature), "rhat": e.map(|e| e.rhat), "ess": e.map(|e| e.ess[0].min(e.ess[1])),
             })
         };
         json!({
@@ -376,16 +588,15 @@ impl Calibration {
             "remarks",
         ]);
         for (i, t) in self.trials.iter().enumerate() {
-            let of = |text: &dyn Fn(&Estimate) -> String| {
-                t.estimate.as_ref().map_or(String::new(), text)
-            };
+            let of =
+                |text: &dyn Fn(&Found) -> String| t.estimate.as_ref().map_or(String::new(), text);
             out.push([
                 format!("{:.4e}", t.nbeta),
                 format!("{:.3e}", t.step),
                 of(&|e| format!("{:.4} ± {:.4}", e.lambda, e.mcse)),
-                of(&|e| format!("{:.3} ± {:.3}", e.virial.temperature, e.virial.mcse)),
+                of(&|e| format!("{:.3} ± {:.3}", e.temperature, e.temperature_mcse)),
                 of(&|e| format!("{:.3}", e.rhat)),
-                of(&|e| format!("{:.0}", e.ess_bulk.min(e.ess_tail))),
+                of(&|e| format!("{:.0}", e.ess[0].min(e.ess[1]))),
                 match (self.recommended == Some(i), t.against.is_empty()) {
                     (true, _) => "← recommended".into(),
                     (_, true) => "on a plateau".into(),

@@ -1,14 +1,13 @@
 //! The step sizes that `calibrate_llc` tries if none are given.
 
-use super::calibrate::Trial;
-use crate::error::Result;
+use super::calibrate::Found;
 use crate::sampler::{Accuracy, Configured};
 
 /// How many step sizes there are, each half the one before.
-const COUNT: i32 = 7;
+pub(super) const COUNT: i32 = 7;
 
 /// Steps of the runs that look for the largest.
-const PILOT: u64 = 200;
+pub(super) const PILOT: u64 = 200;
 
 /// The virial temperature, set 1, from which on a step is far too large.
 const FAR_TOO_HOT: f64 = 2.0;
@@ -16,40 +15,51 @@ const FAR_TOO_HOT: f64 = 2.0;
 /// How often a step is made four times larger or smaller.
 const MOST: usize = 30;
 
+/// What to do to find step sizes.
+pub(super) enum Search {
+    /// Run at this one, for [`PILOT`] steps, to see whether it is stable.
+    Try(f64),
+    /// These are they.
+    Found(Vec<f64>),
+}
+
 /// Step sizes from the largest that is stable downwards, so that the part of the error that is the stiffest direction's goes from about one to
-/// about a hundredth. `trial` runs at a step size, for so many steps.
-pub(super) fn step_sizes(
-    sampler: &Configured,
-    trial: impl Fn(f64, u64) -> Result<Trial>,
-) -> Result<Vec<f64>> {
+/// about a hundredth. `tried` are the step sizes that were run so far, and whether they are stable.
+pub(super) fn search(sampler: &Configured, tried: &[(f64, bool)]) -> Search {
     let Some((_, own)) = sampler.step_size() else {
-        return Ok(Vec::new());
+        return Search::Found(Vec::new());
     };
     if sampler.accuracy() == Accuracy::Exact {
         // Too large a step is rejected: nothing runs away, and nothing gets hot.
-        return Ok((-COUNT / 2..=COUNT / 2)
-            .map(|k| own * 2f64.powi(k))
-            .collect());
+        let around = (-COUNT / 2..=COUNT / 2).map(|k| own * 2f64.powi(k));
+        return Search::Found(around.collect());
     }
-    let stable = |step: f64| {
-        // An option out of its range is an end of the search, as any other is.
-        let found = trial(step, PILOT).ok().and_then(|t| t.estimate);
-        let fits = |e: super::Estimate| {
-            e.failed.is_empty()
-                && (e.virial.temperature <= FAR_TOO_HOT || e.virial.temperature.is_nan())
-        };
-        found.is_some_and(fits)
+    let stable = |step: f64| tried.iter().find(|(s, _)| *s == step).map(|(_, s)| *s);
+    let Some(own_is_stable) = stable(own) else {
+        return Search::Try(own);
     };
-    let mut largest = own;
-    if stable(own) {
-        let larger = (1..MOST).map(|k| own * 4f64.powi(k as i32));
-        largest = larger.take_while(|s| stable(*s)).last().unwrap_or(own);
+    // Larger ones for as long as they are stable, or smaller ones until one is.
+    let (factor, mut largest) = if own_is_stable {
+        (4.0f64, own)
     } else {
-        // At the own step once more, so that what is wrong with all of them is said.
-        trial(own, PILOT)?;
-        let smaller = (1..MOST).map(|k| own * 4f64.powi(-(k as i32)));
-        let mut smaller = smaller.filter(|s| stable(*s));
-        largest = smaller.next().unwrap_or(largest);
+        (0.25, own)
+    };
+    for k in 1..MOST {
+        let step = own * factor.powi(k as i32);
+        match stable(step) {
+            None => return Search::Try(step),
+            Some(true) => largest = step,
+            Some(false) if own_is_stable => break,
+            Some(false) => continue,
+        }
+        if !own_is_stable {
+            break;
+        }
     }
-    Ok((0..COUNT).map(|k| largest * 2f64.powi(-k)).collect())
+    Search::Found((0..COUNT).map(|k| largest * 2f64.powi(-k)).collect())
+}
+
+/// Whether a step size is stable, from a run with it.
+pub(super) fn is_stable(e: &Found) -> bool {
+    e.failed == 0 && (e.temperature <= FAR_TOO_HOT || e.temperature.is_nan())
 }

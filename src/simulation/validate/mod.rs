@@ -8,21 +8,24 @@ mod noise;
 
 use self::noise::{Findings, Look, ratios};
 use super::Plan;
-use super::progress::Progress;
+use super::job::{Job, Record, Standing, drive};
 use super::session::{self, Session};
-use super::state::State;
+use super::state::{Lent, State};
 use crate::engine::Block;
 use crate::engine::Chains;
 use crate::engine::Vector::Gradient;
 use crate::engine::report::Slots;
-use crate::error::{Interrupted, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::Configured;
 use crate::sampler::pseudo_langevin::RATIO_OF_NOISE;
+use crate::store::archive::{Archive, Kept};
 use crate::target::{Target, Workspace};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
 
 /// Options of `validate(target, sampler, #{…})`.
 pub const OPTIONS: &[Spec] = &[
@@ -86,6 +89,12 @@ pub const OPTIONS: &[Spec] = &[
         "from --seed",
         "Seed of the trajectories.",
     ),
+    optional(
+        "name",
+        Kind::Text,
+        "validate-1, …",
+        "Name, and that of the folder of its checkpoint.",
+    ),
 ];
 
 /// Sub-streams of `Purpose::Probe` from here on: the sampler's own measurement of its noise has the first.
@@ -128,36 +137,132 @@ pub fn validate(
         lags: o.size("lags")?,
     };
     size.check(target.dim())?;
-    let mut visitor = Visitor {
-        target,
-        sampler,
-        work: Workspace::new(session.threads),
-        slots: sampler.slots(target),
-        variance,
-        mass,
-        size,
-        seed,
-        findings: Findings::new(size.lags),
-    };
     let starts = plan.starts(target)?;
     let mut state = State::new((0..starts.count).collect(), target, sampler, &[]);
     state.start(&starts, target);
-    let total = (plan.chains * stops) as u64;
-    let progress = Progress::new(session, "validate", "checks", total, 0);
-    for lent in &mut state.lend(&plan, None, false) {
-        let chain = &mut lent.block;
-        chain.members[0].temperature = o.float("temperature")?;
-        visitor.sample(chain, |c| sampler.init(c))?;
-        for _ in 0..stops {
-            for _ in 0..interval {
-                visitor.step(chain)?;
-            }
-            visitor.stop(chain)?;
-            progress.set(visitor.findings.stops() as u64, 0);
+    let mut hash = crc32fast::Hasher::new();
+    target.fingerprint(&mut hash);
+    let points = state.params.iter().map(|x| x.to_le_bytes());
+    points.for_each(|x| hash.update(&x));
+    let what = json!({
+        "validation": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
+        "sampler": sampler.name(), "options": sampler.options, "seed": seed, "stops": stops, "steps": interval,
+    });
+    let job = Validation {
+        name: session.name_run("validate", o.opt_text("name"))?,
+        what,
+        plan,
+        temperature: o.float("temperature")?,
+        stops,
+        interval,
+        visitor: Visitor {
+            target,
+            sampler,
+            work: Workspace::new(session.threads),
+            slots: sampler.slots(target),
+            variance,
+            mass,
+            size,
+            seed,
+            findings: Findings::new(size.lags),
+        },
+        state,
+        chain: 0,
+    };
+    drive(job, session)
+}
+
+/// A validation that goes on.
+struct Validation<'a> {
+    name: String,
+    what: Value,
+    plan: Plan,
+    temperature: f64,
+    /// Stops per chain.
+    stops: usize,
+    /// Steps between two of them.
+    interval: u64,
+    visitor: Visitor<'a>,
+    state: State,
+    /// The chain that is followed now; those before it have made all their stops.
+    chain: u64,
+}
+
+impl Kept for Validation<'_> {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        archive.values("chain", [&mut self.chain])?;
+        self.visitor.findings.keep(archive)?;
+        self.state.keep(archive)
+    }
+}
+
+impl Job for Validation<'_> {
+    type Output = Value;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn whose(&self) -> &'static str {
+        "this validation was"
+    }
+
+    fn fingerprint(&self) -> Value {
+        self.what.clone()
+    }
+
+    fn size(&self) -> (&'static str, u64) {
+        ("checks", (self.state.chains * self.stops) as u64)
+    }
+
+    fn standing(&self) -> Standing {
+        let done = self.visitor.findings.stops();
+        Standing {
+            done: done as u64,
+            more: done < self.state.chains * self.stops,
+            ..Standing::default()
         }
     }
-    progress.finish();
-    Ok(visitor.findings.report(size.draws))
+
+    fn place(&self) -> String {
+        let all = self.state.chains * self.stops;
+        format!("after {} of {all} checks", self.visitor.findings.stops())
+    }
+
+    fn advance(&mut self, until: Instant) -> Result<()> {
+        let at = self.chain as usize;
+        let mut chains = self.state.lend(&self.plan, None, false);
+        let Some(Lent { block, logs }) = chains.get_mut(at) else {
+            return Ok(());
+        };
+        let (visitor, log) = (&mut self.visitor, &mut logs[0]);
+        block.members[0].temperature = self.temperature;
+        // Steps of a chain that its stops have not made: a stop steps on for as many steps as there are lags, and one.
+        let own = (visitor.findings.stops() - at * self.stops) as u64;
+        let pause = visitor.size.lags as u64 + 1;
+        let next = (own + 1) * self.interval + own * pause;
+        if block.step == 0 {
+            let sampler = visitor.sampler;
+            visitor.sample(block, |c| sampler.init(c))?;
+        }
+        while block.step < next {
+            visitor.step(block)?;
+            *log.steps = block.step;
+            if Instant::now() >= until || session::interrupted() {
+                return Ok(());
+            }
+        }
+        visitor.stop(block)?;
+        *log.steps = block.step;
+        if own + 1 == self.stops as u64 {
+            self.chain += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self, _: &Path, _: Record, _: &Session) -> Result<Value> {
+        Ok(self.visitor.findings.report(self.visitor.size.draws))
+    }
 }
 
 /// How much is looked at.
@@ -209,10 +314,6 @@ impl Visitor<'_> {
     }
 
     fn step(&mut self, chain: &mut Block) -> Result<()> {
-        if session::interrupted() {
-            let what = "a validation, of which nothing is kept".into();
-            return Err(Interrupted { what }.into());
-        }
         let sampler = self.sampler;
         self.sample(chain, |c| sampler.step(c))?;
         anyhow::ensure!(

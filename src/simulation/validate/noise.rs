@@ -3,7 +3,9 @@
 use crate::diagnostic::{
     correlation_matrix, eigenvalues, kolmogorov_smirnov_normal, marchenko_pastur_edges,
 };
+use crate::error::Result;
 use crate::rng::Stream;
+use crate::store::archive::Archive;
 use serde_json::{Value, json};
 
 /// A histogram over [-limit, limit].
@@ -97,6 +99,44 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Show everything to an archive.
+    ///
+    /// # Errors
+    /// If the archive has the numbers of something else.
+    pub fn keep(&mut self, archive: &mut Archive) -> Result<()> {
+        archive.copied("noise", &mut self.pooled.counts)?;
+        for (k, c) in self.correlations.iter_mut().enumerate() {
+            archive.copied(&format!("correlations.{k}"), &mut c.counts)?;
+        }
+        archive.copied("autocorrelation.sums", &mut self.autocorrelation.sums)?;
+        archive.copied("autocorrelation.counts", &mut self.autocorrelation.counts)?;
+        archive.table(
+            "stops",
+            &mut self.stops,
+            |s| {
+                let ([a, b, c], [d, e, f]) = (s.largest, s.spread);
+                let numbers = [s.step as f64, s.tested, s.passed, s.correlated as f64];
+                let [step, tested, passed, correlated] = numbers;
+                [step, tested, passed, correlated, a, b, c, d, e, f]
+            },
+            |[step, tested, passed, correlated, a, b, c, d, e, f]| Stop {
+                step: *step as u64,
+                tested: *tested,
+                passed: *passed,
+                correlated: *correlated as usize,
+                noise: Vec::new(),
+                largest: [*a, *b, *c],
+                spread: [*d, *e, *f],
+                ratios: Vec::new(),
+            },
+        )?;
+        for (i, stop) in self.stops.iter_mut().enumerate() {
+            archive.copied(&format!("noise.{i}"), &mut stop.noise)?;
+            archive.copied(&format!("ratios.{i}"), &mut stop.ratios)?;
+        }
+        Ok(())
+    }
+
     /// Nothing yet.
     pub fn new(lags: usize) -> Self {
         Self {
