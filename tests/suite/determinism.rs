@@ -137,6 +137,76 @@ fn a_run_killed_at_ten_moments_continues_bit_for_bit() {
     assert!(whole == complete(&script, &out, &["--resume", "--set", "steps=20000"]));
 }
 
+/// What a script prints as JSON, after being killed whenever a few checkpoints were written; and how often that was.
+fn killed_and_resumed(script: &Path, out: &Path, name: &str) -> (String, usize) {
+    let file = out.join(name).join("checkpoint/current.safetensors");
+    let modified = || std::fs::metadata(&file).and_then(|m| m.modified()).ok();
+    let mut command = ergodic();
+    command
+        .args(["run", "--quiet", "--json", "--checkpoint", "0.001", "--out"])
+        .arg(out)
+        .arg(script);
+    let mut killed = 0;
+    loop {
+        let (mut changes, mut last) = (0, modified());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if last != modified() {
+                (changes, last) = (changes + 1, modified());
+            }
+            if changes > 3 && killed < 4 {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if let Some(status) = ended {
+            assert!(status.success());
+            let output = child.wait_with_output().unwrap();
+            return (String::from_utf8_lossy(&output.stdout).into_owned(), killed);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if killed == 0 {
+            command.arg("--resume");
+        }
+        killed += 1;
+    }
+}
+
+#[test]
+fn validations_and_calibrations_go_on_where_they_were_killed() {
+    let scratch = Scratch::new();
+    let cases = [
+        (
+            "validate-1",
+            "let t = target(model::mlp(#{ layers: [64, 8, 10], activation: \"tanh\" }), dataset::digits(#{ per_class: 30 }),
+                #{ prior: prior::gaussian(0.5) });
+             validate(t, sampler::pseudo_langevin(#{ batch: 30 }), #{ temperature: 0.01, stops: 3, steps: 100, draws: 40, chains: 2 })",
+        ),
+        (
+            "calibrate_llc-1",
+            "let t = target(potential::normal_crossing(#{ examples: 500 }));
+             calibrate_llc(t, sampler::sgld(#{ step: 1e-3, batch: 20 }), #{ start: parameters([0.0, 0.0]), steps: 20000 })",
+        ),
+    ];
+    for (name, source) in cases {
+        let script = scratch.file(&format!("{name}.rhai"), source);
+        let output = ergodic()
+            .args(["run", "--quiet", "--json", "--out"])
+            .arg(scratch.join("whole"))
+            .arg(&script)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let (found, killed) = killed_and_resumed(&script, &scratch.join("killed"), name);
+        assert!(killed >= 2, "{name} was killed {killed} times");
+        assert_eq!(found, String::from_utf8_lossy(&output.stdout), "{name}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_saves_and_exits_with_130() {

@@ -42,6 +42,7 @@ impl Plain for i8 {}
 impl Plain for u8 {}
 impl Plain for u16 {}
 impl Plain for u32 {}
+impl Plain for u64 {}
 impl Plain for f32 {}
 impl Plain for f64 {}
 

@@ -33,17 +33,20 @@ fn sums_are_those_of_the_definition() {
             }
             same(&d.get(at, chains * stride), &gradient, "column sums");
 
-            let values = doubles(&numbers(n, 10, false));
+            let mut values = doubles(&numbers(n, 10, false));
             let counts: Vec<u32> = (0..n).map(|i| (i % 3) as u32).collect();
             let exact = |c: usize| counts[c * rows..][..rows].iter().sum::<u32>() as f64;
             for parts in [1, 4, 64] {
                 let (partials, out) = (d.room::<f64>(chains * parts), d.room::<f64>(chains * 3));
-                let finish = |factor: f64, add: usize| {
+                let broken = d.put(&vec![0u64; chains]);
+                let finish = |factor: f64, add: usize, step: i64| {
                     d.launch(
                         "finish_sums",
                         chains,
                         1,
-                        args![partials, chains, parts, out, 3i64, factor, add, 0i64, 0i64],
+                        args![
+                            partials, chains, parts, out, 3i64, factor, add, step, broken
+                        ],
                     );
                 };
                 d.launch(
@@ -52,18 +55,34 @@ fn sums_are_those_of_the_definition() {
                     chains,
                     args![d.put(&values), chains, rows, parts, partials],
                 );
-                finish(0.5, 0);
+                finish(0.5, 0, 7);
                 d.launch(
                     "partial_counts",
                     parts,
                     chains,
                     args![d.put(&counts), chains, rows, parts, partials],
                 );
-                finish(-1.0, 1);
+                finish(-1.0, 1, 8);
                 let sum =
                     |c: usize| 0.5 * values[c * rows..][..rows].iter().sum::<f64>() - exact(c);
                 let expected: Vec<_> = (0..chains).flat_map(|c| [sum(c), 77.0, 77.0]).collect();
                 near(&d.get(out, chains * 3), &expected, 1e-13, "sums");
+                assert_eq!(d.get::<u64>(broken, chains), vec![0; chains]);
+                // The first step at which a sum is not finite is kept.
+                let last = chains - 1;
+                let was = std::mem::replace(&mut values[last * rows], f64::NAN);
+                d.launch(
+                    "partial_sums",
+                    parts,
+                    chains,
+                    args![d.put(&values), chains, rows, parts, partials],
+                );
+                finish(1.0, 0, 9);
+                finish(1.0, 0, 10);
+                let found = d.get::<u64>(broken, chains);
+                assert_eq!(found[last], 9);
+                assert!(found[..last].iter().all(|step| *step == 0));
+                values[last * rows] = was;
             }
         }
     }
