@@ -108,6 +108,12 @@ impl<T: Into<Value> + Clone> From<&Vec<T>> for Value {
     }
 }
 
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(x: Option<T>) -> Self {
+        x.map_or(Value::Other("nothing".into()), Into::into)
+    }
+}
+
 impl Value {
     /// A handle, and what messages call its type: "Prior", "Gradient", …, as in [`Kind::Object`](super::Kind::Object).
     pub fn object<T: std::any::Any + Send + Sync>(handle: &Arc<T>, kind: &'static str) -> Self {

@@ -49,6 +49,14 @@ impl Value {
         }
     }
 
+    /// The object of this type, if it is one.
+    pub fn as_object<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        match self {
+            Value::Object(x, _) => x.clone().downcast().ok(),
+            _ => None,
+        }
+    }
+
     fn number(&self) -> Option<f64> {
         match self {
             Value::Int(x) => Some(*x as f64),
@@ -288,22 +296,13 @@ impl Options {
 
     /// An object that may be absent.
     pub fn object<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
-        match self.get(name) {
-            Some(Value::Object(x, _)) => x.clone().downcast().ok(),
-            _ => None,
-        }
+        self.get(name)?.as_object()
     }
 
     /// An array of objects; empty when absent.
     pub fn objects<T: Any + Send + Sync>(&self, name: &str) -> Vec<Arc<T>> {
         match self.get(name) {
-            Some(Value::List(list)) => list
-                .iter()
-                .filter_map(|v| match v {
-                    Value::Object(x, _) => x.clone().downcast().ok(),
-                    _ => None,
-                })
-                .collect(),
+            Some(Value::List(list)) => list.iter().filter_map(Value::as_object).collect(),
             _ => Vec::new(),
         }
     }

@@ -343,3 +343,5 @@ impl Configured {
         }
     }
 }
+
+crate::object::object!(Configured: "Sampler", text: |s| format!("{s:?}"));

@@ -2,9 +2,9 @@
 
 use super::{Context, Interpreter, plots};
 use crate::error::{Result, did_you_mean};
+use crate::object::Shown;
 use crate::plot::Figure;
 use crate::report::figures;
-use crate::simulation::console::Shown;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use anyhow::anyhow;

@@ -1,55 +1,23 @@
 //! Data sets, models, targets, parameters, schedules and triggers: what they print and what can be asked of them.
 
+use super::binder::Binder;
 use super::closure;
 use super::convert::{Call, parameters};
 use super::values::Values;
 use super::words::a_kind;
-use super::{Binder, Bound, OrRaise, raise};
+use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::model::{self, Model};
 use crate::observable::Handle;
-use crate::sampler::Configured;
-use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
-use crate::simulation::optimizer::Optimizer;
-use crate::target::prior::{Parameters, Prior};
-use crate::target::{Potential, Target};
+use crate::target::prior::Parameters;
+use crate::target::Target;
 use crate::trigger::Trigger;
 use anyhow::{anyhow, ensure};
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
-    b.object::<Arc<Dataset>>("Dataset", |d| d.to_string());
-    b.object::<Arc<dyn Model>>("Model", |m| m.describe());
-    b.object::<Arc<Target>>("Target", |t| t.describe());
-    b.object::<Arc<dyn Potential>>("Potential", |p| p.describe());
-    b.object::<Arc<Prior>>("Prior", |p| format!("{p:?}"));
-    b.object::<Arc<Configured>>("Sampler", |s| format!("{s:?}"));
-    b.object::<Arc<Estimator>>("Gradient", |e| e.to_string());
-    b.object::<Arc<Optimizer>>("Optimizer", |o| o.text.clone());
-    b.object::<Handle>("Observable", |o: &Handle| o.name());
-    b.object::<Arc<Schedule>>("Schedule", |s| s.to_string());
-    b.object::<Arc<Trigger>>("Trigger", |t| t.to_string());
-    b.object::<Arc<Parameters>>("Parameters", |p| {
-        format!(
-            "{} parameter vectors of length {}",
-            p.vectors.len(),
-            p.vectors.first().map_or(0, |v| v.len())
-        )
-    });
-    b.engine
-        .register_get("train_rows", |d: &mut Arc<Dataset>| d.train.rows as i64)
-        .register_get("test_rows", |d: &mut Arc<Dataset>| {
-            d.test.as_ref().map_or(0, |s| s.rows) as i64
-        })
-        .register_get("dim", |d: &mut Arc<Dataset>| d.dim as i64)
-        .register_get("classes", |d: &mut Arc<Dataset>| d.classes as i64)
-        .register_get("parameters", |m: &mut Arc<dyn Model>| {
-            m.layout().len() as i64
-        })
-        .register_get("parameters", |t: &mut Arc<Target>| t.dim() as i64)
-        .register_get("examples", |t: &mut Arc<Target>| t.examples() as i64);
     schedules(b);
     b.function(
         "data.row(split, index) -> map",

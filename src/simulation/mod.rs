@@ -16,6 +16,7 @@ pub mod health;
 pub mod judge;
 pub mod llc;
 mod lockstep;
+mod object;
 pub mod optimizer;
 pub mod parts;
 pub mod plan;
@@ -33,6 +34,7 @@ mod threads;
 pub mod train;
 mod turn;
 pub mod validate;
+pub mod verbs;
 pub mod verify;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};

@@ -3,17 +3,18 @@
 //! `make::dataset("digits", options! { test: 500 })` is a script's `dataset::digits(#{ test: 500 })`: the same names, the same options.
 //! The functions are used with their module, because in a notebook a variable `target` would hide a function of that name.
 
-use super::session::checked;
 use crate::dataset::{self, Dataset};
 use crate::error::{Result, did_you_mean};
 use crate::model::{self, Model};
 use crate::observable::{self, Handle, Observable, View};
-use crate::options::{Entry, Given, Options, Value};
+use crate::options::{Entry, Given, Options};
 use crate::sampler::gradient::{self, Estimator};
 use crate::sampler::{self, Configured, Sampler};
 use crate::simulation::optimizer::{self, Optimizer};
+use crate::target::build::{ANALYTIC, TARGET};
 use crate::target::prior::{self, Prior};
-use crate::target::{self, Potential, Target, analytic};
+use crate::target::{Potential, Target};
+use crate::verb::Either;
 use std::sync::Arc;
 
 fn build<T>(space: &str, entries: &'static [Entry<T>], name: &str, given: Given) -> Result<T> {
@@ -108,21 +109,16 @@ impl<F: Fn(&mut View) -> Result<f64> + Send + Sync> Observable for Measured<F> {
 
 /// The distribution of a network's weights on a data set: `make::target(&model, &data, options! { prior: … })`.
 pub fn target(model: &Arc<dyn Model>, data: &Arc<Dataset>, options: Given) -> Result<Arc<Target>> {
-    Target::of_network(model, data, &checked("target", target::OPTIONS, options)?)
+    let of = Either::First((model.clone(), data.clone()));
+    TARGET.run(of, options.into_pairs(), &())
 }
 
 /// A target of known law by name, with the options of the potential and those of a target: `make::analytic("banana", options! {})`.
 pub fn analytic(name: &str, options: Given) -> Result<Arc<Target>> {
-    let entry = analytic::named(name)?;
-    let is_targets = |(n, _): &(String, Value)| target::OPTIONS.iter().any(|s| s.name == n);
-    let (of_target, own): (Vec<_>, Vec<_>) = options.into_pairs().into_iter().partition(is_targets);
-    let owner = format!("potential::{name}");
-    let potential = (entry.build)(&Options::check(&owner, entry.options, own)?)?;
-    let o = Options::check("target", target::OPTIONS, of_target)?;
-    Target::of_potential(potential, &o)
+    ANALYTIC.run((name.into(),), options.into_pairs(), &())
 }
 
 /// The target of a potential of your own.
 pub fn of_potential(potential: Arc<dyn Potential>, options: Given) -> Result<Arc<Target>> {
-    Target::of_potential(potential, &checked("target", target::OPTIONS, options)?)
+    TARGET.run(Either::Second((potential,)), options.into_pairs(), &())
 }
