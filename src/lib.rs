@@ -18,6 +18,7 @@
 //! | [`simulation`] | the one loop, training, runs and their summaries |
 //! | [`report`] | finished runs, read back and told: figures, verdicts, tables, one HTML page |
 //! | [`registry`] | the list of all constructors, verbs and objects |
+//! | [`builders`] | typed builders of all of them, for Rust code |
 //! | [`script`] | the only folder that names Rhai |
 //! | [`front`] | REPL, notebooks, reference, doctor |
 //! | [`prelude`] | what Rust programs and notebooks use |
@@ -25,6 +26,7 @@
 // What is printed may be lost; `output` knows what then.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod builders;
 pub mod dataset;
 pub mod diagnostic;
 pub mod engine;

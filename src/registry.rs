@@ -2,53 +2,40 @@
 //!
 //! Each is described in its own file. Whoever has to know all of them, as scripts and notebooks do, is a [`Visitor`].
 
-use crate::dataset::{self, Dataset};
-use crate::diagnostic::Grid;
-use crate::model::{self, Model};
+use crate::model::Model;
 use crate::object::{Held, Object};
-use crate::observable::{self, Observable};
 use crate::options::Entry;
 use crate::plot::Figure;
-use crate::sampler::gradient::{self, Estimator};
-use crate::sampler::{self, Configured};
-use crate::schedule::Schedule;
-use crate::simulation::compare::{self, Comparison};
-use crate::simulation::evidence::{self, Evidence, Laplace, ModelComparison, Transition, laplace};
-use crate::simulation::exchange::LadderReport;
-use crate::simulation::llc::calibrate::{self, Calibration};
-use crate::simulation::llc::problems::{self, Posed};
-use crate::simulation::llc::table::Benchmark;
-use crate::simulation::llc::{self, Estimate};
-use crate::simulation::optimizer::{self, Optimizer};
-use crate::simulation::run::Run;
 use crate::simulation::session::Session;
-use crate::simulation::smc::{self, Smc};
-use crate::simulation::summary::Summary;
-use crate::simulation::train::{self, Trained};
-use crate::simulation::verify::{self, Verification};
-use crate::simulation::{benchmark, validate, verbs};
-use crate::target::prior::{self, Parameters, Prior};
-use crate::target::{Potential, Target, analytic, build, grid};
-use crate::trigger::Trigger;
+use crate::target::Potential;
 use crate::verb::{Arguments, Outcome, Verb};
 use std::sync::Arc;
 
 /// One that has to know everything in the list.
 pub trait Visitor {
-    /// A type of objects, in the form in which scripts hold it.
-    fn held<H: Held>(&mut self) {}
+    /// A type of objects, in the form in which scripts hold it, and what Rust code calls it.
+    fn held<H: Held>(&mut self, _path: &'static str) {}
 
     /// A type of objects that scripts hold as `Arc<T>`.
-    fn object<T: Object>(&mut self) {
-        self.held::<Arc<T>>();
+    fn object<T: Object>(&mut self, path: &'static str) {
+        self.held::<Arc<T>>(path);
     }
 
-    /// The constructors of a namespace.
-    fn constructors<H: Held>(&mut self, _namespace: &'static str, _entries: &'static [Entry<H>]) {}
+    /// Constructors of a namespace, and where their table is; nowhere if they were registered at run time.
+    fn constructors<H: Held>(
+        &mut self,
+        _namespace: &'static str,
+        _path: &'static str,
+        _entries: &'static [Entry<H>],
+    ) {
+    }
 
-    /// A verb.
-    fn verb<S, A: Arguments, R: Outcome>(&mut self, _verb: &'static Verb<S, A, R>)
-    where
+    /// A verb, and where it is declared.
+    fn verb<S, A: Arguments, R: Outcome>(
+        &mut self,
+        _path: &'static str,
+        _verb: &'static Verb<S, A, R>,
+    ) where
         Session: AsRef<S>,
     {
     }
@@ -56,86 +43,115 @@ pub trait Visitor {
 
 /// All types of objects.
 pub fn objects(v: &mut impl Visitor) {
-    v.object::<Dataset>();
-    v.held::<Arc<dyn Model>>();
-    v.object::<Target>();
-    v.held::<Arc<dyn Potential>>();
-    v.object::<Prior>();
-    v.object::<Configured>();
-    v.object::<Estimator>();
-    v.object::<Optimizer>();
-    v.object::<Box<dyn Observable>>();
-    v.object::<Schedule>();
-    v.object::<Trigger>();
-    v.object::<Parameters>();
-    v.object::<Run>();
-    v.object::<Summary>();
-    v.object::<Trained>();
-    v.object::<Comparison>();
-    v.object::<Verification>();
-    v.object::<Grid>();
-    v.object::<Estimate>();
-    v.object::<Posed>();
-    v.object::<Benchmark>();
-    v.object::<Calibration>();
-    v.object::<LadderReport>();
-    v.object::<Transition>();
-    v.object::<Evidence>();
-    v.object::<Laplace>();
-    v.object::<ModelComparison>();
-    v.object::<Smc>();
-    v.held::<Figure>();
+    macro_rules! objects {
+        ($($type:ty),* $(,)?) => {
+            $(v.object::<$type>(stringify!($type));)*
+        };
+    }
+    v.held::<Arc<dyn Model>>("dyn crate::model::Model");
+    v.held::<Arc<dyn Potential>>("dyn crate::target::Potential");
+    v.held::<Figure>("crate::plot::Figure");
+    objects! {
+        crate::dataset::Dataset,
+        crate::target::Target,
+        crate::target::prior::Prior,
+        crate::target::prior::Parameters,
+        crate::diagnostic::Grid,
+        crate::sampler::Configured,
+        crate::sampler::gradient::Estimator,
+        Box<dyn crate::observable::Observable>,
+        crate::schedule::Schedule,
+        crate::trigger::Trigger,
+        crate::simulation::optimizer::Optimizer,
+        crate::simulation::train::Trained,
+        crate::simulation::run::Run,
+        crate::simulation::summary::Summary,
+        crate::simulation::compare::Comparison,
+        crate::simulation::verify::Verification,
+        crate::simulation::llc::Estimate,
+        crate::simulation::llc::problems::Posed,
+        crate::simulation::llc::table::Benchmark,
+        crate::simulation::llc::calibrate::Calibration,
+        crate::simulation::exchange::LadderReport,
+        crate::simulation::evidence::Transition,
+        crate::simulation::evidence::Evidence,
+        crate::simulation::evidence::Laplace,
+        crate::simulation::evidence::ModelComparison,
+        crate::simulation::smc::Smc,
+    }
+}
+
+macro_rules! constructors {
+    ($v:ident: $($namespace:literal $registry:path),* $(,)?) => {
+        $($v.constructors($namespace, stringify!($registry), $registry);)*
+    };
 }
 
 /// All constructors.
 pub fn constructors(v: &mut impl Visitor) {
-    v.constructors("dataset", dataset::REGISTRY);
-    v.constructors("dataset", &[model::teacher::ENTRY]);
-    v.constructors("model", model::REGISTRY);
-    v.constructors("prior", prior::REGISTRY);
-    v.constructors("potential", analytic::REGISTRY);
-    v.constructors("optimizer", optimizer::REGISTRY);
-    v.constructors("gradient", gradient::REGISTRY);
-    v.constructors("sampler", sampler::REGISTRY);
-    for entry in sampler::registered() {
-        v.constructors("sampler", std::slice::from_ref(entry));
+    constructors! { v:
+        "dataset" crate::dataset::REGISTRY,
+        "dataset" crate::model::teacher::REGISTRY,
+        "model" crate::model::REGISTRY,
+        "prior" crate::target::prior::REGISTRY,
+        "potential" crate::target::analytic::REGISTRY,
+        "optimizer" crate::simulation::optimizer::REGISTRY,
+        "gradient" crate::sampler::gradient::REGISTRY,
+        "sampler" crate::sampler::REGISTRY,
     }
-    v.constructors("observable", observable::REGISTRY);
+    for entry in crate::sampler::registered() {
+        v.constructors("sampler", "", std::slice::from_ref(entry));
+    }
+    constructors!(v: "observable" crate::observable::REGISTRY);
 }
 
-/// The verbs that make targets and runs, and look at them.
-pub fn runs(v: &mut impl Visitor) {
-    v.verb(&build::TARGET);
-    v.verb(&build::ANALYTIC);
-    v.verb(&train::TRAIN);
-    v.verb(&verbs::SAMPLE);
-    v.verb(&verbs::SWEEP);
-    v.verb(&verbs::EXCHANGE);
-    v.verb(&benchmark::BENCHMARK);
-    v.verb(&validate::VALIDATE);
-    v.verb(&verify::VERIFY);
-    v.verb(&compare::COMPARE);
-    v.verb(&grid::POSTERIOR);
+/// A function that visits verbs.
+macro_rules! verbs {
+    ($(#[$doc:meta])* $name:ident: $($verb:path),* $(,)?) => {
+        $(#[$doc])*
+        pub fn $name<V: Visitor>(v: &mut V) {
+            $(v.verb(stringify!($verb), &$verb);)*
+        }
+    };
 }
-
-/// The verbs of learning coefficients, and `open`.
-pub fn coefficients(v: &mut impl Visitor) {
-    v.verb(&verbs::OPEN);
-    v.verb(&llc::LLC);
-    v.verb(&problems::LLC_PROBLEM);
-    v.verb(&problems::LEARNING_COEFFICIENT);
-    v.verb(&llc::benchmark::LLC_BENCHMARK);
-    v.verb(&calibrate::CALIBRATE);
+verbs! {
+    /// The verbs that make targets and runs, and look at them.
+    runs:
+    crate::target::build::TARGET,
+    crate::target::build::ANALYTIC,
+    crate::simulation::train::TRAIN,
+    crate::simulation::verbs::SAMPLE,
+    crate::simulation::verbs::SWEEP,
+    crate::simulation::verbs::EXCHANGE,
+    crate::simulation::benchmark::BENCHMARK,
+    crate::simulation::validate::VALIDATE,
+    crate::simulation::verify::VERIFY,
+    crate::simulation::compare::COMPARE,
+    crate::target::grid::POSTERIOR,
 }
-
-/// The verbs of evidence from ladders.
-pub fn evidences(v: &mut impl Visitor) {
-    v.verb(&evidence::EVIDENCE);
-    v.verb(&laplace::LAPLACE);
+verbs! {
+    /// The verbs of learning coefficients, and `open`.
+    coefficients:
+    crate::simulation::verbs::OPEN,
+    crate::simulation::llc::LLC,
+    crate::simulation::llc::problems::LLC_PROBLEM,
+    crate::simulation::llc::problems::LEARNING_COEFFICIENT,
+    crate::simulation::llc::benchmark::LLC_BENCHMARK,
+    crate::simulation::llc::calibrate::CALIBRATE,
 }
-
-/// The verbs of populations.
-pub fn populations(v: &mut impl Visitor) {
-    v.verb(&smc::SMC);
-    v.verb(&evidence::EVIDENCE_OF_POPULATIONS);
+verbs! {
+    /// The verbs of evidence from ladders.
+    evidences:
+    crate::simulation::evidence::EVIDENCE,
+    crate::simulation::evidence::laplace::LAPLACE,
+}
+verbs! {
+    /// The verbs of populations.
+    populations:
+    crate::simulation::smc::SMC,
+}
+verbs! {
+    /// What is made of populations.
+    of_populations:
+    crate::simulation::evidence::EVIDENCE_OF_POPULATIONS,
 }

@@ -173,6 +173,12 @@ pub enum Either<A, B> {
     Second(B),
 }
 
+impl<A, B> From<A> for Either<A, B> {
+    fn from(arguments: A) -> Self {
+        Self::First(arguments)
+    }
+}
+
 impl<A: Arguments, B: Arguments> Arguments for Either<A, B> {
     fn forms() -> Vec<Vec<Kind>> {
         [A::forms(), B::forms()].concat()

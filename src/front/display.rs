@@ -59,13 +59,13 @@ struct Find<'a> {
 }
 
 impl Visitor for Find<'_> {
-    fn held<H: Held>(&mut self) {
+    fn held<H: Held>(&mut self, _: &'static str) {
         if let Some(x) = as_ref::<H>(self.value) {
             self.found = Some(x.object().shown());
         }
     }
 
-    fn object<T: Object>(&mut self) {
+    fn object<T: Object>(&mut self, _: &'static str) {
         if let Some(x) = as_ref::<T>(self.value) {
             self.found = Some(x.shown());
         }

@@ -146,6 +146,34 @@ pub struct Entry<T: 'static> {
     pub build: fn(&Options) -> Result<T>,
 }
 
+impl<T> Entry<T> {
+    /// Check the options and build the object.
+    ///
+    /// # Errors
+    /// If an option is unknown, missing, of another kind or out of its range, and those of the constructor.
+    pub fn make(&self, namespace: &str, given: Given) -> Result<T> {
+        let owner = format!("{namespace}::{}", self.name);
+        (self.build)(&Options::check(&owner, self.options, given.into_pairs())?)
+    }
+}
+
+/// The entry of that name.
+///
+/// # Errors
+/// If there is none; the message proposes the nearest one.
+pub fn find<T>(
+    namespace: &str,
+    entries: &'static [Entry<T>],
+    name: &str,
+) -> Result<&'static Entry<T>> {
+    entries.iter().find(|e| e.name == name).ok_or_else(|| {
+        anyhow!(
+            "there is no {namespace}::{name}{}",
+            did_you_mean(name, entries.iter().map(|e| e.name))
+        )
+    })
+}
+
 /// Checked options: every name is known, every value is of its kind and in its range, defaults are filled in.
 #[derive(Clone)]
 pub struct Options {

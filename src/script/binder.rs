@@ -101,6 +101,20 @@ impl Binder {
         FuncRegistration::new(name).set_into_module_raw(module, types, f);
     }
 
+    /// Bind a function that takes its arguments as they are, of these types, and write down its entry.
+    pub fn called(
+        &mut self,
+        signature: &'static str,
+        doc: &'static str,
+        types: &[TypeId],
+        f: impl Fn(&Call, &mut [&mut Dynamic]) -> Bound<Dynamic> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let item = Item::from_signature(signature, doc);
+        self.raw(&item.namespace, &item.name, types, f);
+        self.items.push(item);
+        self
+    }
+
     /// Bind a function that takes its arguments as they are, of these types.
     pub fn raw(
         &mut self,
@@ -157,7 +171,7 @@ impl Binder {
 }
 
 impl Visitor for Binder {
-    fn held<H: Held>(&mut self) {
+    fn held<H: Held>(&mut self, _: &'static str) {
         self.object::<H>(H::Object::NAME, |x| x.object().text());
         for (name, get) in H::Object::FIELDS {
             self.engine
@@ -177,11 +191,16 @@ impl Visitor for Binder {
         }
     }
 
-    fn constructors<H: Held>(&mut self, namespace: &'static str, entries: &'static [Entry<H>]) {
+    fn constructors<H: Held>(
+        &mut self,
+        namespace: &'static str,
+        _: &'static str,
+        entries: &'static [Entry<H>],
+    ) {
         constructors::bind(self, namespace, entries);
     }
 
-    fn verb<S, A: Arguments, R: Outcome>(&mut self, verb: &'static Verb<S, A, R>)
+    fn verb<S, A: Arguments, R: Outcome>(&mut self, _: &'static str, verb: &'static Verb<S, A, R>)
     where
         Session: AsRef<S>,
     {

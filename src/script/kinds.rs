@@ -29,7 +29,7 @@ struct All {
 }
 
 impl Visitor for All {
-    fn held<H: Held>(&mut self) {
+    fn held<H: Held>(&mut self, _: &'static str) {
         fn with<H: Held, R>(x: &Dynamic, f: impl Fn(&H) -> R) -> Option<R> {
             x.read_lock::<H>().map(|x| f(&x))
         }

@@ -387,15 +387,19 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         printed.push('\n');
     });
     b.object::<report::Native>("Error", ToString::to_string);
-    // Methods are listed in the order in which they are bound.
-    runs::populations(&mut b);
-    registry::objects(&mut b);
     registry::constructors(&mut b);
     custom::bind(&mut b);
     registry::runs(&mut b);
     verbs::bind(&mut b);
     objects::bind(&mut b);
     registry::coefficients(&mut b);
+    registry::evidences(&mut b);
+    verbs::models(&mut b);
+    registry::populations(&mut b);
+    runs::populations(&mut b);
+    // The reference has methods in the order in which they are bound.
+    registry::objects(&mut b);
+    registry::of_populations(&mut b);
     runs::bind(&mut b);
     reports::bind(&mut b);
     expressions::bind(&mut b);
@@ -403,9 +407,6 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     learning::bind(&mut b);
     runs::ladders(&mut b);
     plots::ladders(&mut b);
-    registry::evidences(&mut b);
-    verbs::models(&mut b);
-    registry::populations(&mut b);
     values::bind(&mut b);
     tensors::bind(&mut b);
     plots::bind(&mut b);

@@ -4,7 +4,7 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 25] = [
+const LAYERS: [&str; 26] = [
     "error",
     "output",
     "memory",
@@ -29,6 +29,7 @@ const LAYERS: [&str; 25] = [
     "simulation",
     "report",
     "registry",
+    "builders",
     "script",
 ];
 

@@ -38,6 +38,12 @@ impl fmt::Debug for Session {
     }
 }
 
+impl AsRef<Settings> for Session {
+    fn as_ref(&self) -> &Settings {
+        &self.context.session
+    }
+}
+
 impl Session {
     /// A session whose results go to `out`.
     pub fn new(out: impl Into<PathBuf>) -> Self {
