@@ -1,6 +1,7 @@
 //! What is in a folder of results: the script's record, and its runs, trainings, populations and benchmarks.
 
-use super::kinds::{Course, Damaged, Sampled, Told};
+use super::kinds::{Course, Damaged, Told};
+use super::sampled::Sampled;
 use crate::error::Result;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;

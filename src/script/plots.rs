@@ -4,11 +4,10 @@ use super::binder::Binder;
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Scale, Series};
-use crate::report::figures;
+use crate::report::figures::{self, canonical};
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
-use crate::simulation::summary::Summary;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub(super) fn bind(b: &mut Binder) {
         "plot::sweep(run, names) -> Figure",
         "One or several observables of a sweep against temperature, with error bars.\n\n`names` is a string or an array of strings, one panel each. \
          Several runs in an array are drawn in the same panels.",
-        |runs: Dynamic, names: Dynamic| sweep(&all_runs(&runs)?, &strings(&names)?),
+        |runs: Dynamic, names: Dynamic| figures::sweep_of(&all_runs(&runs)?, &strings(&names)?).or_raise(),
     )
     .function(
         "plot::traces(run, name) -> Figure",
@@ -173,14 +172,9 @@ fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
     figures::ranks(run, &canonical(name), t).or_raise()
 }
 
-/// `error.test` is the same trace as `error_test`, and `error.train` is `error`.
-pub(super) fn canonical(name: &str) -> String {
-    name.replace(".train", "").replace('.', "_")
-}
-
 fn strings(x: &Dynamic) -> Bound<Vec<String>> {
     let one = |x: &Dynamic| {
-        x.clone().into_string().map(|s| canonical(&s)).map_err(|t| {
+        x.clone().into_string().map_err(|t| {
             raise(anyhow!(
                 "a name of a trace must be a string, not {}",
                 a_kind(t)
@@ -223,13 +217,6 @@ pub(super) fn number(x: &Dynamic) -> Bound<f64> {
 
 pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
     a.iter().map(number).collect()
-}
-
-fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
-    let summaries = runs.iter().map(|r| Summary::new(r).or_raise());
-    let summaries = summaries.collect::<Bound<Vec<_>>>()?;
-    let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
-    figures::sweep(&both, names).or_raise()
 }
 
 /// Figures of ladders.

@@ -4,8 +4,8 @@ use super::session::Session;
 use crate::error::Result;
 use crate::options::Given;
 use crate::plot::Figure;
+use crate::report::figures::{self, canonical};
 use crate::sampler::Configured;
-use crate::script::notebook;
 use crate::simulation::evidence::laplace::LAPLACE;
 use crate::simulation::evidence::{self, Evidence, Laplace};
 use crate::simulation::llc::calibrate::{self, Calibration};
@@ -111,15 +111,15 @@ pub trait Plots {
 
 impl Plots for Arc<Run> {
     fn plot_sweep(&self, names: &[&str]) -> Result<Figure> {
-        notebook::plot_sweep(std::slice::from_ref(self), names)
+        figures::sweep_of(std::slice::from_ref(self), names)
     }
 
     fn plot_traces(&self, name: &str) -> Result<Figure> {
-        notebook::plot_traces(self, name)
+        figures::traces(self, &canonical(name))
     }
 
     fn plot_histogram(&self, name: &str) -> Result<Figure> {
-        notebook::plot_histogram(self, name)
+        figures::histogram(self, &canonical(name))
     }
 }
 
