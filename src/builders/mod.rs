@@ -87,7 +87,7 @@ macro_rules! calls {
             pub fn run(self, session: &impl AsRef<$crate::simulation::session::Session>) -> $crate::error::Result<$made> {
                 let session: &$crate::simulation::session::Session = session.as_ref();
                 let arguments = ($(self.$argument,)*).into();
-                $verb.run(arguments, self.given.into_pairs(), session.as_ref())
+                $verb.run(arguments, self.given, session.as_ref())
             }
         }
     )*};
@@ -132,7 +132,7 @@ mod tests {
         let prior = prior::Gaussian::new().precision(0.1).build().unwrap();
         let o = crate::options! { prior: &prior };
         let target = crate::target::build::TARGET
-            .run(crate::verb::Either::Second((banana,)), o.into_pairs(), &())
+            .run(crate::verb::Either::Second((banana,)), o, &())
             .unwrap();
         let grid = verbs::posterior(&target)
             .x([-1.0, 1.0])

@@ -26,6 +26,12 @@ impl Given {
     }
 }
 
+impl FromIterator<(String, Value)> for Given {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
 /// Options by name, as a script's `#{ … }`: `options! { batch: 100, step: 1e-4 }`.
 ///
 /// Values are numbers, strings, booleans, arrays and vectors of these, and handles to the program's objects.

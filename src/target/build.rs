@@ -7,7 +7,7 @@ use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::model::Model;
 use crate::model::loss::Loss;
-use crate::options::{Options, Spec, Value};
+use crate::options::{Given, Options, Spec, Value};
 use crate::verb::{Call, Either, Verb};
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ impl Target {
     }
 }
 
-/// A model and a data set.
-pub type OfNetwork = (Arc<dyn Model>, Arc<Dataset>);
+/// A model and a data set, or a potential.
+pub type Of = Either<(Arc<dyn Model>, Arc<Dataset>), (Arc<dyn Potential>,)>;
 
 /// The verb `target`.
-pub static TARGET: Verb<(), Either<OfNetwork, (Arc<dyn Potential>,)>, Arc<Target>> = Verb {
+pub static TARGET: Verb<(), Of, Arc<Target>> = Verb {
     name: "target",
     arguments: &["model", "dataset"],
     options: OPTIONS,
@@ -71,13 +71,13 @@ pub static ANALYTIC: Verb<(), (String,), Arc<Target>> = Verb {
 };
 
 /// One of the potentials of known law, by name: the options of the potential, and those of a target.
-fn analytic(name: &str, given: Vec<(String, Value)>) -> Result<Arc<Target>> {
+fn analytic(name: &str, given: Given) -> Result<Arc<Target>> {
     let entry = super::analytic::named(name)?;
     let owner = format!("target::analytic(\"{name}\")");
     let knows = |specs: &[Spec], key: &str| specs.iter().any(|s| s.name == key);
     // What neither knows is the potential's to refuse.
     let of_target = |(key, _): &(String, Value)| knows(OPTIONS, key) && !knows(entry.options, key);
-    let (rest, own): (Vec<_>, Vec<_>) = given.into_iter().partition(of_target);
+    let (rest, own): (Vec<_>, Vec<_>) = given.into_pairs().into_iter().partition(of_target);
     let potential = (entry.build)(&Options::check(&owner, entry.options, own)?)?;
     Target::of_potential(potential, &Options::check(&owner, OPTIONS, rest)?)
 }

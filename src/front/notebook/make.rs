@@ -96,15 +96,15 @@ impl<F: Fn(&mut View) -> Result<f64> + Send + Sync> Observable for Measured<F> {
 /// The distribution of a network's weights on a data set: `make::target(&model, &data, options! { prior: … })`.
 pub fn target(model: &Arc<dyn Model>, data: &Arc<Dataset>, options: Given) -> Result<Arc<Target>> {
     let of = Either::First((model.clone(), data.clone()));
-    TARGET.run(of, options.into_pairs(), &())
+    TARGET.run(of, options, &())
 }
 
 /// A target of known law by name, with the options of the potential and those of a target: `make::analytic("banana", options! {})`.
 pub fn analytic(name: &str, options: Given) -> Result<Arc<Target>> {
-    ANALYTIC.run((name.into(),), options.into_pairs(), &())
+    ANALYTIC.run((name.into(),), options, &())
 }
 
 /// The target of a potential of your own.
 pub fn of_potential(potential: Arc<dyn Potential>, options: Given) -> Result<Arc<Target>> {
-    TARGET.run(Either::Second((potential,)), options.into_pairs(), &())
+    TARGET.run(Either::Second((potential,)), options, &())
 }

@@ -118,7 +118,7 @@ impl Session {
         Settings: AsRef<S>,
     {
         let session = &self.context.session;
-        verb.run(arguments, options.into_pairs(), session.as_ref())
+        verb.run(arguments, options, session.as_ref())
     }
 
     /// Run a plan.
