@@ -242,7 +242,11 @@ where
     let taken = A::take(form, &mut from)?;
     let options = from.arguments.next().and_then(|x| x.read_lock::<Map>());
     let given = options.map_or_else(Vec::new, |map| given(&map, call));
-    let result = verb.run(taken, given.into_iter().collect(), call.context.session.as_ref())?;
+    let result = verb.run(
+        taken,
+        given.into_iter().collect(),
+        call.context.session.as_ref(),
+    )?;
     Ok(match (&result as &dyn Any).downcast_ref::<Json>() {
         Some(json) => from_json(json),
         None => Dynamic::from(result),
