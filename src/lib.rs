@@ -10,12 +10,15 @@
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
 //! | [`plot`] | series in, figure out |
+//! | [`object`], [`verb`] | what scripts hold and what they call, each described once |
 //! | [`dataset`], [`model`] | data and networks |
 //! | [`target`] | model + data + prior: the only place where n, m, nβ and T meet |
 //! | [`engine`] | where the vectors of chains live: this machine or an accelerator |
 //! | [`sampler`], [`observable`] | one file per kind |
 //! | [`simulation`] | the one loop, training, runs and their summaries |
 //! | [`report`] | finished runs, read back and told: figures, verdicts, tables, one HTML page |
+//! | [`registry`] | the list of all constructors, verbs and objects |
+//! | [`builders`] | typed builders of all of them, for Rust code |
 //! | [`script`] | the only folder that names Rhai |
 //! | [`front`] | REPL, notebooks, reference, doctor |
 //! | [`prelude`] | what Rust programs and notebooks use |
@@ -23,6 +26,7 @@
 // What is printed may be lost; `output` knows what then.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod builders;
 pub mod dataset;
 pub mod diagnostic;
 pub mod engine;
@@ -31,12 +35,14 @@ pub mod front;
 pub mod kernels;
 pub mod memory;
 pub mod model;
+pub mod object;
 pub mod observable;
 pub mod options;
 pub mod output;
 pub mod plot;
 pub mod prelude;
 pub mod ranks;
+pub mod registry;
 pub mod report;
 pub mod rng;
 pub mod sampler;
@@ -47,3 +53,4 @@ pub mod store;
 pub mod table;
 pub mod target;
 pub mod trigger;
+pub mod verb;

@@ -15,6 +15,9 @@
 //! # }
 //! ```
 
+pub use crate::builders::{
+    dataset, gradient, model, observable, optimizer, potential, prior, sampler, verbs,
+};
 pub use crate::dataset::{Dataset, Inputs, Split, Targets};
 pub use crate::engine::report::{self, Report};
 pub use crate::engine::{Chains, Member, Vector};

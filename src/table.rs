@@ -157,6 +157,22 @@ fn is_noncharacter(c: char) -> bool {
     (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
 }
 
+/// Six digits, without needless zeros.
+pub fn number(x: f64) -> String {
+    match x.abs() {
+        _ if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.0}"),
+        m if (1e-4..1e6).contains(&m) => {
+            let digits = (5 - m.log10().floor() as i32).clamp(0, 12) as usize;
+            let text = format!("{x:.digits$}");
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                false => text,
+            }
+        }
+        _ => format!("{x:.5e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

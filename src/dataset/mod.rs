@@ -334,6 +334,16 @@ const PER_CLASS: Spec = optional(
     "Number of training examples kept of every class, after test and validation rows are set aside.",
 );
 
+crate::object::object! {
+    Dataset: "Dataset",
+    fields: {
+        "train_rows" => |d| d.train.rows.into(),
+        "test_rows" => |d| d.test.as_ref().map_or(0, |s| s.rows).into(),
+        "dim" => |d| d.dim.into(),
+        "classes" => |d| d.classes.into(),
+    },
+}
+
 #[cfg(test)]
 mod tests {
     use super::testing::{build, text};

@@ -1,6 +1,7 @@
 //! A bar as a notebook shows it: drawn in HTML, a few times a second, in its place.
 
-use crate::simulation::console::{Bar, Shown, Stage, Task};
+use crate::object::Shown;
+use crate::simulation::console::{Bar, Stage, Task};
 use crate::table::escape;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use super::show;
 use crate::error::Result;
 use crate::report::compare::{Entry, SideBySide};
 use crate::report::gallery;
-use crate::report::read::{Results, What};
+use crate::report::read::Results;
 use crate::script::explore::tokens::paint;
 use crate::simulation::summary::Summary;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,7 @@ pub fn plot(folder: &Path, out: Option<&Path>) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let several = parts.len() > 1;
     for part in &parts {
-        let summary = match &part.what {
-            What::Run(run, ..) => Some(Summary::new(run)?),
-            _ => None,
-        };
+        let summary = part.of.run().map(|r| Summary::new(r)).transpose()?;
         let place = match out {
             None => part.folder.join("figures"),
             Some(out) if several => out.join(&part.name),
@@ -57,7 +54,7 @@ pub fn compare(folders: &[PathBuf]) -> Result<SideBySide> {
     let mut entries: Vec<Entry> = Vec::new();
     for folder in folders {
         for part in show::parts(folder)? {
-            let What::Run(run, done, _) = part.what else {
+            let Some(run) = part.of.run().cloned() else {
                 continue;
             };
             let summary = Summary::new(&run)?;
@@ -66,7 +63,7 @@ pub fn compare(folders: &[PathBuf]) -> Result<SideBySide> {
             entries.push(Entry {
                 label: format!("{home}/{}", part.name),
                 run,
-                done,
+                done: part.of.done(),
                 summary,
             });
         }

@@ -372,3 +372,10 @@ impl std::fmt::Debug for dyn Model {
 /// Every kind of model a script can build.
 pub const REGISTRY: &[Entry<Arc<dyn Model>>] =
     &[mlp::ENTRY, deep_linear::ENTRY, transformer::ENTRY];
+
+crate::object::object! {
+    dyn Model: "Model",
+    text: |m| m.describe(),
+    fields: { "parameters" => |m| m.layout().len().into() },
+}
+crate::object::held!(Arc<dyn Model> => dyn Model, |m| &**m);

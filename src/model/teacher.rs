@@ -10,7 +10,9 @@ use candle_core::{Device, Tensor};
 use std::sync::Arc;
 
 /// `dataset::teacher`.
-pub const ENTRY: Entry<Arc<Dataset>> = Entry {
+pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[ENTRY];
+
+const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "teacher",
     doc: "What a model with parameters of its own choice answers to random inputs, with noise: regression with a known truth.\n\n\
           `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & \

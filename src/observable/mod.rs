@@ -164,3 +164,5 @@ pub const REGISTRY: &[Entry<Handle>] = &[
     gradient_variance::ENTRY,
     example_losses::ENTRY,
 ];
+
+crate::object::object!(Box<dyn Observable>: "Observable", text: |o| o.name());

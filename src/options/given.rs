@@ -26,6 +26,12 @@ impl Given {
     }
 }
 
+impl FromIterator<(String, Value)> for Given {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
 /// Options by name, as a script's `#{ … }`: `options! { batch: 100, step: 1e-4 }`.
 ///
 /// Values are numbers, strings, booleans, arrays and vectors of these, and handles to the program's objects.
@@ -105,6 +111,12 @@ impl<T: Into<Value> + Clone> From<&[T]> for Value {
 impl<T: Into<Value> + Clone> From<&Vec<T>> for Value {
     fn from(x: &Vec<T>) -> Self {
         x.clone().into()
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(x: Option<T>) -> Self {
+        x.map_or(Value::Other("nothing".into()), Into::into)
     }
 }
 

@@ -49,6 +49,14 @@ impl Value {
         }
     }
 
+    /// The object of this type, if it is one.
+    pub fn as_object<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        match self {
+            Value::Object(x, _) => x.clone().downcast().ok(),
+            _ => None,
+        }
+    }
+
     fn number(&self) -> Option<f64> {
         match self {
             Value::Int(x) => Some(*x as f64),
@@ -136,6 +144,34 @@ pub struct Entry<T: 'static> {
     pub example: &'static str,
     /// Build the object from checked options.
     pub build: fn(&Options) -> Result<T>,
+}
+
+impl<T> Entry<T> {
+    /// Check the options and build the object.
+    ///
+    /// # Errors
+    /// If an option is unknown, missing, of another kind or out of its range, and those of the constructor.
+    pub fn make(&self, namespace: &str, given: Given) -> Result<T> {
+        let owner = format!("{namespace}::{}", self.name);
+        (self.build)(&Options::check(&owner, self.options, given.into_pairs())?)
+    }
+}
+
+/// The entry of that name.
+///
+/// # Errors
+/// If there is none; the message proposes the nearest one.
+pub fn find<T>(
+    namespace: &str,
+    entries: &'static [Entry<T>],
+    name: &str,
+) -> Result<&'static Entry<T>> {
+    entries.iter().find(|e| e.name == name).ok_or_else(|| {
+        anyhow!(
+            "there is no {namespace}::{name}{}",
+            did_you_mean(name, entries.iter().map(|e| e.name))
+        )
+    })
 }
 
 /// Checked options: every name is known, every value is of its kind and in its range, defaults are filled in.
@@ -288,22 +324,13 @@ impl Options {
 
     /// An object that may be absent.
     pub fn object<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
-        match self.get(name) {
-            Some(Value::Object(x, _)) => x.clone().downcast().ok(),
-            _ => None,
-        }
+        self.get(name)?.as_object()
     }
 
     /// An array of objects; empty when absent.
     pub fn objects<T: Any + Send + Sync>(&self, name: &str) -> Vec<Arc<T>> {
         match self.get(name) {
-            Some(Value::List(list)) => list
-                .iter()
-                .filter_map(|v| match v {
-                    Value::Object(x, _) => x.clone().downcast().ok(),
-                    _ => None,
-                })
-                .collect(),
+            Some(Value::List(list)) => list.iter().filter_map(Value::as_object).collect(),
             _ => Vec::new(),
         }
     }

@@ -1,6 +1,5 @@
 //! What a part is, in names and what they stand for.
 
-use super::read::{Part, What};
 use super::tables::{number, plain};
 use super::verdict::temperature;
 use crate::error::count;
@@ -150,44 +149,4 @@ pub fn llc_facts(saved: &Saved) -> Vec<(&'static str, String)> {
         ),
         ("baseline", saved.word("baseline").into()),
     ]
-}
-
-/// A part in a line.
-pub fn line(part: &Part) -> String {
-    match &part.what {
-        What::Run(run, ..) => {
-            let i = &run.info;
-            let temperatures = match i.temperatures.len() {
-                1 => String::new(),
-                n => format!("{n} temperatures × "),
-            };
-            let chains = count(i.chains, "chain");
-            let kind = &i.kind;
-            format!(
-                "{kind} with {}, {temperatures}{chains}, {:.1} s",
-                i.sampler, run.seconds
-            )
-        }
-        What::Training(t, _) => {
-            let how = t.text.split(':').next().unwrap_or_default();
-            format!(
-                "training with {how}, {} at once, {:.1} s",
-                t.history.len(),
-                t.seconds
-            )
-        }
-        What::Populations(s, _) => format!(
-            "tempered sequential Monte Carlo with {}, {} populations × {} particles, {:.1} s",
-            s.sampler,
-            s.ln_z.len(),
-            s.particles,
-            s.seconds
-        ),
-        What::Benchmark(b) => format!(
-            "benchmark of learning coefficients, {} problems × {} samplers",
-            b.problems.len(),
-            b.samplers.len()
-        ),
-        What::Damaged(_) => "damaged".into(),
-    }
 }

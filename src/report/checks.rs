@@ -1,6 +1,6 @@
 //! What is looked at in a part of each kind.
 
-use super::read::{Part, What};
+use super::read::Part;
 use super::verdict::{Check, Level, check, listed, temperature};
 use crate::diagnostic::{Heat, Verdict};
 use crate::error::Result;
@@ -16,38 +16,19 @@ use crate::simulation::train::Trained;
 
 /// All that was looked at in a part. `quick` says whether the whole script was cut, for what does not know itself.
 pub fn checks(part: &Part, summary: Option<&Summary>, quick: bool) -> Result<Vec<Check>> {
-    let mut out = match &part.what {
-        What::Run(run, done, saved) => match summary {
-            Some(s) => of_run(run, *done, s, saved.as_ref())?,
-            None => Vec::new(),
-        },
-        What::Training(t, done) => of_training(t, *done),
-        What::Populations(s, done) => of_populations(s, *done),
-        What::Benchmark(b) => of_benchmark(b),
-        What::Damaged(why) => vec![check("Files", Level::Bad, format!("damaged: {why}"))],
-    };
-    let cut = match &part.what {
-        What::Run(run, ..) => run.info.quick,
-        What::Damaged(_) => false,
-        _ => quick,
-    };
-    let (notes, damage) = match &part.what {
-        What::Run(run, ..) => (&run.notes[..], run.damage()),
-        What::Training(t, _) => (&t.notes[..], Vec::new()),
-        What::Populations(s, _) => (&s.notes[..], Vec::new()),
-        _ => (&[][..], Vec::new()),
-    };
-    let course = notes.iter().map(|n| check("Course", Level::Look, n));
-    let files = damage.iter().map(|d| check("Files", Level::Look, d));
-    out.extend(course.chain(files));
-    if cut {
+    let mut out = part.of.checks(summary)?;
+    let course = part.of.notes().iter();
+    out.extend(course.map(|n| check("Course", Level::Look, n)));
+    let damage = part.of.run().map(|r| r.damage()).unwrap_or_default();
+    out.extend(damage.iter().map(|d| check("Files", Level::Look, d)));
+    if part.of.is_cut(quick) {
         let says = "steps were cut by --quick: the numbers are for trying things out only";
         out.push(check("Steps", Level::Look, says));
     }
     Ok(out)
 }
 
-fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result<Vec<Check>> {
+pub fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result<Vec<Check>> {
     let mut out = vec![finished(run, done)];
     out.extend(chains(run));
     if !done && run.least_step() < run.info.burn_in {
@@ -365,7 +346,7 @@ fn ladder(l: &LadderReport) -> Vec<Check> {
     each.map(|w| check("Ladder", Level::Look, w)).collect()
 }
 
-fn of_training(t: &Trained, done: bool) -> Vec<Check> {
+pub fn of_training(t: &Trained, done: bool) -> Vec<Check> {
     let epoch = |c| t.column("epoch", c).ok().and_then(|e| e.last().copied());
     let reached = (0..t.history.len()).map(|c| epoch(c).unwrap_or(0.0));
     let reached = reached.fold(f64::INFINITY, f64::min);
@@ -379,7 +360,7 @@ fn of_training(t: &Trained, done: bool) -> Vec<Check> {
     }]
 }
 
-fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
+pub fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
     let mut out = vec![match (done, s.stages.last()) {
         (true, Some(last)) => check(
             "Finished",
@@ -411,7 +392,7 @@ fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
     out
 }
 
-fn of_benchmark(b: &Benchmark) -> Vec<Check> {
+pub fn of_benchmark(b: &Benchmark) -> Vec<Check> {
     let all = b.problems.len() * b.step_sizes.iter().map(Vec::len).sum::<usize>();
     let failed = b.cells.iter().filter(|c| c.estimate.is_none()).count();
     let mut out = vec![match b.cells.len() >= all {

@@ -11,6 +11,7 @@ use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
+use std::sync::Arc;
 
 /// Which axis suits temperatures: logarithmic as soon as they span a factor of three.
 fn wide(x: &[f64]) -> bool {
@@ -29,6 +30,23 @@ fn labels(run: &Run) -> Vec<String> {
             false => "prior".into(),
         })
         .collect()
+}
+
+/// The name of a trace: `error.test` is the same as `error_test`, and `error.train` is `error`.
+pub fn canonical(name: &str) -> String {
+    name.replace(".train", "").replace('.', "_")
+}
+
+/// Observables of whole runs against temperature; see [`sweep`].
+///
+/// # Errors
+/// If a run cannot be summarised, or has no observable of such a name.
+pub fn sweep_of(runs: &[Arc<Run>], names: &[impl AsRef<str>]) -> Result<Figure> {
+    let names: Vec<_> = names.iter().map(|n| canonical(n.as_ref())).collect();
+    let summaries = runs.iter().map(|r| Summary::new(r));
+    let summaries = summaries.collect::<Result<Vec<_>>>()?;
+    let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
+    sweep(&both, &names)
 }
 
 /// Observables of sweeps against temperature, with error bars; a panel for each, and in it all runs.

@@ -2,7 +2,7 @@
 
 use super::figures::{self, Coefficient};
 use super::html::plain;
-use super::read::{Part, What};
+use super::read::Part;
 use super::verdict::temperature;
 use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::error::Result;
@@ -12,6 +12,7 @@ use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::{Saved, online};
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
+use crate::simulation::train::Trained;
 use std::collections::HashSet;
 
 /// Observables that have figures of their own; more are for a script to draw.
@@ -33,7 +34,8 @@ pub struct Drawing {
     pub figure: Figure,
 }
 
-fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) -> Drawing {
+/// A figure with a name and a sentence.
+pub fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) -> Drawing {
     let (name, about) = (name.into(), about.into());
     Drawing {
         name,
@@ -44,7 +46,7 @@ fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) ->
 
 /// The figures of a part, the most telling first, with names that differ in more than case. `summary` is that of its run.
 pub fn drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {
-    let mut out = all_drawings(part, summary)?;
+    let mut out = part.of.drawings(summary)?;
     let mut taken = HashSet::new();
     for d in &mut out {
         let (first, mut number) = (d.name.clone(), 2);
@@ -56,41 +58,21 @@ pub fn drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> 
     Ok(out)
 }
 
-fn all_drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {
-    Ok(match &part.what {
-        What::Run(run, _, saved) => match summary {
-            Some(s) if has_draws(run) => of_run(run, s, saved.as_ref())?,
-            Some(s) => traces(run, s)?,
-            None => Vec::new(),
-        },
-        What::Training(t, _) => {
-            let mut out = Vec::new();
-            for (what, about) in [
-                (
-                    "loss",
-                    "Loss against the epoch, on a logarithmic axis where it can be",
-                ),
-                ("error", "Error rate against the epoch"),
-                ("lr", "Learning rate against the epoch"),
-            ] {
-                let figure = figures::history(t, what)?;
-                out.extend(figure.map(|f| drawing(what, about, f)));
-            }
-            out
-        }
-        What::Populations(s, _) if s.stages.is_empty() => Vec::new(),
-        What::Populations(s, _) => vec![drawing(
-            "stages",
-            "Acceptance, effective share and temperature at each stage on the way from the prior",
-            figures::stages(s),
-        )],
-        What::Benchmark(b) => vec![drawing(
-            "benchmark",
-            "Benchmark of learning coefficients: relative error, its spread, failures and order against the step size",
-            figures::llc_benchmark(b),
-        )],
-        What::Damaged(_) => Vec::new(),
-    })
+/// The course of a training.
+pub fn of_training(t: &Trained) -> Result<Vec<Drawing>> {
+    let mut out = Vec::new();
+    for (what, about) in [
+        (
+            "loss",
+            "Loss against the epoch, on a logarithmic axis where it can be",
+        ),
+        ("error", "Error rate against the epoch"),
+        ("lr", "Learning rate against the epoch"),
+    ] {
+        let figure = figures::history(t, what)?;
+        out.extend(figure.map(|f| drawing(what, about, f)));
+    }
+    Ok(out)
 }
 
 /// Whether there is anything after burn-in.
@@ -104,7 +86,8 @@ fn scalars(s: &Summary) -> Vec<String> {
     all.map(|r| r.name.clone()).collect()
 }
 
-fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>> {
+/// All that is drawn of a run with draws.
+pub fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>> {
     let mut out = Vec::new();
     if let Some(saved) = saved {
         out.push(coefficient(run, saved)?);
@@ -138,7 +121,8 @@ fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawing>>
     Ok(out)
 }
 
-fn traces(run: &Run, s: &Summary) -> Result<Vec<Drawing>> {
+/// The traces of a run.
+pub fn traces(run: &Run, s: &Summary) -> Result<Vec<Drawing>> {
     let several = match s.temperatures.len() {
         1 => "",
         _ => ", the first chain of every temperature",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `read.rs` | what is in a folder of results |
 //! | `verdict.rs`, `checks.rs` | what speaks for the numbers, and what against |
+//! | `kinds.rs`, `sampled.rs` | what is told of each kind of result |
 //! | `tables.rs`, `about.rs`, `figures.rs`, `gallery.rs` | numbers, words and figures of every kind of result |
 //! | `html.rs`, `page.rs`, `section.rs`, `style.css` | one self-contained page |
 //! | `compare.rs` | runs beside each other |
@@ -16,8 +17,10 @@ pub mod compare;
 pub mod figures;
 pub mod gallery;
 mod html;
+pub mod kinds;
 mod page;
 pub mod read;
+mod sampled;
 mod section;
 mod tables;
 pub mod verdict;

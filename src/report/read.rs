@@ -1,5 +1,7 @@
 //! What is in a folder of results: the script's record, and its runs, trainings, populations and benchmarks.
 
+use super::kinds::{Course, Damaged, Told};
+use super::sampled::Sampled;
 use crate::error::Result;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
@@ -113,21 +115,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What a script has made.
-#[derive(Debug)]
-pub enum What {
-    /// Chains; whether all steps are done, and the learning coefficient that was estimated from them.
-    Run(Arc<Run>, bool, Option<Saved>),
-    /// A training, and whether it is done.
-    Training(Trained, bool),
-    /// Populations, and whether they have come to the end.
-    Populations(Smc, bool),
-    /// A benchmark of learning coefficients.
-    Benchmark(Benchmark),
-    /// What cannot be read, and why.
-    Damaged(String),
-}
-
 /// One of the things that a script has made, in a folder of its own.
 #[derive(Debug)]
 pub struct Part {
@@ -136,7 +123,7 @@ pub struct Part {
     /// Where it is.
     pub folder: PathBuf,
     /// It.
-    pub what: What,
+    pub of: Box<dyn Told>,
 }
 
 impl Part {
@@ -146,25 +133,26 @@ impl Part {
         Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
-            what: what(folder).unwrap_or_else(|e| What::Damaged(format!("{e:#}"))),
+            of: read(folder).unwrap_or_else(|e| Box::new(Damaged(format!("{e:#}")))),
         }
     }
 }
 
-fn what(folder: &Path) -> Result<What> {
+/// What is in a folder, of whatever kind.
+fn read(folder: &Path) -> Result<Box<dyn Told>> {
     let benchmark = folder.join("benchmark.json");
     if benchmark.is_file() {
-        return Ok(What::Benchmark(store::read_json(&benchmark)?));
+        return Ok(Box::new(store::read_json::<Benchmark>(&benchmark)?));
     }
     if let Some((run, done)) = Run::load(folder)? {
-        let saved = Saved::of(&run)?;
-        return Ok(What::Run(Arc::new(run), done, saved));
+        let (saved, run) = (Saved::of(&run)?, Arc::new(run));
+        return Ok(Box::new(Sampled { run, done, saved }));
     }
-    if let Some((training, done)) = Trained::load(folder)? {
-        return Ok(What::Training(training, done));
+    if let Some((so_far, done)) = Trained::load(folder)? {
+        return Ok(Box::new(Course { so_far, done }));
     }
     match Smc::load(folder)? {
-        Some((smc, done)) => Ok(What::Populations(smc, done)),
+        Some((so_far, done)) => Ok(Box::new(Course { so_far, done })),
         None => anyhow::bail!(
             "{}: the checkpoint is of another kind or version",
             folder.display()
@@ -278,7 +266,11 @@ impl Results {
             parts: vec![Part {
                 name: run.info.name.clone(),
                 folder: run.folder.clone(),
-                what: What::Run(run.clone(), true, saved),
+                of: Box::new(Sampled {
+                    run: run.clone(),
+                    done: true,
+                    saved,
+                }),
             }],
             figures: Vec::new(),
             notes: Vec::new(),

@@ -2,14 +2,10 @@
 
 use super::checks::checks;
 use super::gallery::{self, Drawing};
-use super::html::{self, Table, details, escape, facts, slug};
-use super::page::{cut, list};
-use super::read::{Part, Results, What};
+use super::html::{self, escape, slug};
+use super::page::list;
+use super::read::{Part, Results};
 use super::verdict::{self, Check, Level};
-use super::{about, tables};
-use crate::simulation::evidence::{evidence, of_populations};
-use crate::simulation::exchange::LadderReport;
-use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use std::fmt::Write;
 
@@ -49,10 +45,8 @@ impl<'a> Section<'a> {
                 says,
             });
         };
-        let summary = match &part.what {
-            What::Run(run, ..) => Summary::new(run).map_err(|e| note("Summary", e)).ok(),
-            _ => None,
-        };
+        let run = part.of.run();
+        let summary = run.and_then(|r| Summary::new(r).map_err(|e| note("Summary", e)).ok());
         let found = checks(part, summary.as_ref(), quick);
         let mut checks = found.unwrap_or_else(|e| {
             note("Verdicts", e);
@@ -76,10 +70,10 @@ impl<'a> Section<'a> {
         let mut out = format!(
             "<section class=\"part\" aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{} {badge}</h2>\n<p class=\"note\">{}</p>\n{}",
             escape(&self.part.name),
-            escape(&about::line(self.part)),
+            escape(&self.part.of.line()),
             list(&self.checks)
         );
-        out += &self.tables();
+        out += &self.part.of.tables(self.part, self.summary.as_ref());
         let drawn = gallery::drawings(self.part, self.summary.as_ref());
         match drawn {
             Ok(drawings) => out += &figures(drawings, room),
@@ -93,167 +87,6 @@ impl<'a> Section<'a> {
         }
         out + "</section>\n"
     }
-
-    fn tables(&self) -> String {
-        match (&self.part.what, &self.summary) {
-            (What::Run(run, _, saved), Some(s)) => {
-                let mut out = String::new();
-                if let Some(saved) = saved {
-                    out += "<h3>Learning coefficient</h3>\n";
-                    out += &facts(&about::llc_facts(saved));
-                }
-                if gallery::has_draws(run) {
-                    // The thermometer of a learning coefficient is another one, and is above.
-                    if saved.is_none() {
-                        out += &tables::verdicts(run, s).html();
-                    }
-                    out += &of_means(run, s);
-                }
-                if let Some(table) = tables::predictions(run) {
-                    out += &table.html();
-                }
-                out += &of_ladder(run);
-                let caption = format!("What the sampler of {} reports", run.info.name);
-                if gallery::has_draws(run) && !s.stats.is_empty() {
-                    let table = tables::everything(caption, s, &s.stats).html();
-                    out += &details("What the sampler reports", &table);
-                }
-                out += &details("Target, sampler and sizes", &facts(&about::run_facts(run)));
-                out
-            }
-            (What::Training(t, _), _) => {
-                let about = facts(&[
-                    ("optimiser", t.text.clone()),
-                    ("target", t.target.clone()),
-                    ("time", format!("{:.1} s", t.seconds)),
-                ]);
-                [
-                    tables::training(t).html(),
-                    details("Target and optimiser", &about),
-                ]
-                .concat()
-            }
-            (What::Populations(s, done), _) => {
-                let mut out = String::new();
-                if *done {
-                    out += &tables::evidence(&of_populations(s)).html();
-                }
-                out += &tables::populations(s).html();
-                out += &details("All stages", &tables::stages(s).html());
-                let about = facts(&[
-                    ("target", s.target.clone()),
-                    ("sampler", s.sampler.clone()),
-                    (
-                        "sizes",
-                        format!(
-                            "{} populations of {} particles of {} parameters",
-                            s.ln_z.len(),
-                            s.particles,
-                            s.parameters
-                        ),
-                    ),
-                    ("time", format!("{:.1} s", s.seconds)),
-                ]);
-                out += &details("Target, sampler and sizes", &about);
-                out
-            }
-            (What::Benchmark(b), _) => {
-                let setting = html::pretty(&b.setting);
-                let setting = format!("<pre>{}</pre>\n", escape(&cut(&setting)));
-                let table = tables::benchmark(b, &self.part.name).html();
-                [table, details("Settings", &setting)].concat()
-            }
-            (What::Damaged(_) | What::Run(..), _) => found(self.part),
-        }
-    }
-}
-
-/// Means, and all other numbers folded.
-fn of_means(run: &Run, s: &Summary) -> String {
-    if s.rows.is_empty() {
-        return "<p class=\"note\">No observable was recorded.</p>\n".into();
-    }
-    let mut out = tables::means(run, s).html();
-    if s.temperatures.len() > 1 {
-        let caption = format!("All numbers of {}", run.info.name);
-        let table = tables::everything(caption, s, &s.rows).html();
-        out += &details(
-            "MCSE, sd, ESS and R̂ of every observable at every temperature",
-            &table,
-        );
-    }
-    out
-}
-
-/// The ladder of a run, and the evidence that follows from it, if it has one.
-fn of_ladder(run: &Run) -> String {
-    if run.ladders.is_none() || !gallery::has_draws(run) {
-        return String::new();
-    }
-    let mut out = String::from("<h3>Ladder</h3>\n");
-    match LadderReport::new(run) {
-        Ok(l) => {
-            out += &facts(&about::ladder_facts(&l));
-            out += &tables::ladder(&l).html();
-        }
-        Err(e) => {
-            let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(&format!("{e:#}")));
-        }
-    }
-    if run.info.prior_tempered {
-        return out;
-    }
-    let coldest = run
-        .info
-        .temperatures
-        .iter()
-        .copied()
-        .fold(f64::INFINITY, f64::min);
-    let at = if run.info.temperatures.contains(&1.0) {
-        1.0
-    } else {
-        coldest
-    };
-    out += "<h3>Evidence</h3>\n";
-    match evidence(run, at) {
-        Ok(e) => {
-            out += &tables::evidence(&e).html();
-            for w in e.judged.reasons.iter().chain(&e.notes) {
-                let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(w));
-            }
-        }
-        Err(e) => {
-            let _ = writeln!(
-                out,
-                "<p class=\"note\">No ln Z: {}</p>",
-                escape(&format!("{e:#}"))
-            );
-        }
-    }
-    out
-}
-
-/// What is left of a part that cannot be read: its files.
-fn found(part: &Part) -> String {
-    let mut table = Table::new(
-        format!("What is in the folder of {}", part.name),
-        &["file", "bytes"],
-    );
-    let entries = part.folder.read_dir().into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.map(|e| e.path()).collect();
-    names.sort();
-    for path in names.iter().take(50) {
-        let name = path.file_name().unwrap_or_default();
-        let size = match path.metadata() {
-            Ok(m) if m.is_file() => m.len().to_string(),
-            _ => "folder".into(),
-        };
-        table.rows.push(vec![
-            name.to_string_lossy().into_owned().into(),
-            size.into(),
-        ]);
-    }
-    table.html()
 }
 
 /// Figures side by side, as long as there is room.

@@ -331,3 +331,5 @@ impl Configured {
         }
     }
 }
+
+crate::object::object!(Configured: "Sampler", text: |s| format!("{s:?}"));

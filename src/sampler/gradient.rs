@@ -400,3 +400,5 @@ impl Estimator {
         Ok(squares.into_iter().map(|s| s / (2.0 * n)).collect())
     }
 }
+
+crate::object::object!(Estimator: "Gradient");

@@ -1,91 +1,47 @@
 //! Constructors: every entry of every registry, as `namespace::name(arguments…, #{ options })`.
 
+use super::OrRaise;
+use super::binder::Binder;
 use super::convert::{Call, given, options, to_value};
 use super::reference::Item;
-use super::{Binder, Bound, OrRaise};
-use crate::dataset::{self, Dataset};
+use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::object::{Held, Object};
 use crate::options::{Entry, Options};
-use crate::simulation::optimizer;
-use crate::target::{analytic, prior};
-use crate::{model, observable, sampler};
-use rhai::{Dynamic, Map, NativeCallContext, Variant};
+use rhai::{Dynamic, Map};
+use std::any::TypeId;
 use std::sync::Arc;
 
-pub(super) fn bind(b: &mut Binder) {
-    registry(b, "dataset", "Dataset", dataset::REGISTRY);
-    registry(b, "dataset", "Dataset", &[model::teacher::ENTRY]);
-    registry(b, "model", "Model", model::REGISTRY);
-    registry(b, "prior", "Prior", prior::REGISTRY);
-    registry(b, "potential", "Potential", analytic::REGISTRY);
-    registry(b, "optimizer", "Optimizer", optimizer::REGISTRY);
-    registry(b, "gradient", "Gradient", sampler::gradient::REGISTRY);
-    registry(b, "sampler", "Sampler", sampler::REGISTRY);
-    for entry in sampler::registered() {
-        registry(b, "sampler", "Sampler", std::slice::from_ref(entry));
-    }
-    registry(b, "observable", "Observable", observable::REGISTRY);
-}
+/// Most arguments by position, the options included.
+const MOST: usize = 3;
 
-fn registry<T: Variant + Clone>(
-    b: &mut Binder,
-    namespace: &'static str,
-    returns: &str,
-    entries: &'static [Entry<T>],
-) {
+pub(super) fn bind<H: Held>(b: &mut Binder, namespace: &'static str, entries: &'static [Entry<H>]) {
     for entry in entries {
         let owner = format!("{namespace}::{}", entry.name);
-        let mut parts: Vec<String> = entry.arguments.iter().map(|a| a.to_string()).collect();
+        let mut parts = entry.arguments.to_vec();
         if entry.options.len() > entry.arguments.len() {
-            parts.push("#{ options }".into());
+            parts.push("#{ options }");
         }
+        let returns = H::Object::NAME;
         b.items.push(Item {
-            namespace: namespace.into(),
-            object: String::new(),
-            name: entry.name.into(),
             signature: format!("{owner}({}) -> {returns}", parts.join(", ")),
-            doc: entry.doc.into(),
             options: entry.options,
             example: entry.example.into(),
+            ..Item::from_signature(&owner, entry.doc)
         });
-        let context = b.context.clone();
-        let make = move |native: &NativeCallContext, arguments: &[Dynamic]| -> Bound<Dynamic> {
-            let call = Call {
-                context: &context,
-                native,
-            };
-            let built = check(&owner, entry, &call, arguments)
-                .and_then(|o| (entry.build)(&o))
-                .or_raise()?;
-            Ok(cut_if_quick(
-                Dynamic::from(built),
-                call.context.session.quick,
-            ))
-        };
-        let make = Arc::new(make);
-        // One overload per number of positional arguments, and one more for the options.
-        let f = make.clone();
-        b.bind_native(namespace, entry.name, move |c: NativeCallContext| {
-            f(&c, &[])
-        });
-        let f = make.clone();
-        b.bind_native(
-            namespace,
-            entry.name,
-            move |c: NativeCallContext, x: Dynamic| f(&c, &[x]),
-        );
-        let f = make.clone();
-        b.bind_native(
-            namespace,
-            entry.name,
-            move |c: NativeCallContext, x: Dynamic, y: Dynamic| f(&c, &[x, y]),
-        );
-        let f = make;
-        b.bind_native(
-            namespace,
-            entry.name,
-            move |c: NativeCallContext, x: Dynamic, y: Dynamic, z: Dynamic| f(&c, &[x, y, z]),
-        );
+        for count in 0..=MOST {
+            let types = vec![TypeId::of::<Dynamic>(); count];
+            let owner = owner.clone();
+            b.raw(namespace, entry.name, &types, move |call, arguments| {
+                let arguments: Vec<Dynamic> = arguments.iter().map(|x| (**x).clone()).collect();
+                let options = check(&owner, entry, call, &arguments);
+                let built = options.and_then(|o| (entry.build)(&o)).or_raise()?;
+                Ok(cut_if_quick(
+                    Dynamic::from(built),
+                    call.context.session.quick,
+                ))
+            });
+        }
     }
 }
 

@@ -1,24 +1,13 @@
 //! Values between the script and the program.
 
 use super::values::Values;
-use super::{Bound, OrRaise, closure, tensors};
+use super::{Bound, OrRaise, closure, kinds, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
-use crate::model::Model;
-use crate::observable::Handle;
 use crate::options::{Options, Spec, Value};
-use crate::sampler::Configured;
-use crate::sampler::gradient::Estimator;
-use crate::schedule::Schedule;
-use crate::simulation::run::Run;
-use crate::simulation::smc::Smc;
-use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
-use crate::target::prior::{Parameters, Prior};
-use crate::trigger::Trigger;
+use crate::target::prior::Parameters;
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use serde_json::Value as Json;
-use std::any::Any;
 use std::sync::Arc;
 
 /// A script's value as the program's.
@@ -39,7 +28,7 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
         return Value::List(list.iter().map(|x| to_value(x, call)).collect());
     }
     if let Some(f) = x.read_lock::<FnPtr>() {
-        return Value::Object(closure::observable(&f, call), "Observable");
+        return closure::observable(&f, call).into();
     }
     if let Some(t) = x.read_lock::<Tensor>() {
         return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
@@ -49,54 +38,28 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
 
 /// The handles that options may hold.
 fn object(x: &Dynamic) -> Option<Value> {
-    fn handle<T: Any + Send + Sync + Clone>(x: &Dynamic) -> Option<T> {
-        x.clone().try_cast::<T>()
+    match x.read_lock::<Values>() {
+        Some(v) => Some(Arc::new(v.parameters()).into()),
+        None => kinds::of(x).and_then(|known| (known.value)(x)),
     }
-    let value = |a: Arc<dyn Any + Send + Sync>, name| Some(Value::Object(a, name));
-    if let Some(p) = handle::<Arc<Prior>>(x) {
-        return value(p, "Prior");
-    }
-    if let Some(e) = handle::<Arc<Estimator>>(x) {
-        return value(e, "Gradient");
-    }
-    if let Some(s) = handle::<Arc<Configured>>(x) {
-        return value(s, "Sampler");
-    }
-    if let Some(m) = handle::<Arc<dyn Model>>(x) {
-        return value(Arc::new(m), "Model");
-    }
-    if let Some(s) = handle::<Arc<Schedule>>(x) {
-        return value(s, "Schedule");
-    }
-    if let Some(t) = handle::<Arc<Trigger>>(x) {
-        return value(t, "Trigger");
-    }
-    if let Some(o) = handle::<Handle>(x) {
-        return value(o, "Observable");
-    }
-    parameters(x).and_then(|p| value(p, "Parameters"))
 }
 
 /// Parameters, or anything that holds some: a training, a run, the state of a chain.
 pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
-    let x = x.clone();
-    if x.is::<Arc<Trained>>() {
-        return x.try_cast::<Arc<Trained>>().map(|t| t.params.clone());
+    object(x)?.as_object()
+}
+
+/// The program's value as a script's.
+pub(super) fn from_value(x: &Value) -> Dynamic {
+    match x {
+        Value::Bool(x) => (*x).into(),
+        Value::Int(x) => (*x).into(),
+        Value::Float(x) => (*x).into(),
+        Value::Text(x) => x.clone().into(),
+        Value::List(x) => x.iter().map(from_value).collect::<Array>().into(),
+        Value::Object(x, name) => kinds::back(x, name).unwrap_or_default(),
+        Value::Other(_) => Dynamic::UNIT,
     }
-    if x.is::<Arc<Run>>() {
-        return x.try_cast::<Arc<Run>>().map(|r| {
-            Arc::new(Parameters {
-                vectors: r.params.clone(),
-            })
-        });
-    }
-    if x.is::<Arc<Smc>>() {
-        return x.try_cast::<Arc<Smc>>().map(|s| s.params.clone());
-    }
-    if let Some(v) = x.read_lock::<Values>() {
-        return Some(Arc::new(v.parameters()));
-    }
-    x.try_cast()
 }
 
 /// What is needed to turn closures into observables.
@@ -167,16 +130,8 @@ fn json_within(x: &Dynamic, show: &dyn Fn(&Dynamic) -> String, levels: usize) ->
             Err(e) => Json::String(e.to_string()),
         };
     }
-    if let Some(s) = x.read_lock::<Arc<Summary>>() {
-        return Json::Object(s.to_map());
-    }
-    if let Some(r) = x.read_lock::<Arc<Run>>() {
-        return Summary::new(&r).map_or_else(
-            |e| Json::String(e.to_string()),
-            |s| Json::Object(s.to_map()),
-        );
-    }
-    Json::String(show(x))
+    let known = kinds::of(x).and_then(|known| (known.result)(x));
+    known.unwrap_or_else(|| Json::String(show(x)))
 }
 
 /// JSON as a script's value; null is NaN, because the numbers of a summary may be.
@@ -207,21 +162,12 @@ pub(super) fn map(entries: &serde_json::Map<String, serde_json::Value>) -> Map {
 }
 
 /// An entry of such a map; an error names the nearest one.
-pub(super) fn entry(
-    entries: &serde_json::Map<String, serde_json::Value>,
-    what: &str,
-    name: &str,
-) -> Bound<Dynamic> {
-    let known: Vec<_> = entries.keys().map(String::as_str).collect();
+pub(super) fn entry(entries: &Json, what: &str, name: &str) -> Bound<Dynamic> {
     let missing = || {
-        anyhow::anyhow!(
-            "{what} has no '{name}'{}",
-            crate::error::did_you_mean(name, known)
-        )
+        let known = entries.as_object().into_iter().flatten();
+        let hint = crate::error::did_you_mean(name, known.map(|(k, _)| k.as_str()));
+        anyhow::anyhow!("{what} has no '{name}'{hint}")
     };
-    entries
-        .get(name)
-        .map(from_json)
-        .ok_or_else(missing)
-        .or_raise()
+    let found = entries.get(name).map(from_json);
+    found.ok_or_else(missing).or_raise()
 }

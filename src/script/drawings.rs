@@ -1,8 +1,9 @@
 //! Figures of a script's own numbers.
 
+use super::binder::Binder;
 use super::plots::{number, numbers};
 use super::words::a_kind;
-use super::{Binder, Bound, raise};
+use super::{Bound, raise};
 use crate::plot::{self, Axis, Figure, Panel, Series};
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map};
@@ -19,71 +20,55 @@ const BINS: usize = 50;
 const MOST_BINS: i64 = 1000;
 
 pub(super) fn bind(b: &mut Binder) {
-    b.function(
+    b.defaulted(
         "plot::curve(x, y, #{ options }) -> Figure",
         "A line through points. Options: `label`, `x_label`, `y_label`, `error` (array), `log_x`, `log_y`, `title`.",
+        Map::new(),
         |x: Array, y: Array, options: Map| curve("plot::curve", x, y, options),
     )
     .with(&[], "plot::curve([1, 2, 3], [1.0, 4.0, 9.0], #{ x_label: \"x\", y_label: \"x²\" })");
-    b.function("plot::curve(x, y) -> Figure", "", |x: Array, y: Array| {
-        curve("plot::curve", x, y, Map::new())
-    });
-    b.function(
+    b.defaulted(
         "plot::points(x, y, #{ options }) -> Figure",
         "Markers at points, not joined. Options: `label`, `x_label`, `y_label`, `error` (array), `log_x`, `log_y`, `title`.",
+        Map::new(),
         |x: Array, y: Array, options: Map| curve("plot::points", x, y, options),
     )
     .with(&[], "plot::points([1, 2, 3], [1.1, 3.9, 9.2], #{ label: \"measured\", error: [0.2, 0.2, 0.3] })");
-    b.function("plot::points(x, y) -> Figure", "", |x: Array, y: Array| {
-        curve("plot::points", x, y, Map::new())
-    });
-    b.function(
+    b.defaulted(
         "plot::band(x, lower, upper, #{ options }) -> Figure",
         "The strip between two curves. Options: `label`, `x_label`, `y_label`, `log_x`, `log_y`, `title`.",
+        Map::new(),
         band,
     )
     .with(&[], "plot::band([0, 1, 2], [0.8, 0.5, 0.3], [1.2, 0.8, 0.5], #{ label: \"one standard deviation\" })");
-    b.function(
-        "plot::band(x, lower, upper) -> Figure",
-        "",
-        |x: Array, lower: Array, upper: Array| band(x, lower, upper, Map::new()),
-    );
-    b.function(
+    b.defaulted(
         "plot::density(x, y, #{ options }) -> Figure",
         "How densely the points (x, y) lie: a two-dimensional histogram, the denser the darker.\n\n\
          Options: `bins` along each axis (50), `x_range` and `y_range` (arrays of two numbers), `label`, `x_label`, `y_label`, `title`.",
+        Map::new(),
         density,
     )
     .with(&[], "plot::density([0.1, 0.2, 0.2, 0.9], [1.0, 1.1, 1.2, 0.3], #{ bins: 4, x_range: [0, 1], x_label: \"w0\", y_label: \"w1\" })");
-    b.function("plot::density(x, y) -> Figure", "", |x: Array, y: Array| {
-        density(x, y, Map::new())
-    });
-    b.function(
+    b.defaulted(
         "plot::contours(x, y, z, #{ options }) -> Figure",
         "Lines of equal z on the grid of x and y, from blue (the lowest level) to red (the highest).\n\n\
          `z` is an array of rows, one for each y, with one number for each x. \
          Options: `levels` (how many, 10 at equal distances, or an array of values), `label`, `x_label`, `y_label`, `log_x`, `log_y`, `title`.",
+        Map::new(),
         contours,
     )
     .with(&[], "plot::contours([0, 1, 2], [0, 1], [[0.0, 1.0, 4.0], [1.0, 2.0, 5.0]], #{ levels: [0.5, 1.5, 3.0], label: \"U\" })");
-    b.function(
-        "plot::contours(x, y, z) -> Figure",
-        "",
-        |x: Array, y: Array, z: Array| contours(x, y, z, Map::new()),
-    );
-    b.function(
+    b.defaulted(
         "plot::ridges(curves, #{ options }) -> Figure",
         "Curves in an order, as by time, each shifted upwards above the one before, with its label at the left.\n\n\
          `curves` is an array of maps `#{ label, x, y }`. Options: `reference` (such a map, drawn dashed into each curve), `x_label`, `y_label`, `title`.",
+        Map::new(),
         ridges,
     )
     .with(
         &[],
         "plot::ridges([#{ label: \"t = 1\", x: [0, 1, 2], y: [0, 2, 0] }, #{ label: \"t = 9\", x: [0, 1, 2], y: [0, 1, 1] }], #{ reference: #{ label: \"flat\", x: [0, 2], y: [0.7, 0.7] } })",
     );
-    b.function("plot::ridges(curves) -> Figure", "", |curves: Array| {
-        ridges(curves, Map::new())
-    });
 }
 
 /// The options of a call: known ones only.

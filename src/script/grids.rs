@@ -1,12 +1,11 @@
 //! Laws on a grid, in scripts.
 
-use super::convert::{Call, options};
+use super::binder::Binder;
 use super::words::a_kind;
-use super::{Binder, Bound, OrRaise, raise};
+use super::{Bound, raise};
 use crate::diagnostic::{Grid, expected_total_variation, total_variation};
-use crate::target::{Target, grid};
 use anyhow::anyhow;
-use rhai::{Array, Dynamic, Map, NativeCallContext};
+use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
 fn floats(x: impl Iterator<Item = f64>) -> Array {
@@ -25,27 +24,6 @@ fn centres(edges: &[f64]) -> Array {
 }
 
 pub(super) fn bind(b: &mut Binder) {
-    b.object::<Arc<Grid>>("Grid", |g| {
-        let (x, y) = g.shape();
-        format!("a density on {x} × {y} cells, {:.3} outside", g.outside())
-    });
-    let context = b.context.clone();
-    b.function(
-        "grid::posterior(target, #{ options }) -> Grid",
-        "The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.",
-        move |native: NativeCallContext, target: Arc<Target>, map: Map| -> Bound<Arc<Grid>> {
-            let call = Call {
-                context: &context,
-                native: &native,
-            };
-            let o = options(&call, "grid::posterior", grid::OPTIONS, &map).or_raise()?;
-            grid::posterior(&target, &o).map(Arc::new).or_raise()
-        },
-    )
-    .with(
-        grid::OPTIONS,
-        "grid::posterior(target(potential::banana()), #{ x: [-20, 20], y: [-10, 10], cells: 50 })",
-    );
     b.function(
         "grid.histogram(x, y) -> Grid",
         "Samples of the two parameters, as arrays, on the cells of this grid.",

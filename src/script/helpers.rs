@@ -1,10 +1,11 @@
 //! What recipes need besides: their own options, names of their runs, statistics of arrays, and samplers at another step size.
 
+use super::binder::Binder;
 use super::convert::{map, parameters};
 use super::library::Library;
 use super::plots::{number, numbers};
 use super::words::a_kind;
-use super::{Binder, Bound, OrRaise, raise, recipe};
+use super::{Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
 use crate::options::Range;
@@ -151,28 +152,19 @@ fn checked(given: Map, defaults: Map, ranges: &Map) -> Result<Map, String> {
 
 fn own_options(b: &mut Binder) {
     let library = b.context.library.clone();
-    let check =
-        move |native: &NativeCallContext, given: Map, defaults: Map, ranges: &Map| -> Bound<Map> {
-            let found = checked(given, defaults, ranges);
-            found.map_err(|text| raise(anyhow!("{} {text}", caller(&library, native))))
-        };
-    let plain = check.clone();
-    b.function(
+    b.defaulted(
         "options(given, defaults, ranges) -> map",
         "The options of a function of one's own, checked as those of the program are: `defaults` with what is `given` in their place.\n\n\
          A name that is not among the defaults is an error with the nearest one, and so is a value of another kind; whole numbers pass as numbers, and numbers must be finite. Anything goes where the default \
          is `()`, and a given `()` is the default. `ranges`, which may be left out, says what numbers are allowed, `\"x > 0\"` or `\"0 < x <= 1\"`, also of those in an array, or which strings, `[\"linear\", \"geometric\"]`. \
          Comments behind the defaults are shown as the meaning of the options, by `ergodic docs` and where a script is written.",
-        move |native: NativeCallContext, given: Map, defaults: Map, ranges: Map| -> Bound<Map> { check(&native, given, defaults, &ranges) },
+        Map::new(),
+        move |native: NativeCallContext, given: Map, defaults: Map, ranges: Map| -> Bound<Map> {
+            let found = checked(given, defaults, &ranges);
+            found.map_err(|text| raise(anyhow!("{} {text}", caller(&library, &native))))
+        },
     )
     .with(&[], "options(#{ steps: 10 }, #{ steps: 1000, width: 0.1 }, #{ width: \"x > 0\" })");
-    b.function(
-        "options(given, defaults) -> map",
-        "",
-        move |native: NativeCallContext, given: Map, defaults: Map| -> Bound<Map> {
-            plain(&native, given, defaults, &Map::new())
-        },
-    );
     let context = b.context.clone();
     b.function(
         "run_name(kind, requested) -> string",
@@ -322,17 +314,17 @@ fn predictions(b: &mut Binder) {
         };
         Ok(map(&scores().or_raise()?))
     };
-    b.function(
+    b.defaulted(
         "target.prediction(parameters, split, temperature) -> map",
         "Scores on a split of the prediction averaged over parameter vectors: of one vector its own, of several those of the ensemble.\n\n\
          The entries are those of `run.prediction`, which averages over all draws of a run. The temperature, 1 if it is left out, is that of the likelihood.",
+        1.0,
         move |t: &mut Arc<Target>, at: Dynamic, split: &str, temperature: Dynamic| of(t, &at, split, number(&temperature)?),
     )
     .with(
         &[],
         "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits());\nt.prediction(train(t, optimizer::adam(#{ epochs: 2 })), \"test\").nll",
-    )
-    .function("target.prediction(parameters, split) -> map", "", move |t: &mut Arc<Target>, at: Dynamic, split: &str| of(t, &at, split, 1.0));
+    );
     b.function(
         "parameters.len() -> integer",
         "How many vectors there are.",

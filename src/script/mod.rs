@@ -4,6 +4,7 @@
 //! their object. Everything is bound through a [`Binder`], which writes down the [`reference`](mod@reference) entry at the same time: what
 //! a script can call and what the reference lists cannot differ.
 
+mod binder;
 mod calls;
 mod closure;
 mod constructors;
@@ -16,14 +17,13 @@ mod grids;
 mod habits;
 mod helpers;
 mod integers;
-mod ladders;
+mod kinds;
 mod learning;
 pub mod library;
 pub mod notebook;
 mod objects;
 mod parameters;
 mod plots;
-mod populations;
 mod recipe;
 pub mod reference;
 mod report;
@@ -37,11 +37,11 @@ mod verbs;
 mod words;
 
 use crate::error::Result;
+use crate::registry;
 use crate::simulation::session::{self, Session};
+use binder::Binder;
 use reference::Item;
-use rhai::{
-    Dynamic, Engine, EvalAltResult, Module, NativeCallContext, RhaiFunc, RhaiNativeFunc, Scope,
-};
+use rhai::{Dynamic, Engine, EvalAltResult, Scope};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -368,12 +368,7 @@ fn bind_closures(context: &Arc<Context>) -> Arc<Engine> {
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
     let _ = rhai::config::hashing::set_hashing_seed(Some([2, 3, 5, 7]));
-    let mut b = Binder {
-        engine: Engine::new(),
-        modules: BTreeMap::new(),
-        items: Vec::new(),
-        context: context.clone(),
-    };
+    let mut b = Binder::new(context);
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.on_progress(|_| out_of_memory());
@@ -392,17 +387,26 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         printed.push('\n');
     });
     b.object::<report::Native>("Error", ToString::to_string);
-    constructors::bind(&mut b);
+    registry::constructors(&mut b);
     custom::bind(&mut b);
+    registry::runs(&mut b);
     verbs::bind(&mut b);
     objects::bind(&mut b);
+    registry::coefficients(&mut b);
+    registry::evidences(&mut b);
+    verbs::models(&mut b);
+    registry::populations(&mut b);
+    runs::populations(&mut b);
+    // The reference has methods in the order in which they are bound.
+    registry::objects(&mut b);
+    registry::of_populations(&mut b);
     runs::bind(&mut b);
     reports::bind(&mut b);
     expressions::bind(&mut b);
     grids::bind(&mut b);
     learning::bind(&mut b);
-    ladders::bind(&mut b);
-    populations::bind(&mut b);
+    runs::ladders(&mut b);
+    plots::ladders(&mut b);
     values::bind(&mut b);
     tensors::bind(&mut b);
     plots::bind(&mut b);
@@ -410,121 +414,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     helpers::bind(&mut b);
     room::bind(&mut b);
     integers::bind(&mut b);
-    let Binder {
-        mut engine,
-        modules,
-        items,
-        ..
-    } = b;
-    for (name, module) in modules {
-        engine.register_static_module(&name, module.into());
-    }
-    (engine, items)
-}
-
-/// Binds functions and writes down their reference entries.
-struct Binder {
-    engine: Engine,
-    modules: BTreeMap<String, Module>,
-    items: Vec<Item>,
-    context: Arc<Context>,
-}
-
-impl Binder {
-    /// Bind a function. The signature is as a script calls it: `verb(a, b) -> T`, `space::name(a) -> T` or `object.method(a) -> T`.
-    fn function<A, const N: usize, const X: bool, R, const F: bool, FUNC>(
-        &mut self,
-        signature: &'static str,
-        doc: &'static str,
-        f: FUNC,
-    ) -> &mut Self
-    where
-        A: 'static,
-        R: rhai::Variant + Clone,
-        FUNC: RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
-    {
-        let item = Item::from_signature(signature, doc);
-        self.bind_native(&item.namespace, &item.name, f);
-        if !doc.is_empty() {
-            self.items.push(item);
-        }
-        self
-    }
-
-    fn bind_native<A, const N: usize, const X: bool, R, const F: bool, FUNC>(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        f: FUNC,
-    ) where
-        A: 'static,
-        R: rhai::Variant + Clone,
-        FUNC: RhaiNativeFunc<A, N, X, R, F> + Send + Sync + 'static,
-    {
-        if namespace.is_empty() {
-            self.engine.register_fn(name, f);
-        } else {
-            let module = self.modules.entry(namespace.into()).or_default();
-            let f = placed(f.into_rhai_function(true, false));
-            rhai::FuncRegistration::new(name).set_into_module_raw(module, FUNC::param_types(), f);
-        }
-    }
-
-    /// Give the last bound function its options and a runnable example.
-    fn with(
-        &mut self,
-        options: &'static [crate::options::Spec],
-        example: &'static str,
-    ) -> &mut Self {
-        if let Some(item) = self.items.last_mut() {
-            item.options = options;
-            item.example = example.into();
-        }
-        self
-    }
-
-    /// Name a type and say how it prints.
-    fn object<T: rhai::Variant + Clone>(
-        &mut self,
-        name: &'static str,
-        show: impl Fn(&T) -> String + Send + Sync + Clone + 'static,
-    ) {
-        self.engine.register_type_with_name::<T>(name);
-        words::name::<T>(name);
-        let debug = show.clone();
-        self.engine
-            .register_fn("to_string", move |x: &mut T| show(x));
-        self.engine
-            .register_fn("to_debug", move |x: &mut T| debug(x));
-    }
-}
-
-/// Rhai does not say where a function of a namespace was called when that fails; this does.
-fn placed(f: RhaiFunc) -> RhaiFunc {
-    let RhaiFunc::Pure {
-        func,
-        is_pure,
-        is_volatile,
-        ..
-    } = f
-    else {
-        return f;
-    };
-    let placed = move |context: Option<NativeCallContext>, arguments: &mut [&mut Dynamic]| {
-        let position = context.as_ref().map(NativeCallContext::call_position);
-        func(context, arguments).map_err(|mut e| {
-            if let Some(position) = position.filter(|_| e.position().is_none()) {
-                e.set_position(position);
-            }
-            e
-        })
-    };
-    RhaiFunc::Pure {
-        func: Arc::new(placed),
-        has_context: true,
-        is_pure,
-        is_volatile,
-    }
+    b.finish()
 }
 
 /// Errors of the program, as errors of the script: the place is filled in by the interpreter, the original kept for exit codes.

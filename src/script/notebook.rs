@@ -1,12 +1,8 @@
 //! Variables between Rust code and an interpreter: handles are shared, not copied.
 
-use super::{Context, Interpreter, plots};
+use super::{Context, Interpreter};
 use crate::error::{Result, did_you_mean};
-use crate::plot::Figure;
-use crate::report::figures;
-use crate::simulation::console::Shown;
-use crate::simulation::run::Run;
-use crate::simulation::summary::Summary;
+use crate::object::Shown;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic};
 use std::any::Any;
@@ -141,23 +137,4 @@ fn into<T: Variable>(value: T) -> Dynamic {
     }
     list!(f64, f32, i64, i32, usize, String, &'static str);
     Dynamic::from(value)
-}
-
-/// Observables of runs against temperature, one panel each: a script's `plot::sweep`.
-pub fn plot_sweep(runs: &[Arc<Run>], names: &[&str]) -> Result<Figure> {
-    let names: Vec<_> = names.iter().map(|n| plots::canonical(n)).collect();
-    let summaries = runs.iter().map(|r| Summary::new(r));
-    let summaries = summaries.collect::<Result<Vec<_>>>()?;
-    let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
-    figures::sweep(&both, &names)
-}
-
-/// The trace of an observable: a script's `plot::traces`.
-pub fn plot_traces(run: &Run, name: &str) -> Result<Figure> {
-    figures::traces(run, &plots::canonical(name))
-}
-
-/// The distribution of an observable after burn-in: a script's `plot::histogram`.
-pub fn plot_histogram(run: &Run, name: &str) -> Result<Figure> {
-    figures::histogram(run, &plots::canonical(name))
 }

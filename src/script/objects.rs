@@ -1,55 +1,23 @@
 //! Data sets, models, targets, parameters, schedules and triggers: what they print and what can be asked of them.
 
+use super::binder::Binder;
 use super::closure;
-use super::convert::{Call, parameters};
+use super::convert::parameters;
 use super::values::Values;
 use super::words::a_kind;
-use super::{Binder, Bound, OrRaise, raise};
+use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::model::{self, Model};
-use crate::observable::Handle;
-use crate::sampler::Configured;
-use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
-use crate::simulation::optimizer::Optimizer;
-use crate::target::prior::{Parameters, Prior};
-use crate::target::{Potential, Target};
+use crate::target::Target;
+use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
 use anyhow::{anyhow, ensure};
-use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
+use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
+use std::any::TypeId;
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
-    b.object::<Arc<Dataset>>("Dataset", |d| d.to_string());
-    b.object::<Arc<dyn Model>>("Model", |m| m.describe());
-    b.object::<Arc<Target>>("Target", |t| t.describe());
-    b.object::<Arc<dyn Potential>>("Potential", |p| p.describe());
-    b.object::<Arc<Prior>>("Prior", |p| format!("{p:?}"));
-    b.object::<Arc<Configured>>("Sampler", |s| format!("{s:?}"));
-    b.object::<Arc<Estimator>>("Gradient", |e| e.to_string());
-    b.object::<Arc<Optimizer>>("Optimizer", |o| o.text.clone());
-    b.object::<Handle>("Observable", |o: &Handle| o.name());
-    b.object::<Arc<Schedule>>("Schedule", |s| s.to_string());
-    b.object::<Arc<Trigger>>("Trigger", |t| t.to_string());
-    b.object::<Arc<Parameters>>("Parameters", |p| {
-        format!(
-            "{} parameter vectors of length {}",
-            p.vectors.len(),
-            p.vectors.first().map_or(0, |v| v.len())
-        )
-    });
-    b.engine
-        .register_get("train_rows", |d: &mut Arc<Dataset>| d.train.rows as i64)
-        .register_get("test_rows", |d: &mut Arc<Dataset>| {
-            d.test.as_ref().map_or(0, |s| s.rows) as i64
-        })
-        .register_get("dim", |d: &mut Arc<Dataset>| d.dim as i64)
-        .register_get("classes", |d: &mut Arc<Dataset>| d.classes as i64)
-        .register_get("parameters", |m: &mut Arc<dyn Model>| {
-            m.layout().len() as i64
-        })
-        .register_get("parameters", |t: &mut Arc<Target>| t.dim() as i64)
-        .register_get("examples", |t: &mut Arc<Target>| t.examples() as i64);
     schedules(b);
     b.function(
         "data.row(split, index) -> map",
@@ -86,8 +54,7 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .with(&[], "parameters([0.0, 1.5])");
-    let context = b.context.clone();
-    b.function(
+    b.called(
         "observable::named(name, closure) -> Observable",
         "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a vector: index it, `slice(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len`), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always as many: then the trace has a component for each, called by its \
          number or its key. A plain closure in `observe` works too, with a made-up name.\n\n\
@@ -95,9 +62,12 @@ pub(super) fn bind(b: &mut Binder) {
          are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \
          `print` may, but threads print in any order. Its text, the functions that it calls and all it captures are in the fingerprint of the run: `--resume` refuses a run whose closure \
          is another one; comments and spaces do not count. It is called once before the first step, with the starting point and zeros in `s.info`, to see what it returns.",
-        move |native: NativeCallContext, name: &str, f: FnPtr| -> Bound<Handle> {
-            closure::check_name(name)?;
-            closure::named(name, &f, &Call { context: &context, native: &native })
+        &[TypeId::of::<ImmutableString>(), TypeId::of::<FnPtr>()],
+        |call, arguments| {
+            let name = arguments[0].to_string();
+            let f = arguments[1].clone().cast::<FnPtr>();
+            closure::check_name(&name)?;
+            closure::named(&name, &f, call).map(Dynamic::from)
         },
     )
     .with(&[], "observable::named(\"largest\", |s| s.params.slice(\"w\").abs().max())");

@@ -1,11 +1,13 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
+use super::binder::Binder;
 use super::words::a_kind;
-use super::{Binder, Bound, OrRaise, drawings, raise};
+use super::{Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Scale, Series};
-use crate::report::figures;
+use crate::report::figures::{self, canonical};
+use crate::simulation::evidence::Transition;
+use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
-use crate::simulation::summary::Summary;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ pub(super) fn bind(b: &mut Binder) {
         "plot::sweep(run, names) -> Figure",
         "One or several observables of a sweep against temperature, with error bars.\n\n`names` is a string or an array of strings, one panel each. \
          Several runs in an array are drawn in the same panels.",
-        |runs: Dynamic, names: Dynamic| sweep(&all_runs(&runs)?, &strings(&names)?),
+        |runs: Dynamic, names: Dynamic| figures::sweep_of(&all_runs(&runs)?, &strings(&names)?).or_raise(),
     )
     .function(
         "plot::traces(run, name) -> Figure",
@@ -32,18 +34,14 @@ pub(super) fn bind(b: &mut Binder) {
     .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| -> Bound<Figure> {
         figures::histogram(&run, &canonical(name)).or_raise()
     })
-    .function(
+    .defaulted(
         "plot::ranks(run, name, temperature) -> Figure",
         "How the draws of each healthy chain rank among those of all chains, at one temperature (by its index; 0 if it is left out).\n\n\
          Outlines that are flat at 1 belong to chains that agree; a slope, a hill or a valley shows which chain is too high, too narrow or too wide (Vehtari et al. 2021).",
+        0,
         |run: Arc<Run>, name: &str, t: i64| ranks(&run, name, t),
     )
     .with(&[], "plot::ranks(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 4, observe: [observable::cost()] }), \"cost\", 0)");
-    b.function(
-        "plot::ranks(run, name) -> Figure",
-        "",
-        |run: Arc<Run>, name: &str| ranks(&run, name, 0),
-    );
     drawings::bind(b);
     b.function(
         "plot::stack(figures) -> Figure",
@@ -174,14 +172,9 @@ fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
     figures::ranks(run, &canonical(name), t).or_raise()
 }
 
-/// `error.test` is the same trace as `error_test`, and `error.train` is `error`.
-pub(super) fn canonical(name: &str) -> String {
-    name.replace(".train", "").replace('.', "_")
-}
-
 fn strings(x: &Dynamic) -> Bound<Vec<String>> {
     let one = |x: &Dynamic| {
-        x.clone().into_string().map(|s| canonical(&s)).map_err(|t| {
+        x.clone().into_string().map_err(|t| {
             raise(anyhow!(
                 "a name of a trace must be a string, not {}",
                 a_kind(t)
@@ -226,9 +219,29 @@ pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
     a.iter().map(number).collect()
 }
 
-fn sweep(runs: &[Arc<Run>], names: &[String]) -> Bound<Figure> {
-    let summaries = runs.iter().map(|r| Summary::new(r).or_raise());
-    let summaries = summaries.collect::<Bound<Vec<_>>>()?;
-    let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
-    figures::sweep(&both, names).or_raise()
+/// Figures of ladders.
+pub(super) fn ladders(b: &mut Binder) {
+    b.function(
+        "plot::index_process(run) -> Figure",
+        "Where replicas of an exchange are, how often neighbours swap, and how replicas get through the ladder.\n\n\
+         The rungs of four replicas of the first ladder in the first 250 records after burn-in; the swap rate of every pair, and the flow from the cold end beside that of equal rejections.",
+        |r: Arc<Run>| -> Bound<Figure> {
+            LadderReport::new(&r).map(figures::index_process).or_raise()
+        },
+    )
+    .function(
+        "plot::energies(run) -> Figure",
+        "Histograms of the tempered energy of an exchange on every rung: neighbours must overlap for swaps and for evidence.",
+        |r: Arc<Run>| -> Bound<Figure> { figures::energies(&r).or_raise() },
+    )
+    .function(
+        "plot::barrier(run) -> Figure",
+        "The communication barrier Λ of an exchange from the hot end up to T, and its local form -dΛ/d ln T: where it is steep, rungs must be close.",
+        |r: Arc<Run>| -> Bound<Figure> { figures::barrier(&r).or_raise() },
+    )
+    .function(
+        "plot::heat_capacity(transition) -> Figure",
+        "The heat capacity along a ladder with its error, and the 68 % interval of the temperature where it peaks.",
+        |t: Arc<Transition>| figures::heat_capacity(&t),
+    );
 }

@@ -1,7 +1,8 @@
 //! Reports, in scripts.
 
+use super::binder::Binder;
 use super::explore::tokens::paint;
-use super::{Binder, Bound, Context, OrRaise};
+use super::{Bound, Context, OrRaise};
 use crate::report;
 use crate::report::read::{Record, Results};
 use crate::simulation::run::{Run, versions};

@@ -1,9 +1,13 @@
 //! Runs, trainings and summaries in scripts.
 
-use super::convert::{entry, map};
-use super::{Binder, Bound, OrRaise, raise};
-use crate::error::{Result, count};
+use super::binder::Binder;
+use super::convert::map;
+use super::{Bound, OrRaise, raise};
+use crate::error::Result;
+use crate::simulation::evidence::{self, Transition};
+use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
 use crate::simulation::train::Trained;
 use crate::target::prior::Parameters;
@@ -44,57 +48,6 @@ fn health(run: &Run, temperature: i64) -> Bound<Map> {
 }
 
 pub(super) fn bind(b: &mut Binder) {
-    b.object::<Arc<Run>>("Run", |r| {
-        format!(
-            "run '{}': {} with {}, {} × {}, {} each, in {}",
-            r.info.name,
-            r.info.kind,
-            r.info.sampler,
-            count(r.info.temperatures.len(), "temperature"),
-            count(r.info.chains, "chain"),
-            count(r.info.draws, "draw"),
-            r.folder.display()
-        )
-    });
-    b.object::<Arc<Summary>>("Summary", |s| s.to_string());
-    b.object::<Arc<Trained>>("Trained", |t| t.to_string());
-    b.engine
-        .register_get("name", |r: &mut Arc<Run>| r.info.name.clone())
-        .register_get("folder", |r: &mut Arc<Run>| r.folder.display().to_string())
-        .register_get("temperatures", |r: &mut Arc<Run>| {
-            floats(r.info.temperatures.clone())
-        })
-        .register_get("seconds", |r: &mut Arc<Run>| r.seconds)
-        .register_get("step", |r: &mut Arc<Run>| r.least_step() as i64)
-        .register_get("done", |r: &mut Arc<Run>| r.done())
-        .register_get("failed", |r: &mut Arc<Run>| {
-            r.failures.iter().flatten().count() as i64
-        })
-        .register_get("seconds", |t: &mut Arc<Trained>| t.seconds)
-        .register_get("checkpoints", |t: &mut Arc<Trained>| {
-            let each = t.checkpoints.iter().map(|e| Dynamic::from(*e as i64));
-            each.collect::<Array>()
-        })
-        .register_get("best_epoch", |t: &mut Arc<Trained>| {
-            t.best_epoch
-                .iter()
-                .map(|e| Dynamic::from(*e as i64))
-                .collect::<Array>()
-        });
-    let context = b.context.clone();
-    b.function(
-        "open(folder) -> Run",
-        "A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.\n\n\
-         `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.",
-        move |folder: &str| -> Bound<Arc<Run>> {
-            let run = Run::open(std::path::Path::new(folder)).or_raise()?;
-            for note in run.notes.iter().cloned().chain(run.damage()) {
-                context.session.console.remark(&format!("NOTE: '{}': {note}", run.info.name));
-            }
-            Ok(Arc::new(run))
-        },
-    )
-    .with(&[], "let t = target(potential::gaussian());\nlet run = sample(t, sampler::hmc(), #{ steps: 200, chains: 2 });\nopen(run.folder).summary()");
     b.function(
         "run.summary() -> Summary",
         "Means with Monte Carlo standard errors, R̂, ESS and the virial thermometer with a verdict, per temperature.\n\n\
@@ -102,17 +55,17 @@ pub(super) fn bind(b: &mut Binder) {
          \"wrong\" or \"not judged\", with what is missing or wrong below the table (`ergodic docs samplers`). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
         |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
     )
-    .function(
+    .defaulted(
         "run.health(temperature) -> map",
         "What the traces say of the health of the run at one temperature (by its index; 0 if it is left out).\n\n\
          `divergences` and `cut_short` (trajectories that NUTS's `max_depth` ended), each with count, of and share; `bfmi` per chain (worrying below 0.3); \
          `collective_ratio` of pseudo-Langevin (worrying above 0.1); \
          `equilibration`, the prefix of the draws after burn-in without which the effective sample size of an observable is largest (Chodera 2016), the longest of all; \
          `geweke`, the largest score of all; `remarks`, what is wrong in words. NaN where the sampler does not report it.",
+        0,
         |r: &mut Arc<Run>, t: i64| -> Bound<Map> { health(r, t) },
     )
-    .function("run.health() -> map", "", |r: &mut Arc<Run>| -> Bound<Map> { health(r, 0) })
-    .function(
+    .defaulted(
         "run.prediction(split, temperature) -> map",
         "Scores of the posterior prediction on a split that the option `predict` named, over all draws after burn-in of all healthy chains at one \
          temperature (by its index; 0 if it is left out).\n\n\
@@ -121,9 +74,9 @@ pub(super) fn bind(b: &mut Binder) {
          gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
          target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. The course of the first ones is in the traces \
          `running_error_test` and so on.",
+        0,
         |r: &mut Arc<Run>, split: &str, t: i64| -> Bound<Map> { prediction(r, split, t) },
     )
-    .function("run.prediction(split) -> map", "", |r: &mut Arc<Run>, split: &str| -> Bound<Map> { prediction(r, split, 0) })
     .function("run.params() -> Parameters", "The last parameters of every chain, for `start`.", |r: &mut Arc<Run>| {
         Arc::new(Parameters { vectors: r.params.clone() })
     })
@@ -144,17 +97,12 @@ pub(super) fn bind(b: &mut Binder) {
             Ok(chains.into_iter().map(Dynamic::from).collect())
         },
     )
-    .function(
-        "summary.to_map() -> map",
-        "All entries as a map: arrays over temperatures for a sweep, numbers for a sample.\n\nWith each name also `_mcse`, `_sd`, `_ess`, `_ess_tail`, `_rhat` and `_autocorrelation_time`. `verdict`, `reasons`, `more_steps` and `tests` (maps of name, deviation, error, tolerance, ess) are the judgement; `thermometer`, `thermometer_mcse` and `thermometer_verdict` (\"agrees\", \"hot\", \"cold\", \"undecided\", \"n/a\") the temperature alone.",
-        |s: &mut Arc<Summary>| map(&s.to_map()),
-    )
-    .function(
+    .defaulted(
         "trained.history(name, chain) -> array",
         "One column of the training history, per epoch: epoch, lr, loss, loss_test, error_test, loss_validation, error_validation.",
+        0,
         |t: &mut Arc<Trained>, name: &str, chain: i64| -> Bound<Array> { t.column(name, index(chain)?).map(floats).or_raise() },
     )
-    .function("trained.history(name) -> array", "", |t: &mut Arc<Trained>, name: &str| -> Bound<Array> { t.column(name, 0).map(floats).or_raise() })
     .function(
         "trained.kept(name) -> array",
         "One column of the history at the epoch whose parameters were kept, per chain.",
@@ -170,10 +118,6 @@ pub(super) fn bind(b: &mut Binder) {
         |t: &mut Arc<Trained>, epoch: i64| -> Bound<Arc<Parameters>> { t.checkpoint(index(epoch)? as u64).map(Arc::new).or_raise() },
     )
     .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
-    b.engine
-        .register_indexer_get(|s: &mut Arc<Summary>, name: &str| -> Bound<Dynamic> {
-            entry(&s.to_map(), "the summary", name)
-        });
 }
 
 /// The records of a trace, chain by chain, from those of its components: numbers, or an array each for a vector.
@@ -191,4 +135,34 @@ fn components(
     let record = |c: usize, i: usize| Dynamic::from(floats(each.iter().map(|k| k[c][i]).collect()));
     let chain = |c: usize| (0..each[0][c].len()).map(|i| record(c, i)).collect();
     Ok((0..chains).map(chain).collect())
+}
+
+/// What ladders tell of a run.
+pub(super) fn ladders(b: &mut Binder) {
+    b.function(
+        "run.ladder() -> Ladder",
+        "How the ladder of an exchange works: swap rates, round trips, the communication barrier, flow, energies and heat capacities.\n\n\
+         Everything is counted after burn-in. `print(ladder)` is a table with a line per rung. `ergodic docs ladders` says what to look at. Fields: temperatures, ladders, sweeps (swaps), acceptance and \
+         acceptance_mcse (per pair, by the mean of the acceptance probabilities), overlap (of the histograms of E of neighbours), barrier (Λ, the sum of all rejections; \
+         Syed et al. 2022) and barrier_mcse, local_barrier (dΛ/dβ), recommended_rungs (2Λ + 1), round_trips (cold → hot → cold), restarts, \
+         round_trips_per_1000, _ideal (were every step a fresh draw) and _limit (on infinitely many rungs), flow (share of replicas from the cold end; Katzgraber et al. 2006), \
+         energy, energy_mcse, energy_ess, heat_capacity and heat_capacity_mcse (Var(E)/T²). For the next run, `run.temperatures` is the tuned ladder.",
+        |r: &mut Arc<Run>| -> Bound<Arc<LadderReport>> { LadderReport::new(r).map(Arc::new).or_raise() },
+    )
+    .function(
+        "run.transition() -> Transition",
+        "The heat capacity C = Var(E)/T² along a ladder, also between its rungs (by MBAR), and the temperature where it peaks, with error bars by block bootstrap.\n\n\
+         Fields: temperatures, heat_capacity, heat_capacity_error; temperature and temperature_error of the peak, its 68 % interval low, high, height and height_error; \
+         these are NaN where the heat capacity is highest at an end of the ladder, and `reason` says so.",
+        |r: &mut Arc<Run>| -> Bound<Arc<Transition>> { evidence::transition(r).map(Arc::new).or_raise() },
+    );
+}
+
+/// What is asked of populations.
+pub(super) fn populations(b: &mut Binder) {
+    b.function(
+        "smc.params() -> Parameters",
+        "The particles of all populations, for `start`; each counts the same.",
+        |s: &mut Arc<Smc>| -> Arc<Parameters> { s.params.clone() },
+    );
 }

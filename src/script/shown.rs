@@ -1,22 +1,10 @@
 //! Values as an interactive session shows them: text, tables as HTML, figures as SVG.
 
-use super::{Binder, Interpreter, Value};
-use crate::plot::Figure;
-use crate::simulation::compare::Comparison;
-use crate::simulation::console::Shown;
-use crate::simulation::evidence::ModelComparison;
-use crate::simulation::exchange::LadderReport;
-use crate::simulation::llc::calibrate::Calibration;
-use crate::simulation::llc::table::Benchmark;
-use crate::simulation::run::Run;
-use crate::simulation::smc::Smc;
-use crate::simulation::summary::Summary;
+use super::binder::Binder;
+use super::{Interpreter, Value, kinds};
+use crate::object::Shown;
 use crate::table::Table;
 use rhai::{Array, Dynamic, Map, NativeCallContext};
-use std::sync::Arc;
-
-/// Columns of a figure drawn with characters.
-const COLUMNS: usize = 80;
 
 pub(super) fn bind(b: &mut Binder) {
     let context = b.context.clone();
@@ -47,41 +35,23 @@ impl Interpreter {
 type Write<'a> = &'a dyn Fn(&Dynamic) -> String;
 
 fn shown(value: &Dynamic, write: Write) -> Shown {
-    if let Some(figure) = value.read_lock::<Figure>() {
-        return Shown {
-            text: figure.to_text(COLUMNS, false),
-            svg: figure.to_svg().ok(),
+    let object = kinds::of(value).and_then(|known| (known.shown)(value));
+    match object {
+        Some(figure) if figure.svg.is_some() => figure,
+        // What it prints is shorter than what it shows.
+        other => Shown {
+            text: crate::error::printable(&write(value)).into(),
+            html: match other {
+                Some(object) => object.html,
+                None => table(value, write).map(|t| t.to_html()),
+            },
             ..Shown::default()
-        };
-    }
-    Shown {
-        text: crate::error::printable(&write(value)).into(),
-        html: table(value, write).map(|t| t.to_html()),
-        ..Shown::default()
+        },
     }
 }
 
-/// The table that a value is, if it is one.
+/// The table that an array or a map is, if it is one.
 fn table(value: &Dynamic, write: Write) -> Option<Table> {
-    if let Some(run) = value.read_lock::<Arc<Run>>() {
-        return Summary::new(&run).ok().map(|s| s.table());
-    }
-    macro_rules! tables {
-        ($($kind:ty),*) => {$(
-            if let Some(x) = value.read_lock::<Arc<$kind>>() {
-                return Some(x.table());
-            }
-        )*};
-    }
-    tables!(
-        Summary,
-        LadderReport,
-        Smc,
-        Comparison,
-        ModelComparison,
-        Benchmark,
-        Calibration
-    );
     if let Some(list) = value.read_lock::<Array>() {
         return of_maps(&list, write);
     }

@@ -12,7 +12,10 @@ use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::ranks::Alone;
 use crate::sampler::Configured;
 use crate::target::Target;
+use crate::verb::{Call, Verb};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Options of `benchmark(target, sampler, #{…})`.
@@ -156,3 +159,20 @@ pub fn benchmark(
         peak_bytes,
     })
 }
+
+/// The verb `benchmark`.
+pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<Configured>), Json> = Verb {
+    name: "benchmark",
+    arguments: &["target", "sampler"],
+    options: OPTIONS,
+    doc: "Measure how fast a sampler steps on a target, without recording anything.\n\n\
+         Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step \
+         alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. \
+         `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.",
+    example: "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
+    call: Call::Checked(|(target, sampler), o, session| {
+        Ok(serde_json::to_value(benchmark(
+            &target, &sampler, o, session,
+        )?)?)
+    }),
+};

@@ -4,8 +4,10 @@ use super::run::{Group, Run};
 use super::summary::with_error;
 use crate::error::Result;
 use crate::table::Table;
+use crate::verb::{Call, Verb};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// One observable at one temperature.
 #[derive(Debug, Clone)]
@@ -121,3 +123,20 @@ impl fmt::Display for Comparison {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    Comparison: "Comparison",
+    entries: to_json, "comparison.to_array() -> array", "Its lines as maps: name, temperature, reference (the mean of the first run), mean (that of the second), relative_error, deviation (second minus first, in joint standard errors).",
+    table: table,
+}
+
+/// The verb `compare`.
+pub static COMPARE: Verb<(), (Arc<Run>, Arc<Run>), Arc<Comparison>> = Verb {
+    name: "compare",
+    arguments: &["reference", "run"],
+    options: &[],
+    doc: "Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.\n\n\
+         The first is the reference: differences are the second minus the first, as `ergodic compare` has them.",
+    example: "",
+    call: Call::Checked(|(reference, run), _, ()| compare(&run, &reference).map(Arc::new)),
+};

@@ -1,5 +1,6 @@
 //! Where a session talks to whoever started it: what scripts print, remarks, and how far its runs are.
 
+use crate::object::Shown;
 use std::sync::Arc;
 
 /// How far a run is.
@@ -67,50 +68,6 @@ pub trait Bar: Send + Sync {
 
     /// The run has ended, finished or not.
     fn finish(&self, stage: &Stage);
-}
-
-/// A value in all the ways it can be shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// For a terminal.
-    pub text: String,
-    /// For a notebook: a table.
-    pub html: Option<String>,
-    /// For a notebook: a figure.
-    pub svg: Option<String>,
-    /// For a notebook: an explanation.
-    pub markdown: Option<String>,
-}
-
-impl Shown {
-    /// Plain text alone.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            ..Self::default()
-        }
-    }
-
-    /// Its formats by MIME type.
-    pub fn formats(&self) -> Vec<(&'static str, &str)> {
-        let all = [
-            ("text/plain", Some(&self.text)),
-            ("text/html", self.html.as_ref()),
-            ("image/svg+xml", self.svg.as_ref()),
-            ("text/markdown", self.markdown.as_ref()),
-        ];
-        let there = all.into_iter().filter_map(|(m, t)| Some((m, t?.as_str())));
-        there.collect()
-    }
-
-    /// As evcxr's protocol has it: what a cell prints between these marks is shown in the notebook.
-    pub fn evcxr(&self) -> String {
-        let block = |(mime, text): (&str, &str)| {
-            let text = text.trim_end_matches('\n');
-            format!("EVCXR_BEGIN_CONTENT {mime}\n{text}\nEVCXR_END_CONTENT\n")
-        };
-        self.formats().into_iter().map(block).collect()
-    }
 }
 
 /// Where a session talks to whoever started it.

@@ -16,6 +16,7 @@ pub mod health;
 pub mod job;
 pub mod judge;
 pub mod llc;
+mod object;
 pub mod optimizer;
 pub mod parts;
 pub mod plan;
@@ -33,6 +34,7 @@ pub mod terminal;
 mod threads;
 pub mod train;
 pub mod validate;
+pub mod verbs;
 pub mod verify;
 
 use crate::error::{EveryChainFailed, Interrupted, Result};

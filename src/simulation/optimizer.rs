@@ -240,3 +240,5 @@ impl Optimizer {
         }
     }
 }
+
+crate::object::object!(Optimizer: "Optimizer", text: |o| o.text.clone());

@@ -264,3 +264,15 @@ pub fn seed_of(master: u64, run: &str) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (z ^ (z >> 31)) >> 11
 }
+
+impl AsRef<()> for Session {
+    fn as_ref(&self) -> &() {
+        &()
+    }
+}
+
+impl AsRef<Session> for Session {
+    fn as_ref(&self) -> &Session {
+        self
+    }
+}

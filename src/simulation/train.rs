@@ -17,6 +17,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::Tensors;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
+use crate::verb::{Call, Verb};
 use anyhow::Context;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
@@ -535,3 +536,15 @@ fn write(trained: &Trained, target: &Target) -> Result<()> {
     });
     store::write_json(&trained.folder.join("run.json"), &value)
 }
+
+/// The verb `train`.
+pub static TRAIN: Verb<Session, (Arc<Target>, Arc<Optimizer>), Arc<Trained>> = Verb {
+    name: "train",
+    arguments: &["target", "optimizer"],
+    options: OPTIONS,
+    doc: "Optimise parameters on L + R/s: starting points for samplers, and the baseline they are compared with.\n\n\
+         Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: \
+         `trained.history(\"error_test\")`. With early stopping the best parameters on the validation split are kept, otherwise the last.",
+    example: "train(target(model::mlp(#{ layers: [64, 10] }), dataset::digits()), optimizer::adam(#{ epochs: 2 }))",
+    call: Call::Checked(|(target, optimizer), o, session| train(&target, &optimizer, o, session)),
+};

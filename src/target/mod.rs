@@ -4,9 +4,10 @@
 //! [`EnergyScale`], `R` the [`Prior`]; m is the size of a minibatch and T belongs to the chain.
 
 pub mod analytic;
-mod build;
+pub mod build;
 pub mod grid;
 pub mod network;
+mod object;
 pub mod prior;
 pub mod restricted;
 pub mod traced;

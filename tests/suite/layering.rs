@@ -4,7 +4,7 @@ use super::support::root;
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 26] = [
     "error",
     "output",
     "memory",
@@ -18,6 +18,8 @@ const LAYERS: [&str; 22] = [
     "diagnostic",
     "store",
     "plot",
+    "object",
+    "verb",
     "dataset",
     "model",
     "target",
@@ -26,6 +28,8 @@ const LAYERS: [&str; 22] = [
     "observable",
     "simulation",
     "report",
+    "registry",
+    "builders",
     "script",
 ];
 

@@ -1,6 +1,7 @@
 //! The test suite: one binary, one module per contract.
 
 mod accelerator;
+mod builders;
 mod claims;
 mod cli;
 mod closures;

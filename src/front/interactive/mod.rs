@@ -7,10 +7,10 @@ mod complete;
 pub use commands::COMMANDS;
 pub use complete::{complete, completeness};
 
+use crate::object::Shown;
 use crate::script::explore::Completeness;
 use crate::script::explore::Variable;
 use crate::script::{Failure, Interpreter, Value, Variables};
-use crate::simulation::console::Shown;
 use crate::simulation::session::{Names, Session};
 use crate::store::claim::Claim;
 use crate::table::Table;

@@ -2,7 +2,8 @@
 
 use crate::front::bar::{Live, Moment};
 use crate::front::kernel::{Output, Rich, Stream};
-use crate::simulation::console::{Bar, Console, Shown, Task};
+use crate::object::Shown;
+use crate::simulation::console::{Bar, Console, Task};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

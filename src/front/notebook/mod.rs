@@ -11,7 +11,7 @@ pub mod session;
 mod verbs;
 
 pub use session::{Session, prepare};
-pub use verbs::{Plots, exchange, linspace, logspace, open, sample, sweep, train, verify};
+pub use verbs::*;
 
 /// What is said where Rust cells cannot be run.
 #[cfg(not(feature = "evcxr"))]

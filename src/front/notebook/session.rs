@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
 use crate::front::interactive;
-use crate::options::{Given, Options, Spec};
+use crate::options::Given;
 use crate::output;
 use crate::plot::Figure;
 use crate::sampler::Configured;
@@ -13,13 +13,11 @@ use crate::script::notebook::{Scripted, Variable};
 use crate::script::{Context, Interpreter};
 use crate::simulation;
 use crate::simulation::console::{Bar, Console, Task};
-use crate::simulation::optimizer::Optimizer;
-use crate::simulation::plan::{self, Plan};
+use crate::simulation::plan::Plan;
 use crate::simulation::run::Run;
 use crate::simulation::session::{self, Session as Settings};
-use crate::simulation::train::{self, Trained};
-use crate::simulation::verify::{self, Origin, Verification};
 use crate::target::Target;
+use crate::verb::{Arguments, Outcome, Verb};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,6 +35,12 @@ pub struct Session {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "session, results go to {}", self.folder().display())
+    }
+}
+
+impl AsRef<Settings> for Session {
+    fn as_ref(&self) -> &Settings {
+        &self.context.session
     }
 }
 
@@ -100,59 +104,21 @@ impl Session {
         self.interpreter().set(name, value)
     }
 
-    /// Optimise parameters: a script's `train`.
-    pub fn train(
+    /// Call a verb.
+    ///
+    /// # Errors
+    /// If an option is unknown, missing, of another kind or out of its range, and those of the verb itself.
+    pub fn call<S, A: Arguments, R: Outcome>(
         &self,
-        target: &Target,
-        optimizer: &Optimizer,
+        verb: &Verb<S, A, R>,
+        arguments: A,
         options: Given,
-    ) -> Result<Arc<Trained>> {
-        let o = checked("train", train::OPTIONS, options)?;
-        train::train(target, optimizer, &o, &self.context.session)
-    }
-
-    /// Sample at one temperature: a script's `sample`.
-    pub fn sample(
-        &self,
-        target: &Target,
-        sampler: &Configured,
-        options: Given,
-    ) -> Result<Arc<Run>> {
-        let o = checked("sample", plan::SAMPLE_OPTIONS, options)?;
-        self.run(
-            &Plan::from_options("sample", &o, &self.context.session)?,
-            target,
-            sampler,
-        )
-    }
-
-    /// Sample at several temperatures: a script's `sweep`.
-    pub fn sweep(&self, target: &Target, sampler: &Configured, options: Given) -> Result<Arc<Run>> {
-        let o = checked("sweep", plan::SWEEP_OPTIONS, options)?;
-        self.run(
-            &Plan::from_options("sweep", &o, &self.context.session)?,
-            target,
-            sampler,
-        )
-    }
-
-    /// Replica exchange: a script's `exchange`.
-    pub fn exchange(
-        &self,
-        target: &Target,
-        sampler: &Arc<Configured>,
-        options: Given,
-    ) -> Result<Arc<Run>> {
-        let o = checked("exchange", plan::EXCHANGE_OPTIONS, options)?;
-        let plan = Plan::exchanging(&o, sampler, &self.context.session)?;
-        let hottest = plan.hottest();
-        self.run(&plan, target, &*sampler.exchanging(target, hottest)?)
-    }
-
-    /// Test the law of a run by short exact chains: a script's `verify`.
-    pub fn verify(&self, run: &Run, origin: &Origin, options: Given) -> Result<Verification> {
-        let o = checked("verify", verify::OPTIONS, options)?;
-        verify::verify(run, origin, &o, &self.context.session)
+    ) -> Result<R>
+    where
+        Settings: AsRef<S>,
+    {
+        let session = &self.context.session;
+        verb.run(arguments, options, session.as_ref())
     }
 
     /// Run a plan.
@@ -225,10 +191,6 @@ impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown.text)
     }
-}
-
-pub(super) fn checked(owner: &str, specs: &'static [Spec], given: Given) -> Result<Options> {
-    Options::check(owner, specs, given.into_pairs())
 }
 
 /// Get ready for cells: an interrupt (SIGINT) makes the running simulation stop and keeps the variables.

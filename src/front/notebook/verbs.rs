@@ -1,67 +1,100 @@
-//! The verbs of scripts in the session of this process, and what Rust code asks of runs.
+//! The verbs of scripts for Rust code, and what it asks of runs.
 
 use super::session::Session;
 use crate::error::Result;
-use crate::model::Model;
-use crate::observable::Observable;
-use crate::options::{Given, Value};
+use crate::options::Given;
 use crate::plot::Figure;
+use crate::report::figures::{self, canonical};
 use crate::sampler::Configured;
-use crate::sampler::gradient::Estimator;
-use crate::schedule::Schedule;
-use crate::script::notebook;
+use crate::simulation::evidence::laplace::LAPLACE;
+use crate::simulation::evidence::{self, Evidence, Laplace};
+use crate::simulation::llc::calibrate::{self, Calibration};
+use crate::simulation::llc::{self, Estimate};
 use crate::simulation::optimizer::Optimizer;
 use crate::simulation::run::Run;
-use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
-use crate::simulation::verify::{Origin, Verification};
+use crate::simulation::smc::{self, Smc};
+use crate::simulation::train::{self, Trained};
+use crate::simulation::verify::{self, OfRun, Verification};
+use crate::simulation::{benchmark, validate, verbs};
 use crate::target::Target;
-use crate::target::prior::{Parameters, Prior};
-use crate::trigger::Trigger;
+use crate::target::prior::Parameters;
+use serde_json::Value as Json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Optimise parameters, in the session of this process.
-pub fn train(target: &Target, optimizer: &Optimizer, options: Given) -> Result<Arc<Trained>> {
-    Session::here().train(target, optimizer, options)
+/// A method of sessions for each verb, and a function that calls it in the session of this process.
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*) -> $result:ty = $verb:expr;)*) => {
+        impl Session {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// If an option is wrong, and those of the verb.
+                pub fn $name(&self, $($argument: &Arc<$kind>,)* options: Given) -> Result<$result> {
+                    self.call(&$verb, ($($argument.clone().into(),)*), options)
+                }
+            )*
+        }
+        $(
+            $(#[$doc])*
+            ///
+            /// In the session of this process.
+            ///
+            /// # Errors
+            /// If an option is wrong, and those of the verb.
+            pub fn $name($($argument: &Arc<$kind>,)* options: Given) -> Result<$result> {
+                Session::here().$name($($argument,)* options)
+            }
+        )*
+    };
+}
+verbs! {
+    /// Optimise parameters: a script's `train`.
+    train(target: Target, optimizer: Optimizer) -> Arc<Trained> = train::TRAIN;
+    /// Sample at one temperature: a script's `sample`.
+    sample(target: Target, sampler: Configured) -> Arc<Run> = verbs::SAMPLE;
+    /// Sample at several temperatures: a script's `sweep`.
+    sweep(target: Target, sampler: Configured) -> Arc<Run> = verbs::SWEEP;
+    /// Replica exchange: a script's `exchange`.
+    exchange(target: Target, sampler: Configured) -> Arc<Run> = verbs::EXCHANGE;
+    /// Tempered sequential Monte Carlo: a script's `smc`.
+    smc(target: Target, sampler: Configured) -> Arc<Smc> = smc::SMC;
+    /// Estimate the local learning coefficient: a script's `llc`.
+    llc(target: Target, sampler: Configured) -> Arc<Estimate> = llc::LLC;
+    /// Find the step size for a learning coefficient: a script's `calibrate_llc`.
+    calibrate_llc(target: Target, sampler: Configured) -> Arc<Calibration> = calibrate::CALIBRATE;
+    /// ln Z from the draws of a ladder: a script's `evidence`.
+    evidence(run: Run) -> Arc<Evidence> = evidence::EVIDENCE;
+    /// The Laplace approximation of ln Z: a script's `laplace`.
+    laplace(target: Target, start: Parameters) -> Arc<Laplace> = LAPLACE;
+    /// Test what pseudo-Langevin takes for granted: a script's `validate`.
+    validate(target: Target, sampler: Configured) -> Json = validate::VALIDATE;
+    /// Measure how fast a sampler steps: a script's `benchmark`.
+    benchmark(target: Target, sampler: Configured) -> Json = benchmark::BENCHMARK;
 }
 
-/// Sample at one temperature, in the session of this process.
-pub fn sample(target: &Target, sampler: &Configured, options: Given) -> Result<Arc<Run>> {
-    Session::here().sample(target, sampler, options)
+impl Session {
+    /// Test the law of a run by short exact chains: a script's `verify`. Of a run from a folder: `(&run, &target, &sampler)`.
+    ///
+    /// # Errors
+    /// If an option is wrong, or a run does not know what made it.
+    pub fn verify(&self, of: impl Into<OfRun>, options: Given) -> Result<Arc<Verification>> {
+        self.call(&verify::VERIFY, of.into(), options)
+    }
 }
 
-/// Sample at several temperatures, in the session of this process.
-pub fn sweep(target: &Target, sampler: &Configured, options: Given) -> Result<Arc<Run>> {
-    Session::here().sweep(target, sampler, options)
-}
-
-/// Replica exchange, in the session of this process.
-pub fn exchange(target: &Target, sampler: &Arc<Configured>, options: Given) -> Result<Arc<Run>> {
-    Session::here().exchange(target, sampler, options)
-}
-
-/// Test the law of a run by short exact chains, in the session of this process: of what it was made, and which observables are looked at.
-pub fn verify(run: &Run, origin: &Origin, options: Given) -> Result<Verification> {
-    Session::here().verify(run, origin, options)
+/// Test the law of a run by short exact chains, in the session of this process. Of a run from a folder: `(&run, &target, &sampler)`.
+///
+/// # Errors
+/// If an option is wrong, or a run does not know what made it.
+pub fn verify(of: impl Into<OfRun>, options: Given) -> Result<Arc<Verification>> {
+    Session::here().verify(of, options)
 }
 
 /// A run that was saved before, finished or not, from its folder, with the draws it has so far.
 pub fn open(folder: impl AsRef<Path>) -> Result<Arc<Run>> {
     Run::open(folder.as_ref()).map(Arc::new)
-}
-
-impl Run {
-    /// Means with error bars, convergence diagnostics and the thermometer, per temperature.
-    pub fn summary(&self) -> Result<Arc<Summary>> {
-        Summary::new(self).map(Arc::new)
-    }
-
-    /// The last parameters of every chain, for the option `start`.
-    pub fn parameters(&self) -> Arc<Parameters> {
-        let vectors = self.params.clone();
-        Arc::new(Parameters { vectors })
-    }
 }
 
 /// The figures of runs.
@@ -78,61 +111,15 @@ pub trait Plots {
 
 impl Plots for Arc<Run> {
     fn plot_sweep(&self, names: &[&str]) -> Result<Figure> {
-        notebook::plot_sweep(std::slice::from_ref(self), names)
+        figures::sweep_of(std::slice::from_ref(self), names)
     }
 
     fn plot_traces(&self, name: &str) -> Result<Figure> {
-        notebook::plot_traces(self, name)
+        figures::traces(self, &canonical(name))
     }
 
     fn plot_histogram(&self, name: &str) -> Result<Figure> {
-        notebook::plot_histogram(self, name)
-    }
-}
-
-macro_rules! handles {
-    ($($kind:ty: $name:literal),* $(,)?) => {
-        $(
-            impl From<Arc<$kind>> for Value {
-                fn from(x: Arc<$kind>) -> Self {
-                    Value::object(&x, $name)
-                }
-            }
-
-            impl From<&Arc<$kind>> for Value {
-                fn from(x: &Arc<$kind>) -> Self {
-                    Value::object(x, $name)
-                }
-            }
-        )*
-    };
-}
-handles! {
-    Prior: "Prior", Estimator: "Gradient", Configured: "Sampler", Schedule: "Schedule", Trigger: "Trigger",
-    Box<dyn Observable>: "Observable", Parameters: "Parameters", Arc<dyn Model>: "Model",
-}
-
-impl From<&Arc<Run>> for Value {
-    fn from(x: &Arc<Run>) -> Self {
-        x.parameters().into()
-    }
-}
-
-impl From<&Arc<Trained>> for Value {
-    fn from(x: &Arc<Trained>) -> Self {
-        (&x.params).into()
-    }
-}
-
-impl From<Schedule> for Value {
-    fn from(x: Schedule) -> Self {
-        Arc::new(x).into()
-    }
-}
-
-impl From<Trigger> for Value {
-    fn from(x: Trigger) -> Self {
-        Arc::new(x).into()
+        figures::histogram(self, &canonical(name))
     }
 }
 

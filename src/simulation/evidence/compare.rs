@@ -145,3 +145,10 @@ impl fmt::Display for ModelComparison {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    ModelComparison: "ModelComparison",
+    fields: { "verdict" => |c| c.judged().verdict.to_string().into() },
+    entries: to_json, "modelcomparison.to_array() -> array", "A map per model, the most probable first.",
+    table: table,
+}

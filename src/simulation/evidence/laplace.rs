@@ -4,15 +4,17 @@ use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
 use crate::diagnostic::evidence::Estimate;
 use crate::error::Result;
 use crate::kernels::update::dot;
-use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::options::{self, Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
 use crate::simulation::session::Session;
 use crate::simulation::summary::with_error;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
+use crate::verb::{Call, Verb};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// Options of `laplace(target, start, #{…})`.
 pub const OPTIONS: &[Spec] = &[
@@ -296,3 +298,29 @@ impl fmt::Display for Laplace {
         Ok(())
     }
 }
+
+crate::object::object! {
+    Laplace: "Laplace",
+    entries: to_map, "laplace.to_map() -> map", "All fields as a map.", "the Laplace approximation",
+}
+
+/// The verb `laplace`.
+pub static LAPLACE: Verb<Session, (Arc<Target>, options::Value), Arc<Laplace>> = Verb {
+    name: "laplace",
+    arguments: &["target", "start"],
+    options: OPTIONS,
+    doc: "The Laplace approximation of the log evidence at the optimum below `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.\n\n\
+         MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by \
+         stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters([…])`, of which the first vector is taken. \
+         It sees one mode as a Gaussian: singular models, as networks are, have more; compare with `evidence`.\n\n\
+         Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: what a minimum nearby may be deeper).",
+    example: "laplace(target(potential::gaussian(#{ dim: 4 }), #{ prior: prior::gaussian(0.1) }), parameters([1, 1, 1, 1]), #{ polish: 100 })",
+    call: Call::Checked(|(target, start), o, session| {
+        let start = start.as_object::<Parameters>().ok_or_else(|| {
+            anyhow::anyhow!(
+                "laplace: 'start' must be a result of train, run.params() or parameters([…])"
+            )
+        })?;
+        laplace(&target, &start, o, session).map(Arc::new)
+    }),
+};

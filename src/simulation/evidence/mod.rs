@@ -19,9 +19,11 @@ use crate::diagnostic::evidence::{
 use crate::diagnostic::{self, Verdict};
 use crate::error::Result;
 use crate::options::{Kind, Range, Spec, option};
+use crate::verb::{Call, Verb};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::Arc;
 
 /// Options of `evidence(run, #{…})`.
 pub const OPTIONS: &[Spec] = &[option(
@@ -445,3 +447,34 @@ impl fmt::Display for Evidence {
         notes.try_for_each(|w| write!(f, "\nNOTE: {w}"))
     }
 }
+
+crate::object::object! {
+    Evidence: "Evidence",
+    entries: to_map, "evidence.to_map() -> map", "All fields as a map.", "the evidence",
+}
+
+/// The verb `evidence` of a ladder.
+pub static EVIDENCE: Verb<(), (Arc<Run>,), Arc<Evidence>> = Verb {
+    name: "evidence",
+    arguments: &["run"],
+    options: OPTIONS,
+    doc: "ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.\n\n\
+         By thermodynamic integration (trapezoid, and with its curvature corrected; the error holds draws and spacing), stepping stones from hot to cold, from cold to hot and their \
+         average, and MBAR, each with its standard error. They use the same draws, so that they agree more than their errors say; where they do not, rungs are too far apart.\n\n\
+         `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. \
+         With energy: \"sum\" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).\n\n\
+         Fields: verdict (\"converged\", \"not yet\": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; \"wrong\": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; \
+         lower_bound and upper_bound (Gibbs-Bogoliubov).",
+    example: "evidence(exchange(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(), #{ temperatures: [1, 2, 4, 10, 30], prior_rung: true, steps: 2000 }))",
+    call: Call::Checked(|(run,), o, ()| evidence(&run, o.float("temperature")?).map(Arc::new)),
+};
+
+/// The verb `evidence` of populations.
+pub static EVIDENCE_OF_POPULATIONS: Verb<(), (Arc<Smc>,), Arc<Evidence>> = Verb {
+    name: "evidence",
+    arguments: &["smc"],
+    options: &[],
+    doc: "ln Z by tempered sequential Monte Carlo, for `compare` and tables. Fields: ln_z and error, smc and smc_error.",
+    example: "",
+    call: Call::Checked(|(smc,), _, ()| Ok(Arc::new(of_populations(&smc)))),
+};

@@ -129,3 +129,8 @@ fn between(betas: &[f64]) -> Vec<f64> {
     out.extend(betas.last());
     out
 }
+
+crate::object::object! {
+    Transition: "Transition",
+    entries: to_map, "transition.to_map() -> map", "All fields as a map.", "the transition",
+}

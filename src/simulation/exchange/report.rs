@@ -337,3 +337,9 @@ impl fmt::Display for LadderReport {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    LadderReport: "Ladder",
+    entries: to_map, "ladder.to_map() -> map", "All fields of the report as a map.", "the ladder",
+    table: table,
+}

@@ -20,6 +20,7 @@ use crate::simulation::session::{self, Session};
 use crate::simulation::unsaved;
 use crate::store::{read_json, write_json, write_own_json};
 use crate::trigger::Trigger;
+use crate::verb::{Call, Verb};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -410,3 +411,17 @@ fn label(sampler: &Configured) -> String {
         _ => sampler.name().to_string(),
     }
 }
+
+/// The verb `llc_benchmark`.
+pub static LLC_BENCHMARK: Verb<Session, (), Arc<Benchmark>> = Verb {
+    name: "llc_benchmark",
+    arguments: &[],
+    options: OPTIONS,
+    doc: "Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).\n\n\
+         `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of \
+         (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems \
+         that are ordered rightly; `coverage`, how often λ lies within 1.96 of our standard errors. `plot::llc_benchmark(benchmark)` draws it. What is finished is saved: \
+         an interrupted benchmark goes on with `--resume`.",
+    example: "llc_benchmark(#{ problems: 2, n: 10_000, steps: 100, samplers: [sampler::sgld(#{ batch: 50 })], step_sizes: [1e-7, 1e-6] })",
+    call: Call::Checked(|(), o, session| run(o, session).map(Arc::new)),
+};

@@ -19,6 +19,7 @@ use crate::table::Table;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
+use crate::verb::{Call, Verb};
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
@@ -629,3 +630,25 @@ impl fmt::Display for Calibration {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    Calibration: "Calibration",
+    entries: to_json, "calibration.to_map() -> map", "`trials`, a map for each, and `recommended` and `steadiest`, each one of them (NaN if there is none).",
+    table: table,
+}
+
+/// The verb `calibrate_llc`.
+pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Calibration>> = Verb {
+    name: "calibrate_llc",
+    arguments: &["target", "sampler"],
+    options: OPTIONS,
+    doc: "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
+         Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
+         relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring \
+         step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
+         with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
+    example: "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
+    call: Call::Checked(|(target, sampler), o, session| {
+        calibrate(&target, &sampler, o, session).map(Arc::new)
+    }),
+};

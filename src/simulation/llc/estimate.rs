@@ -6,6 +6,7 @@ use super::saved::online;
 use crate::diagnostic::{self, Reading};
 use crate::error::{EveryChainFailed, Result, count};
 use crate::model::deep_linear::LearningCoefficient;
+use crate::object::Held;
 use crate::simulation::run::Run;
 use crate::target::Target;
 use serde_json::json;
@@ -264,4 +265,28 @@ impl fmt::Display for Short {
         };
         write!(f, "{:.digits$}", self.0)
     }
+}
+
+crate::object::object! {
+    Estimate: "Estimate",
+    fields: {
+        "estimate" => |e| e.lambda.into(),
+        "mcse" => |e| e.mcse.into(),
+        "spread" => |e| e.spread().into(),
+        "ess" => |e| e.ess.into(),
+        "rhat" => |e| e.rhat.into(),
+        "virial" => |e| e.virial.temperature.into(),
+        "virial_mcse" => |e| e.virial.mcse.into(),
+        "nbeta" => |e| e.point.nbeta.into(),
+        "truth" => |e| e.truth.map_or(f64::NAN, |t| t.lambda).into(),
+        "relative_error" => |e| e.truth.map_or(f64::NAN, |t| e.lambda / t.lambda - 1.0).into(),
+        "seconds" => |e| e.run.seconds.into(),
+        "chains" => |e| e.chains.clone().into(),
+        "failed" => |e| e.failed.clone().into(),
+        "run" => |e| e.run.held(),
+        "halved" => |e| e.halved.as_ref().map(|h| Arc::new(Estimate::clone(&h.estimate))).into(),
+        "verdict" => |e| e.judged().verdict.to_string().into(),
+        "reasons" => |e| e.judged().reasons.into(),
+    },
+    entries: to_json, "estimate.to_map() -> map", "All its numbers.",
 }

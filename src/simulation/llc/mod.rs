@@ -34,6 +34,7 @@ use crate::options::{Kind, Options, Range, Spec, Value, option, optional, requir
 use crate::sampler::Configured;
 use crate::target::Target;
 use crate::target::prior::Parameters;
+use crate::verb::{Call, Verb};
 pub use estimate::Estimate;
 use halved::Halved;
 use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
@@ -283,3 +284,22 @@ fn restriction(o: &Options, target: &Target) -> Result<Option<Vec<TensorSpec>>> 
     let parts = parts.map_err(|e| e.context(format!("{}: option 'restrict'", o.owner())))?;
     Ok(Some(parts.concat()))
 }
+
+/// The verb `llc`.
+pub static LLC: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Estimate>> = Verb {
+    name: "llc",
+    arguments: &["target", "sampler"],
+    options: OPTIONS,
+    doc: "Estimate the local learning coefficient at a point: `λ̂ = nβ(⟨L(w)⟩ - L(w0))` over `exp(-nβ L(w) - ½γ|w-w0|²)`.\n\n\
+         Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ \
+         take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 \
+         on the same minibatches; samplers that accept or reject give the loss over all examples.\n\n\
+         `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample \
+         size), `verdict` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
+         `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
+         `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.",
+    example: "llc(target(potential::gaussian(#{ dim: 6, examples: 1000 })), sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }), #{ start: parameters([1, 1, 1, 1, 1, 1]), steps: 2000 })",
+    call: Call::Checked(|(target, sampler), o, session| {
+        llc(&target, &sampler, o, session).map(Arc::new)
+    }),
+};

@@ -3,13 +3,19 @@
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::model::Model;
+use crate::model::deep_linear::learning_coefficient;
 use crate::model::deep_linear::problem::NAMES;
 use crate::model::deep_linear::{CLASSES, Class, Problem};
+use crate::object::Held;
+use crate::options::Value;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
+use crate::simulation::session::Session;
 use crate::store::weights::save_weights;
 use crate::target::network::Network;
 use crate::target::prior::{Parameters, Prior};
 use crate::target::{EnergyScale, Target};
+use crate::verb::{Call, Verb};
+use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::Arc;
 
@@ -191,3 +197,56 @@ impl fmt::Display for Posed {
         write!(f, "\n{}", self.data)
     }
 }
+
+crate::object::object! {
+    Posed: "Problem",
+    fields: {
+        "model" => |p| p.model.held(),
+        "data" => |p| p.data.held(),
+        "target" => |p| p.target.held(),
+        "start" => |p| p.start.held(),
+        "truth" => |p| p.problem.truth.lambda.into(),
+        "multiplicity" => |p| p.problem.truth.multiplicity.into(),
+        "regular" => |p| p.problem.regular.into(),
+        "rank" => |p| p.problem.rank.into(),
+        "widths" => |p| p.problem.widths.clone().into(),
+    },
+}
+
+/// The verb `llc_problem`.
+pub static LLC_PROBLEM: Verb<Session, (), Arc<Posed>> = Verb {
+    name: "llc_problem",
+    arguments: &[],
+    options: OPTIONS,
+    doc: "A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).\n\n\
+         Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of \
+         the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: \
+         where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.",
+    example: "llc_problem(#{ widths: [5, 6, 9, 4], rank: 1, n: 10_000, data: \"moments\" })",
+    call: Call::Checked(|(), o, session| pose(o, session.threads).map(Arc::new)),
+};
+
+/// The verb `learning_coefficient`.
+pub static LEARNING_COEFFICIENT: Verb<(), (Vec<Value>, i64), Json> = Verb {
+    name: "learning_coefficient",
+    arguments: &["widths", "rank"],
+    options: &[],
+    doc: "λ and multiplicity of a deep linear network of these widths whose product has this rank, exactly: `#{ lambda, multiplicity }`.\n\n\
+         Aoyagi (2024), as corrected: the last condition on the set Σ has min, where Hitchcock & Hoogland (2025) print max. With three widths it is Aoyagi & \
+         Watanabe's reduced-rank regression (2005).",
+    example: "learning_coefficient([5, 6, 9, 4], 1)",
+    call: Call::Checked(|(widths, rank), _, ()| {
+        let width = |x: &Value| match x {
+            Value::Int(x) => usize::try_from(*x).ok(),
+            _ => None,
+        };
+        let widths: Option<Vec<_>> = widths.iter().map(width).collect();
+        let (Some(widths), Ok(rank)) = (widths, usize::try_from(rank)) else {
+            anyhow::bail!(
+                "learning_coefficient: widths and rank must be whole numbers, not negative"
+            );
+        };
+        let found = learning_coefficient(&widths, rank)?;
+        Ok(json!({ "lambda": found.lambda, "multiplicity": found.multiplicity }))
+    }),
+};

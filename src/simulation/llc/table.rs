@@ -232,3 +232,9 @@ impl std::fmt::Display for Benchmark {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    Benchmark: "LlcBenchmark",
+    entries: to_json, "llcbenchmark.to_map() -> map", "`lines` (a map per line of the table), `problems` and `cells`, all as measured.",
+    table: table,
+}

@@ -21,6 +21,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use crate::target::prior::Parameters;
+use crate::verb::{Call, Verb};
 use serde_json::{Map, Value, json};
 use state::State;
 use std::path::Path;
@@ -388,3 +389,20 @@ impl Smc {
         Ok(Some((about.of(state), done)))
     }
 }
+
+/// The verb `smc`.
+pub static SMC: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Smc>> = Verb {
+    name: "smc",
+    arguments: &["target", "sampler"],
+    options: OPTIONS,
+    doc: "Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.\n\n\
+         A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' so far on that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
+         steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
+         The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.\n\n\
+         Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the \
+         particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.\n\n\
+         `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), \
+         families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
+    example: "smc(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(#{ leapfrog: 3 }), #{ particles: 64, populations: 4 })",
+    call: Call::Checked(|(target, sampler), o, session| smc(&target, &sampler, o, session)),
+};

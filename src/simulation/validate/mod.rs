@@ -23,8 +23,10 @@ use crate::sampler::Configured;
 use crate::sampler::pseudo_langevin::RATIO_OF_NOISE;
 use crate::store::archive::{Archive, Kept};
 use crate::target::{Target, Workspace};
+use crate::verb::{Call, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Options of `validate(target, sampler, #{…})`.
@@ -404,3 +406,18 @@ fn gradient(c: &mut Chains, f: impl FnOnce(&mut Chains) -> Result<()>) -> Result
     c.engine.download(Gradient, &mut out)?;
     Ok(out)
 }
+
+/// The verb `validate`.
+pub static VALIDATE: Verb<Session, (Arc<Target>, Arc<Configured>), Value> = Verb {
+    name: "validate",
+    arguments: &["target", "sampler"],
+    options: OPTIONS,
+    doc: "Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).\n\n\
+         `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it \
+         is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and \
+         `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. \
+         `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of \
+         hybrid Monte Carlo by `compare(reference, run)`.",
+    example: "validate(target(potential::gaussian(#{ dim: 20, examples: 500, noise: 2.0 })), sampler::pseudo_langevin(#{ batch: 50 }), #{ stops: 1, steps: 5, draws: 40 })",
+    call: Call::Checked(|(target, sampler), o, session| validate(&target, &sampler, o, session)),
+};

@@ -225,3 +225,9 @@ impl fmt::Display for Verification {
         self.table().fmt(f)
     }
 }
+
+crate::object::object! {
+    Verification: "Verification",
+    entries: to_json, "verification.to_map() -> map", "All fields as a map.",
+    table: table,
+}

@@ -25,6 +25,7 @@ use crate::sampler::{Configured, named};
 use crate::schedule::Schedule;
 use crate::store::checkpoint::{self, TensorData};
 use crate::target::{Target, Workspace};
+use crate::verb::{Call, Either, Verb};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -320,4 +321,56 @@ impl Work<'_> {
         }
         Ok(out)
     }
+}
+
+/// A run, and what made it if it does not know.
+pub type OfRun = Either<(Arc<Run>,), (Arc<Run>, Arc<Target>, Arc<Configured>)>;
+
+/// The verb `verify`.
+pub static VERIFY: Verb<Session, OfRun, Arc<Verification>> = Verb {
+    name: "verify",
+    arguments: &["run"],
+    options: OPTIONS,
+    doc: "Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?\n\n\
+         The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few \
+         moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, \
+         -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, \
+         as a mode that none of them visited, no such test finds.\n\n\
+         The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. \
+         Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).",
+    example: "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::langevin(#{ dt: 0.3 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",
+    call: Call::Checked(of_run),
+};
+
+impl From<&Arc<Run>> for OfRun {
+    fn from(run: &Arc<Run>) -> Self {
+        Self::First((run.clone(),))
+    }
+}
+
+impl From<(&Arc<Run>, &Arc<Target>, &Arc<Configured>)> for OfRun {
+    fn from((run, target, sampler): (&Arc<Run>, &Arc<Target>, &Arc<Configured>)) -> Self {
+        Self::Second((run.clone(), target.clone(), sampler.clone()))
+    }
+}
+
+fn of_run(of: OfRun, o: &Options, session: &Session) -> Result<Arc<Verification>> {
+    let (run, given) = match of {
+        Either::First((run,)) => (run, None),
+        Either::Second((run, target, sampler)) => {
+            let observables = Vec::new();
+            (
+                run,
+                Some(Origin {
+                    target,
+                    sampler,
+                    observables,
+                }),
+            )
+        }
+    };
+    let origin = given.as_ref().or(run.origin.as_ref()).ok_or_else(|| {
+        anyhow::anyhow!("verify: this run was opened from its folder; give its target and its sampler too: verify(run, target, sampler)")
+    })?;
+    verify(&run, origin, o, session).map(Arc::new)
 }

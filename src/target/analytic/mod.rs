@@ -62,18 +62,31 @@ const SEED: Spec = option(
     "Seed of the noise.",
 );
 
-/// `potential::…`: analytic energies, as the first argument of `target`.
-pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[
-    gaussian::ENTRY,
-    double_well::ENTRY,
-    banana::ENTRY,
-    funnel::ENTRY,
-    eight_schools::ENTRY,
-    normal_crossing::ENTRY,
-    rosenbrock::ENTRY,
-    mixture::ENTRY,
-    gaussian_mixture::ENTRY,
-];
+/// The table of potentials, and their names as a text of the documentation.
+macro_rules! potentials {
+    ($first:ident, $($name:ident),* $(,)?) => {
+        /// `potential::…`: analytic energies, as the first argument of `target`.
+        pub const REGISTRY: &[Entry<Arc<dyn Potential>>] = &[$first::ENTRY, $($name::ENTRY),*];
+
+        macro_rules! names {
+            () => {
+                concat!("\"", stringify!($first), "\"", $(", \"", stringify!($name), "\""),*)
+            };
+        }
+        pub(super) use names;
+    };
+}
+potentials! {
+    gaussian,
+    double_well,
+    banana,
+    funnel,
+    eight_schools,
+    normal_crossing,
+    rosenbrock,
+    mixture,
+    gaussian_mixture,
+}
 
 /// The entry of that name; the error proposes the nearest one.
 pub fn named(name: &str) -> Result<&'static Entry<Arc<dyn Potential>>> {

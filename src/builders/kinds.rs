@@ -1,0 +1,70 @@
+//! What Rust code may write where a table of options says a number, a schedule, a list or an object.
+
+use crate::options::Value;
+use crate::schedule::Schedule;
+use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
+use crate::simulation::train::Trained;
+use crate::target::prior::Parameters;
+use crate::trigger::Trigger;
+use std::sync::Arc;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $($type:ty),*;)*) => {$(
+        $(#[$doc])*
+        pub trait $kind: Into<Value> {}
+        $(impl $kind for $type {})*
+    )*};
+}
+kinds! {
+    /// A number.
+    Number: f64, f32, i32, i64, u32, u64, usize;
+    /// A whole number.
+    Count: i32, i64, u32, u64, usize;
+    /// A number or a schedule.
+    Rate: f64, f32, i32, i64, u32, u64, usize, Schedule, Arc<Schedule>, &Arc<Schedule>;
+    /// A whole number, for "every n steps", or a trigger.
+    When: i32, i64, u32, u64, usize, Trigger, Arc<Trigger>, &Arc<Trigger>;
+    /// True or false.
+    Flag: bool;
+    /// A string.
+    Words: &str, String, &String;
+}
+
+macro_rules! lists {
+    ($($(#[$doc:meta])* $kind:ident of $item:ident;)*) => {$(
+        $(#[$doc])*
+        pub trait $kind: Into<Value> {}
+        impl<T: $item> $kind for Vec<T> {}
+        impl<T: $item + Clone> $kind for &Vec<T> {}
+        impl<T: $item + Clone> $kind for &[T] {}
+        impl<T: $item, const N: usize> $kind for [T; N] {}
+    )*};
+}
+lists! {
+    /// Several numbers.
+    Numbers of Number;
+    /// Several whole numbers.
+    Counts of Count;
+}
+
+/// A handle to an object of this type, or to what stands for one.
+pub trait Handle<T: ?Sized>: Into<Value> {}
+
+impl<T: ?Sized> Handle<T> for Arc<T> where Arc<T>: Into<Value> {}
+impl<T: ?Sized> Handle<T> for &Arc<T> where for<'a> &'a Arc<T>: Into<Value> {}
+impl Handle<Parameters> for &Arc<Run> {}
+impl Handle<Parameters> for &Arc<Trained> {}
+impl Handle<Parameters> for &Arc<Smc> {}
+
+/// Several handles.
+pub trait Handles<T: ?Sized>: Into<Value> {}
+
+impl<T: ?Sized, H: Handle<T>> Handles<T> for Vec<H> {}
+impl<T: ?Sized, H: Handle<T> + Clone> Handles<T> for &Vec<H> {}
+impl<T: ?Sized, H: Handle<T>, const N: usize> Handles<T> for [H; N] {}
+
+/// Anything that options may hold; the documentation says what.
+pub trait Anything: Into<Value> {}
+
+impl<T: Into<Value>> Anything for T {}

@@ -1,0 +1,2002 @@
+//! The builders, generated from the tables of options: do not edit. `UPDATE=1 cargo test builders` writes it anew.
+
+/// Builders of `dataset::…`.
+pub mod dataset {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "dataset", Arc<crate::dataset::Dataset>;
+        /// 1797 handwritten digits of 8×8 pixels in 10 classes, bundled with the program.
+        /// Source: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, test part (doi 10.24432/C50P49), licence CC BY 4.0.
+        /// A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 examples per class (here at most about 140 are there).
+        Digits = "digits" of crate::dataset::REGISTRY {
+            /// Number of training examples kept of every class, after test and validation rows are set aside.
+            ///
+            /// integer, ≥ 1; if absent: all.
+            per_class = "per_class": Count,
+            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split.
+            ///
+            /// number, 0 ≤ x < 1; default `0.2`.
+            test = "test": Number,
+            /// Pixels along a side: 8 as recorded, or 16 by bilinear interpolation, which keeps the mean.
+            ///
+            /// integer, 8 … 16; default `8`.
+            size = "size": Count,
+            /// Scaling of pixels: "unit" divides by 16, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 16.
+            ///
+            /// "unit" · "standard" · "none"; default `unit`.
+            scale = "scale": Words,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Random spin vectors: each example is the ±1 vector of its class with every component flipped at random.
+        /// Reference vectors v(k) ∈ {±1}^dim and labels y are uniform; component i of an example is v_i(y) with probability 1 - flip and -v_i(y) with probability flip, all independent (Zambon et al., pseudo-Langevin, section II.1, eq. 2). With the defaults about a tenth of the examples are nearer to another class than to their own (section III).
+        /// Row i of a split depends on the seed, dim, classes and flip only: more rows continue fewer rows. One byte per component.
+        SpinVectors = "spin_vectors" of crate::dataset::REGISTRY {
+            /// Components of a vector, d in the paper.
+            ///
+            /// integer, ≥ 1; default `100`.
+            dim = "dim": Count,
+            /// Number of classes, K in the paper.
+            ///
+            /// integer, 2 … 65535; default `10`.
+            classes = "classes": Count,
+            /// Probability of flipping a component, p_f in the paper.
+            ///
+            /// number, 0 ≤ x ≤ 1; default `0.355`.
+            flip = "flip": Number,
+            /// Number of training examples; P = 5N in the paper, here for N = 11160 parameters.
+            ///
+            /// integer, 1 … 4294967295; default `55800`.
+            train = "train": Count,
+            /// Number of test examples, of the same reference vectors; about 0.18 P in the paper; 0 for no test split.
+            ///
+            /// integer, 0 … 4294967295; default `10000`.
+            test = "test": Count,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.
+        /// `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with a dot before "idx" and with .gz; or each file is named by its own option. Whether a file is gzipped is seen from its content.
+        /// `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.
+        Idx = "idx" of crate::dataset::REGISTRY {
+            /// Folder with the four files.
+            ///
+            /// string; if absent: every file is named.
+            path = "path": Words,
+            /// File of training images.
+            ///
+            /// string; if absent: in the folder.
+            train_images = "train_images": Words,
+            /// File of training labels.
+            ///
+            /// string; if absent: in the folder.
+            train_labels = "train_labels": Words,
+            /// File of test images.
+            ///
+            /// string; if absent: in the folder, if one is given.
+            test_images = "test_images": Words,
+            /// File of test labels.
+            ///
+            /// string; if absent: in the folder, if one is given.
+            test_labels = "test_labels": Words,
+            /// Scaling of pixels: "unit" divides by 255, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 255.
+            ///
+            /// "unit" · "standard" · "none"; default `unit`.
+            scale = "scale": Words,
+            /// Pixels along a side to which images are resized, bilinear; 16 for the 256 inputs of Baldock & Marzari. Not with `project`.
+            ///
+            /// integer, 1 … 1024; if absent: as in the files.
+            resize = "resize": Count,
+            /// Number of spins to project an image on; one byte each. The first spins do not depend on how many there are.
+            ///
+            /// integer, 1 … 65536; if absent: pixels are the inputs.
+            project = "project": Count,
+            /// Number of training examples, the first of the file.
+            ///
+            /// integer, ≥ 1; if absent: all.
+            train = "train": Count,
+            /// Number of test examples, the first of the file.
+            ///
+            /// integer, ≥ 1; if absent: all.
+            test = "test": Count,
+            /// Number of training examples kept of every class, after test and validation rows are set aside.
+            ///
+            /// integer, ≥ 1; if absent: all.
+            per_class = "per_class": Count,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// A table of numbers with one example per line, from a text file (also gzipped).
+        /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, …; in regression one or more columns are targets. Every cell must be a finite number.
+        Csv = "csv" of crate::dataset::REGISTRY {
+            /// The file.
+            ///
+            /// string; must be given.
+            path = "path": Words,
+            /// Column of the label or target: its name, or its number from 0; negative numbers count from the end.
+            ///
+            /// column name or number; if absent: the last column.
+            label = "label": Anything,
+            /// Columns of the targets, for regression of several values.
+            ///
+            /// array of column names or numbers; if absent: the column `label`.
+            targets = "targets": Anything,
+            /// What the targets are: class labels or numbers.
+            ///
+            /// "classification" · "regression"; default `classification`.
+            task = "task": Words,
+            /// Whether the first line holds column names; "auto": if none of its cells is a number.
+            ///
+            /// "auto" · "yes" · "no"; default `auto`.
+            header = "header": Words,
+            /// The character between cells; "tab" for a tabulator.
+            ///
+            /// string; default `","`.
+            separator = "separator": Words,
+            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split.
+            ///
+            /// number, 0 ≤ x < 1; default `0.2`.
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
+            ///
+            /// "unit" · "standard" · "none"; default `none`.
+            scale = "scale": Words,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
+        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
+        Npz = "npz" of crate::dataset::REGISTRY {
+            /// The file.
+            ///
+            /// string; must be given.
+            path = "path": Words,
+            /// Name of the array of training inputs.
+            ///
+            /// string; default `x_train`.
+            x_train = "x_train": Words,
+            /// Name of the array of training targets.
+            ///
+            /// string; default `y_train`.
+            y_train = "y_train": Words,
+            /// Name of the array of test inputs.
+            ///
+            /// string; if absent: x_test, if it is there.
+            x_test = "x_test": Words,
+            /// Name of the array of test targets.
+            ///
+            /// string; if absent: y_test, if it is there.
+            y_test = "y_test": Words,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
+            ///
+            /// "unit" · "standard" · "none"; default `none`.
+            scale = "scale": Words,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Repeated random segments of tokens: what comes next can be copied from an earlier place, which takes induction heads.
+        ///
+        /// A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its beginning until the row is full (Olsson et al. 2022, "In-context learning and induction heads", have such rows with one repeat). Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that no fixed distance finds the earlier place. The labels within the first segment cannot be foretold: no model has there, on average over new rows, a loss below ln(vocabulary).
+        /// Row i of a split depends on the seed, vocabulary, context and segment only: more rows continue fewer rows. Two bytes per token.
+        Induction = "induction" of crate::dataset::REGISTRY {
+            /// Number of different tokens.
+            ///
+            /// integer, 2 … 65536; default `64`.
+            vocabulary = "vocabulary": Count,
+            /// Input tokens of a row; each has a label.
+            ///
+            /// integer, 2 … 1048576; default `64`.
+            context = "context": Count,
+            /// Tokens of a segment ℓ, the same for all rows.
+            ///
+            /// integer, ≥ 1; if absent: uniform in context/4 … context/2, for every row.
+            segment = "segment": Count,
+            /// Number of training rows.
+            ///
+            /// integer, 1 … 4294967295; default `2000`.
+            train = "train": Count,
+            /// Number of test rows; 0 for no test split.
+            ///
+            /// integer, 0 … 4294967295; default `500`.
+            test = "test": Count,
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
+        ///
+        /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is foretold once. What is left at the end is no row. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.
+        Text = "text" of crate::dataset::REGISTRY {
+            /// The file.
+            ///
+            /// string; must be given.
+            path = "path": Words,
+            /// Input tokens of a row; each has a label.
+            ///
+            /// integer, 1 … 1048576; default `64`.
+            context = "context": Count,
+            /// What a token is: a character of text in UTF-8, or a byte of anything.
+            ///
+            /// "characters" · "bytes"; default `characters`.
+            level = "level": Words,
+            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split.
+            ///
+            /// number, 0 ≤ x < 1; default `0.2`.
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.
+        ///
+        /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; what is left at its end is no row. The type of the file is told by its content.
+        Tokens = "tokens" of crate::dataset::REGISTRY {
+            /// The file.
+            ///
+            /// string; must be given.
+            path = "path": Words,
+            /// Name of the array in an .npz or safetensors file.
+            ///
+            /// string; if absent: the only one there is.
+            array = "array": Words,
+            /// Input tokens of a row; each has a label.
+            ///
+            /// integer, 1 … 1048576; if absent: length - 1 of an array \[rows, length]: one row per text.
+            context = "context": Count,
+            /// Number of different tokens, which are 0, 1, 2, ….
+            ///
+            /// integer, 2 … 65536; if absent: the largest token + 1.
+            vocabulary = "vocabulary": Count,
+            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split.
+            ///
+            /// number, 0 ≤ x < 1; default `0.2`.
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
+            ///
+            /// number, 0 ≤ x < 1; default `0`.
+            validation = "validation": Number,
+            /// Seed of every random choice made in building the data set.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// What a model with parameters of its own choice answers to random inputs, with noise: regression with a known truth.
+        ///
+        /// `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & Watanabe, §3.1: tanh(B tanh(Ax)) of width 10-3-10, noise 0.1, parameters uniform in 0..1). The test split keeps its noise-free targets: `predict: "test"` then gives the generalisation error of the averaged prediction.
+        Teacher = "teacher" of crate::model::teacher::REGISTRY {
+            /// The teacher f.
+            ///
+            /// Model; must be given.
+            model = "model": Handle<dyn crate::model::Model>,
+            /// Standard deviation of the noise on a target component.
+            ///
+            /// number, ≥ 0; default `0.1`.
+            noise = "noise": Number,
+            /// Training rows.
+            ///
+            /// integer, ≥ 1; default `1000`.
+            train = "train": Count,
+            /// Test rows.
+            ///
+            /// integer, ≥ 0; default `10_000`.
+            test = "test": Count,
+            /// Seed of inputs, noise and teacher.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+    }
+}
+
+/// Builders of `model::…`.
+pub mod model {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "model", Arc<dyn crate::model::Model>;
+        /// A fully connected network: `a_l = f(W_l a_{l-1} + b_l)`, any widths.
+        ///
+        /// Tensors are named `w1` \[out, in], `b1` \[out], `w2`, …, in this order. Zambon (2026) has ReLU on the output too: `output: "relu"`; Baldock & Marzari (2019) have a logistic one. Gradients are derived by hand.
+        Mlp = "mlp" of crate::model::REGISTRY {
+            /// Widths from input to output, at least two.
+            ///
+            /// array of integers, ≥ 1; must be given.
+            layers = "layers": Counts,
+            /// Activation of the hidden layers.
+            ///
+            /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `relu`.
+            activation = "activation": Words,
+            /// Activation of the output layer, before the loss.
+            ///
+            /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `identity`.
+            output = "output": Words,
+            /// Whether layers have biases.
+            ///
+            /// true or false; default `true`.
+            bias = "bias": Flag,
+            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
+            ///
+            /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
+            init = "init": Words,
+            /// Standard deviation of "normal", upper end of "uniform".
+            ///
+            /// number, > 0; if absent: 1.
+            init_scale = "init_scale": Number,
+        }
+        /// A deep linear network: `y = W_M … W_1 x`, no biases.
+        ///
+        /// Tensors are named `w1` \[H_1, H_0], `w2`, …. Its local learning coefficient is known exactly (Aoyagi; Hitchcock & Hoogland 2025), which makes it the benchmark of learning-coefficient estimators.
+        DeepLinear = "deep_linear" of crate::model::REGISTRY {
+            /// H_0 … H_M, from input to output, at least two.
+            ///
+            /// array of integers, ≥ 1; must be given.
+            widths = "widths": Counts,
+            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
+            ///
+            /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
+            init = "init": Words,
+            /// Standard deviation of "normal", upper end of "uniform".
+            ///
+            /// number, > 0; if absent: 1.
+            init_scale = "init_scale": Number,
+        }
+        /// An attention-only transformer: a residual stream, causal heads, no MLPs; a logit per token at every position.
+        ///
+        /// `x ← x + Σ_heads softmax(q kᵀ/√d_head) v W_O` with `q, k` from `LN(x) + position` and `v` from `LN(x)`: learned positions act on keys and queries only (Press et al. 2021, "Shortformer"). Embedding and unembedding are not tied. The defaults are the network of Hitchcock & Hoogland (2025, D.4) without biases; it had vocabulary 5000 and context 1024. Data: dataset::induction, dataset::text, dataset::tokens.
+        ///
+        /// Tensors, in this order: `embed` \[vocabulary, width], `position` \[context, width]; for each block `block1.norm.weight`, `block1.norm.bias` \[width], `block1.attn.query`, `block1.attn.key`, `block1.attn.value`, `block1.attn.out`, all \[heads, head_width, width]; `final_norm.weight`, `final_norm.bias` \[width], `unembed` \[vocabulary, width]. So a head is one slice along the first axis of each of the four, and that is what `block2.attn.head3` is a name for (the third head of the second block, for the option `restrict` of llc): query, key and value are the weights of a torch.nn.Linear, out is the transpose of one (TransformerLens: W_Q, W_K, W_V with their last axes exchanged, W_O as it is). With biases, a block ends with `.query_bias`, `.key_bias`, `.value_bias` \[heads, head_width] and `.out_bias` \[width], the model with `unembed_bias` \[vocabulary]. Gradients are derived by hand.
+        Transformer = "transformer" of crate::model::REGISTRY {
+            /// Number of different tokens: `classes` of the data set.
+            ///
+            /// integer, 2 … 65536; must be given.
+            vocabulary = "vocabulary": Count,
+            /// Tokens of a row: `dim` of the data set.
+            ///
+            /// integer, 1 … 1048576; must be given.
+            context = "context": Count,
+            /// Number of blocks.
+            ///
+            /// integer, 1 … 1000; default `4`.
+            layers = "layers": Count,
+            /// Numbers per position in the residual stream, d_model.
+            ///
+            /// integer, 1 … 65536; default `256`.
+            width = "width": Count,
+            /// Heads per block.
+            ///
+            /// integer, 1 … 65536; default `8`.
+            heads = "heads": Count,
+            /// Numbers per position in a query, key or value of a head, d_head.
+            ///
+            /// integer, 1 … 65536; if absent: width / heads.
+            head_width = "head_width": Count,
+            /// Whether blocks and unembedding read the stream through layer norms (ε = 1e-5).
+            ///
+            /// true or false; default `true`.
+            layer_norm = "layer_norm": Flag,
+            /// Whether queries, keys, values, blocks and logits have biases.
+            ///
+            /// true or false; default `false`.
+            bias = "bias": Flag,
+            /// Standard deviation of the initial embeddings and matrices, which are normal; layer norms begin with weight 1, biases with 0.
+            ///
+            /// number, > 0; if absent: 0.8/√width, as in TransformerLens.
+            init_scale = "init_scale": Number,
+        }
+    }
+}
+
+/// Builders of `prior::…`.
+pub mod prior {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "prior", Arc<crate::target::prior::Prior>;
+        /// No prior: R = 0.
+        None = "none" of crate::target::prior::REGISTRY {
+        }
+        /// A Gaussian prior: R = ½·precision·|w|², so that w ~ N(0, T/precision).
+        Gaussian = "gaussian" of crate::target::prior::REGISTRY {
+            /// Inverse variance of each parameter at T = 1.
+            ///
+            /// number, ≥ 0; must be given.
+            precision = "precision": Number,
+        }
+        /// An L2 prior scaled with the number of parameters: R = (λ/2N)|w|² (Zambon 2026, eq. 3).
+        L2 = "l2" of crate::target::prior::REGISTRY {
+            /// λ; Zambon (2026) uses 10 for spin vectors.
+            ///
+            /// number, ≥ 0; must be given.
+            lambda = "lambda": Number,
+        }
+        /// A Gaussian around a point: R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix; their main text omits the ½).
+        Localised = "localised" of crate::target::prior::REGISTRY {
+            /// γ, the strength of the localisation.
+            ///
+            /// number, ≥ 0; must be given.
+            gamma = "gamma": Number,
+            /// w0, from `train`, `run.params()` or `parameters`.
+            ///
+            /// Parameters; must be given.
+            centre = "centre": Handle<crate::target::prior::Parameters>,
+        }
+        /// A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).
+        ///
+        /// Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis refuses to leave, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.
+        UniformBox = "uniform_box" of crate::target::prior::REGISTRY {
+            /// Full width(s) of the box.
+            ///
+            /// number, or array with one number per tensor of the model; must be given.
+            width = "width": Anything,
+        }
+    }
+}
+
+/// Builders of `potential::…`.
+pub mod potential {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "potential", Arc<dyn crate::target::Potential>;
+        /// An anisotropic Gaussian: U = ½ Σ k_i (w_i - 1)², k spaced geometrically from 1 to `condition`.
+        ///
+        /// Exact: mean 1, variance T/k_i.
+        Gaussian = "gaussian" of crate::target::analytic::REGISTRY {
+            /// Number of parameters.
+            ///
+            /// integer, ≥ 1; default `10`.
+            dim = "dim": Count,
+            /// Ratio of the largest to the smallest curvature.
+            ///
+            /// number, ≥ 1; default `10`.
+            condition = "condition": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Independent double wells: U = Σ barrier·(w_i² - 1)² + tilt·w_i.
+        ///
+        /// The weight of the left well is known by one-dimensional quadrature.
+        DoubleWell = "double_well" of crate::target::analytic::REGISTRY {
+            /// Number of parameters, one well pair each.
+            ///
+            /// integer, ≥ 1; default `1`.
+            dim = "dim": Count,
+            /// Height of the barrier at w = 0.
+            ///
+            /// number, > 0; default `1`.
+            barrier = "barrier": Number,
+            /// Energy difference per unit of w.
+            ///
+            /// number, any finite number; default `0.3`.
+            tilt = "tilt": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// A twisted Gaussian, the banana: U = w_0²/2s² + ½ (w_1 + b (w_0² - s²))² + ½ Σ_{i≥2} w_i², s = `scale`, b = `curvature`.
+        ///
+        /// Exact: w_0 ~ N(0, s²T) and w_1 + b (w_0² - s²) ~ N(0, T) are independent, and so are the others, w_i ~ N(0, T). Hence w_1 has mean b s² (1 - T), which is 0 at T = 1, and variance T + 2 b² s⁴ T²; w_0 and w_1 are not correlated.
+        ///
+        /// Source: Haario, Saksman & Tamminen 1999, with s = 10 and b = 0.03 ("moderately twisted") or b = 0.1 ("strongly twisted").
+        Banana = "banana" of crate::target::analytic::REGISTRY {
+            /// Number of parameters, even; the first two are twisted.
+            ///
+            /// integer, ≥ 2; default `2`.
+            dim = "dim": Count,
+            /// b, how far the banana is bent, per unit of w_0².
+            ///
+            /// number, any finite number; default `0.03`.
+            curvature = "curvature": Number,
+            /// s, the standard deviation of w_0 at T = 1.
+            ///
+            /// number, > 0; default `10`.
+            scale = "scale": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Neal's funnel: v ~ N(0, scale²) and x_i ~ N(0, e^v), so U = v²/2s² + Σ_i (½ x_i² e^{-v} + ½ v), s = `scale`.
+        ///
+        /// w_0 is the tensor `v`, the other N - 1 parameters are the tensor `x`. Exact at T = 1: v has mean 0 and variance s², x_i mean 0 and variance e^{s²/2} (90.02 for s = 3, but heavy-tailed: judge by v). At temperature T: v ~ N(½ (N - 1) s² (T - 1), s²T), and x_i given v ~ N(0, T e^v).
+        ///
+        /// Source: Neal 2003, Slice sampling, section 8, with N = 10 and s = 3.
+        Funnel = "funnel" of crate::target::analytic::REGISTRY {
+            /// Number of parameters, v included.
+            ///
+            /// integer, ≥ 2; default `10`.
+            dim = "dim": Count,
+            /// s, the standard deviation of v at T = 1.
+            ///
+            /// number, > 0; default `3`.
+            scale = "scale": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// The posterior of the eight schools, a hierarchical model of N = 10 parameters, at T = 1.
+        ///
+        /// y_j ~ N(θ_j, σ_j²), θ_j ~ N(μ, τ²), μ ~ N(0, 5²), τ ~ half-Cauchy(0, 5), with y = 28 8 -3 7 -1 1 18 12 and σ = 15 10 16 11 9 11 10 18. The parameters are the tensors `mu`, `log_tau` = ln τ (U has the Jacobian, -ln τ) and `theta`: θ_j itself if `centred`, otherwise the standard normal (θ_j - μ)/τ, `theta_trans` in posteriordb.
+        ///
+        /// Known, by quadrature: μ has mean 4.397 and standard deviation 3.318, τ has mean 3.598, ln τ has mean 0.802, and θ_1 … θ_8 have means 6.212 4.940 3.927 4.757 3.615 4.043 6.297 4.854.
+        ///
+        /// Source: Rubin 1981; Gelman et al., Bayesian Data Analysis, section 5.5. Data and priors are those of eight_schools_centered and eight_schools_noncentered in posteriordb (Magnusson et al. 2024), which samples τ through its logarithm too.
+        EightSchools = "eight_schools" of crate::target::analytic::REGISTRY {
+            /// Whether `theta` holds the effects θ_j themselves (a funnel, hard to sample), or (θ_j - μ)/τ (easy).
+            ///
+            /// true or false; default `false`.
+            centred = "centred": Flag,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// A normal crossing, the normal form of a singularity: U = Π_j w_j^{2k_j}, k = `exponents`.
+        ///
+        /// Exact: the learning coefficient is λ = min_j 1/(2k_j), and its multiplicity m is how many j attain it: in a region around 0, ∫ exp(-βU) dw ~ C β^{-λ} (ln β)^{m-1}, so that β⟨U⟩ → λ - (m - 1)/ln β as β → ∞. With a single exponent, ⟨U⟩ = T/2k at any T without any prior.
+        ///
+        /// U is 0 wherever a w_j is: with several exponents exp(-U/T) cannot be normalised, so add prior::gaussian or prior::uniform_box. For energy: "tempered", ask for n `examples`.
+        ///
+        /// Source: Watanabe 2009, Algebraic geometry and statistical learning theory (there K(w) is in this form after resolution).
+        NormalCrossing = "normal_crossing" of crate::target::analytic::REGISTRY {
+            /// k_j, one for each parameter; U has twice this power of it.
+            ///
+            /// array of integers, 1 … 100; default `\[2, 1]`.
+            exponents = "exponents": Counts,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Rosenbrock's curved valley: U = Σ over pairs (x, y) of (a - x)² + b (y - x²)², with x = w_0, w_2, … and y = w_1, w_3, …
+        ///
+        /// Exact: pairs are independent, x ~ N(a, T/2), and y given x ~ N(x², T/2b). Hence y has mean a² + T/2 and variance T/2b + 2a²T + T²/2, and its covariance with x is aT.
+        ///
+        /// Source: Rosenbrock 1960, with a = 1 and b = 100, as a function to minimise; as a density Goodman & Weare 2010 (at T = 20).
+        Rosenbrock = "rosenbrock" of crate::target::analytic::REGISTRY {
+            /// Number of parameters, even: two per pair.
+            ///
+            /// integer, ≥ 2; default `2`.
+            dim = "dim": Count,
+            /// a, where the minimum is: x = a, y = a².
+            ///
+            /// number, any finite number; default `1`.
+            a = "a": Number,
+            /// b, how steep the walls of the valley are.
+            ///
+            /// number, > 0; default `100`.
+            b = "b": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// A mixture of two Gaussians with tied means: loss_i = -ln\[½ N(x_i; θ_1, 1/b) + ½ N(x_i; θ_1 + θ_2, 1/b)], b = `precision`.
+        ///
+        /// The parameters are the tensor `theta` = (θ_1, θ_2). The examples x_i are real, and minibatches select them: data drawn from the mixture at θ = `means`, either component with probability ½, or those given as `data`.
+        ///
+        /// Exact: the likelihood does not change when θ becomes (θ_1 + θ_2, -θ_2), which exchanges the components; so beside the mode near (0, 2) there is one of the same likelihood near (2, -2), and only the prior weighs them. Moments are known by two-dimensional quadrature.
+        ///
+        /// Use energy: "sum", so that U = Σ_i loss_i + R is minus the log posterior up to a constant; the prior is not part of it, add prior::gaussian(0.1).
+        ///
+        /// Source: Ohzeki & Ichiki 2015, eqs. 30-31, with n = 100 and b = 10; tied means as in Welling & Teh 2011, section 5.1. The gradient with respect to θ_2 in eq. 36 of the former is misprinted: that of ln(e_1 + e_2) is b (x - θ_1 - θ_2) e_2/(e_1 + e_2), e_k being the two exponentials.
+        Mixture = "mixture" of crate::target::analytic::REGISTRY {
+            /// b, the inverse variance of either component.
+            ///
+            /// number, > 0; default `10`.
+            precision = "precision": Number,
+            /// n, the number of examples.
+            ///
+            /// integer, 1 … 100000000; if absent: 100, or as many as `data` has.
+            examples = "examples": Count,
+            /// (θ_1, θ_2) that the data are drawn at: the means are θ_1 and θ_1 + θ_2. Not used with `data`.
+            ///
+            /// array of numbers, any finite number; default `\[0, 2]`.
+            means = "means": Numbers,
+            /// Seed of the data. Not used with `data`.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+            /// The examples x_i.
+            ///
+            /// array of numbers, any finite number; if absent: they are drawn.
+            data = "data": Numbers,
+        }
+        /// A mixture of isotropic Gaussians whose means lie on the first axis: U = -ln Σ_k a_k N(w; c_k e_1, σ²), a = `weights` (made to sum to 1), c = `centres`, σ = `sigma`.
+        ///
+        /// Exact: at T = 1 without a prior mode k has the weight a_k, and ∫ e^-U dw = 1. With prior::gaussian(1/τ²) it has a weight ∝ a_k N(c_k; 0, σ² + τ²), and the evidence is ∫ e^-U p(w) dw = (2π(σ² + τ²))^(-N/2) Σ_k a_k exp(-c_k²/2(σ² + τ²)). With prior::uniform_box around all modes the weights are a_k and the evidence is the inverse of its volume.
+        GaussianMixture = "gaussian_mixture" of crate::target::analytic::REGISTRY {
+            /// Number of parameters.
+            ///
+            /// integer, ≥ 1; default `2`.
+            dim = "dim": Count,
+            /// a, the weight of each mode.
+            ///
+            /// array of numbers, > 0; default `\[0.7, 0.3]`.
+            weights = "weights": Numbers,
+            /// c, the first coordinate of each mean.
+            ///
+            /// array of numbers, any finite number; default `\[-3, 3]`.
+            centres = "centres": Numbers,
+            /// σ, the standard deviation of every mode in every direction.
+            ///
+            /// number, > 0; default `0.5`.
+            sigma = "sigma": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+    }
+}
+
+/// Builders of `optimizer::…`.
+pub mod optimizer {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "optimizer", Arc<crate::simulation::optimizer::Optimizer>;
+        /// Adam (Kingma & Ba 2015), on the gradient of L + R/s.
+        Adam = "adam" of crate::simulation::optimizer::REGISTRY {
+            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
+            ///
+            /// number or schedule, > 0; default `1e-3`.
+            lr = "lr": Rate,
+            /// Decay of the mean gradient.
+            ///
+            /// number, 0 ≤ x < 1; default `0.9`.
+            beta1 = "beta1": Number,
+            /// Decay of the mean squared gradient.
+            ///
+            /// number, 0 ≤ x < 1; default `0.999`.
+            beta2 = "beta2": Number,
+            /// Added to the root of the mean square.
+            ///
+            /// number, > 0; default `1e-8`.
+            epsilon = "epsilon": Number,
+            /// Passes over the training examples, at most.
+            ///
+            /// integer, ≥ 1; default `50`.
+            epochs = "epochs": Count,
+            /// Examples per minibatch, shuffled anew every epoch.
+            ///
+            /// integer, ≥ 1; default `128`.
+            batch = "batch": Count,
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
+            ///
+            /// "none" · "loss" · "error"; default `none`.
+            early_stopping = "early_stopping": Words,
+            /// Epochs without improvement before stopping early.
+            ///
+            /// integer, ≥ 1; default `20`.
+            patience = "patience": Count,
+        }
+        /// Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.
+        ///
+        /// Decays all parameters, as `torch.optim.AdamW` given all of them does.
+        Adamw = "adamw" of crate::simulation::optimizer::REGISTRY {
+            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
+            ///
+            /// number or schedule, > 0; default `1e-3`.
+            lr = "lr": Rate,
+            /// Decay of the mean gradient.
+            ///
+            /// number, 0 ≤ x < 1; default `0.9`.
+            beta1 = "beta1": Number,
+            /// Decay of the mean squared gradient.
+            ///
+            /// number, 0 ≤ x < 1; default `0.999`.
+            beta2 = "beta2": Number,
+            /// Added to the root of the mean square.
+            ///
+            /// number, > 0; default `1e-8`.
+            epsilon = "epsilon": Number,
+            /// Share of the parameters that is taken off per unit of learning rate.
+            ///
+            /// number, ≥ 0; default `0.01`.
+            weight_decay = "weight_decay": Number,
+            /// Passes over the training examples, at most.
+            ///
+            /// integer, ≥ 1; default `50`.
+            epochs = "epochs": Count,
+            /// Examples per minibatch, shuffled anew every epoch.
+            ///
+            /// integer, ≥ 1; default `128`.
+            batch = "batch": Count,
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
+            ///
+            /// "none" · "loss" · "error"; default `none`.
+            early_stopping = "early_stopping": Words,
+            /// Epochs without improvement before stopping early.
+            ///
+            /// integer, ≥ 1; default `20`.
+            patience = "patience": Count,
+        }
+        /// Stochastic gradient descent with momentum, on the gradient of L + R/s: `v ← μv + g`, `w ← w - lr·v`.
+        Sgd = "sgd" of crate::simulation::optimizer::REGISTRY {
+            /// Learning rate, or a schedule over epochs.
+            ///
+            /// number or schedule, > 0; default `1e-2`.
+            lr = "lr": Rate,
+            /// μ, the share of the velocity that is kept.
+            ///
+            /// number, 0 ≤ x < 1; default `0.9`.
+            momentum = "momentum": Number,
+            /// Passes over the training examples, at most.
+            ///
+            /// integer, ≥ 1; default `50`.
+            epochs = "epochs": Count,
+            /// Examples per minibatch, shuffled anew every epoch.
+            ///
+            /// integer, ≥ 1; default `128`.
+            batch = "batch": Count,
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
+            ///
+            /// "none" · "loss" · "error"; default `none`.
+            early_stopping = "early_stopping": Words,
+            /// Epochs without improvement before stopping early.
+            ///
+            /// integer, ≥ 1; default `20`.
+            patience = "patience": Count,
+        }
+    }
+}
+
+/// Builders of `gradient::…`.
+pub mod gradient {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "gradient", Arc<crate::sampler::gradient::Estimator>;
+        /// ∇U over all examples: no noise.
+        Full = "full" of crate::sampler::gradient::REGISTRY {
+        }
+        /// `s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is right on average.
+        Minibatch = "minibatch" of crate::sampler::gradient::REGISTRY {
+            /// m, examples per minibatch.
+            ///
+            /// integer, ≥ 1; default `100`.
+            batch = "batch": Count,
+            /// Whether examples are drawn independently, so that one can be drawn twice. Without, the noise is smaller by (n-m)/(n-1).
+            ///
+            /// true or false; default `true`.
+            replacement = "replacement": Flag,
+        }
+        /// `∇L_B(w) - ∇L_B(w0) + ∇L(w0)` in place of ∇L_B(w): a minibatch gradient whose noise shrinks with |w - w0|².
+        ///
+        /// The gradient at the anchor w0 is taken over the same minibatch, and over all examples once at the start of the run, so a step costs two minibatch gradients. Worth it near w0 (Baker, Fearnhead, Fox & Nemeth 2019; Nagapetyan et al. 2017): the summary's measured noise says whether it is.
+        ControlVariates = "control_variates" of crate::sampler::gradient::REGISTRY {
+            /// m, examples per minibatch.
+            ///
+            /// integer, ≥ 1; default `100`.
+            batch = "batch": Count,
+            /// Whether examples are drawn independently, so that one can be drawn twice. Without, the noise is smaller by (n-m)/(n-1).
+            ///
+            /// true or false; default `true`.
+            replacement = "replacement": Flag,
+            /// w0: a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken.
+            ///
+            /// Parameters; if absent: where each chain starts.
+            anchor = "anchor": Handle<crate::target::prior::Parameters>,
+        }
+    }
+}
+
+/// Builders of `sampler::…`.
+pub mod sampler {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "sampler", Arc<crate::sampler::Configured>;
+        /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Langevin dynamics: `w ← w - (ε/2) g + sqrt(εT) η`.
+        ///
+        /// g is the minibatch gradient of U, η standard normal. Welling & Teh (2011); Iwagaki & Watanabe with ε = 2α; Hitchcock & Hoogland (2025), algorithm 1. The minibatch noise heats the chain by (ε/4)·V per component, V the variance of g, and the finite step adds an error of order ε·curvature: watch the virial temperature.
+        Sgld = "sgld" of crate::sampler::REGISTRY {
+            /// Step size ε, in parameter² per energy.
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter, which burn-in finds and sampling keeps.
+        ///
+        /// `ε_i = ε/(sqrt(v_i) + a)`, `w_i ← w_i - (ε_i/2) g_i + sqrt(ε_i T) η_i`, v the mean of g_L², g_L the minibatch gradient of the mean loss without s and prior. In the first half of burn-in the mean forgets by `decay`, in the second half it forgets nothing, and then it is frozen: step sizes that do not depend on w need no Γ, and minibatches heat the chain as they do in sampler::sgld, by (ε_i/4)·V. Without burn-in v is that of the first minibatch.
+        ///
+        /// `preconditioner: "running"` is algorithm 3 of Hitchcock & Hoogland (2025; Li et al. 2016): `v ← bv + (1-b)g_L²` all the time, v = 1 at the start, v̂ = v/(1-b^(t+1)) (they print the exponent t, which divides by zero at t = 0). As there, the term Γ that makes up for steps that depend on w is left out: the law is not exp(-U/T), however small ε is. At b = 0.99 the cost of a small network comes out 1.7 % too high, which the virial temperature does not show, and U of a Gaussian of condition 4 at T = 0.5 by 30 %.
+        RmspropSgld = "rmsprop_sgld" of crate::sampler::REGISTRY {
+            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            ///
+            /// "frozen" · "running"; default `frozen`.
+            preconditioner = "preconditioner": Words,
+            /// b, what a step leaves of the running mean square v.
+            ///
+            /// number, 0 < x < 1; default `0.99`.
+            decay = "decay": Number,
+            /// a, which bounds the step size of parameters that see no gradient.
+            ///
+            /// number, > 0; default `0.1`.
+            stability = "stability": Number,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter and steps that are running means, of gradient and noise.
+        ///
+        /// Step sizes as in sampler::rmsprop_sgld; `u ← b1 u + (1-b1)\[sqrt(ε_i T) η - (ε_i/2) g]`, `w ← w + u`: Langevin dynamics with the momentum u, and the friction 1-b1 per step.
+        ///
+        /// `preconditioner: "running"` is algorithm 2 of Hitchcock & Hoogland (2025): v runs on, and the mean is that of the loss gradient only, `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, about one half of it by the lag and the other by v.
+        AdamSgld = "adam_sgld" of crate::sampler::REGISTRY {
+            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            ///
+            /// "frozen" · "running"; default `frozen`.
+            preconditioner = "preconditioner": Words,
+            /// b, what a step leaves of the running mean square v.
+            ///
+            /// number, 0 < x < 1; default `0.99`.
+            decay = "decay": Number,
+            /// b1, what a step leaves of the running mean, of the steps or, with a running preconditioner, of the gradient.
+            ///
+            /// number, 0 < x < 1; default `0.9`.
+            moment_decay = "moment_decay": Number,
+            /// a, which bounds the step size of parameters that see no gradient.
+            ///
+            /// number, > 0; default `0.1`.
+            stability = "stability": Number,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) at the end of each cycle, as ε → 0 and for long cycles, by SGLD whose step falls from `step` to 0 along a cosine, again and again.
+        ///
+        /// `ε_t = ½ε0(cos(πφ) + 1)`, φ the part of the cycle that is over (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, `exploration`, no noise is injected: gradient descent with large steps, to find another mode. It ends in a minimum, from where noise must bring the chain back to its temperature before there is anything to sample: that is the next part, `settling`. It does so if Σε over that part is several times 1/k for the smallest curvature k that counts; at the defaults Σε is 0.17·ε0·cycle, with exploration 0.8 and settling 0.1 only 0.006·ε0·cycle. A cycle that is too short samples a law that is too cold, and the virial thermometer, which is that of the samples alone, says so.
+        ///
+        /// Only what is recorded in the rest of a cycle is a sample, and records elsewhere are refused: `every: trigger::cyclical(cycle, exploration + settling, steps)` records there.
+        CyclicalSgld = "cyclical_sgld" of crate::sampler::REGISTRY {
+            /// ε0, the step size at the start of a cycle.
+            ///
+            /// number, > 0; must be given.
+            step = "step": Number,
+            /// Steps per cycle; many more than 6/(ε0·k), k the smallest curvature that counts.
+            ///
+            /// integer, ≥ 2; must be given.
+            cycle = "cycle": Count,
+            /// Part of a cycle without noise.
+            ///
+            /// number, 0 ≤ x < 1; default `0.25`.
+            exploration = "exploration": Number,
+            /// Part of a cycle after that with noise but without samples.
+            ///
+            /// number, 0 ≤ x < 1; default `0.25`.
+            settling = "settling": Number,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.
+        ///
+        /// Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go round. `between: "parameters"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: "replicas"`: the same between the chains of a temperature, each with a minibatch of its own ("data flow", eq. 26). For two parameters, or two replicas, the cyclic form vanishes; J = \[\[0, 1], \[-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other way round. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would leave through them: there γ must be 0.
+        ///
+        /// With `form` "rmsprop" or "adam" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, frozen at the end of burn-in unless the `preconditioner` is "running"; with "adam" the step without the flow is a running mean, of gradient and noise.
+        OhzekiIchiki = "ohzeki_ichiki" of crate::sampler::REGISTRY {
+            /// Step size ε, in parameter² per energy; Ohzeki's dt is ε/2.
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// γ, strength of the flow; 0 is SGLD.
+            ///
+            /// number, any finite number; default `1.0`.
+            gamma = "gamma": Number,
+            /// What flows: gradient components between parameters, or gradients between chains of a temperature.
+            ///
+            /// "parameters" · "replicas"; default `parameters`.
+            between = "between": Words,
+            /// The SGLD that flows.
+            ///
+            /// "sgld" · "rmsprop" · "adam"; default `sgld`.
+            form = "form": Words,
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            ///
+            /// "frozen" · "running"; default `frozen`.
+            preconditioner = "preconditioner": Words,
+            /// b of the forms "rmsprop" and "adam".
+            ///
+            /// number, 0 < x < 1; default `0.99`.
+            decay = "decay": Number,
+            /// b1 of the form "adam".
+            ///
+            /// number, 0 < x < 1; default `0.9`.
+            moment_decay = "moment_decay": Number,
+            /// a of the forms "rmsprop" and "adam".
+            ///
+            /// number, > 0; default `0.1`.
+            stability = "stability": Number,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Hamiltonian Monte Carlo.
+        ///
+        /// `p ← (1-α)p - εg + sqrt(2αεT) η`, `w ← w + p`, with p ~ N(0, εT) (Chen, Fox & Guestrin 2014, eq. 15). The minibatch noise heats the chain by (ε/2α)·V per component. `kinetic` is that of the mean momentum of two steps, which is T where that of p is T/(1-α/2). Algorithm 4 of Hitchcock & Hoogland (2025) has half the force, -(ε/2)g, and so samples exp(-U/2T): `form: "hitchcock2025"` reproduces that, with its virial temperature of 2T.
+        Sghmc = "sghmc" of crate::sampler::REGISTRY {
+            /// Step size ε, in parameter² per energy: the square of the time step.
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// α, part of the momentum that a step takes away.
+            ///
+            /// number, 0.000001 … 1; default `0.1`.
+            friction = "friction": Number,
+            /// "hitchcock2025": as printed there, to reproduce the paper; it samples another temperature.
+            ///
+            /// "correct" · "hitchcock2025"; default `correct`.
+            form = "form": Words,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.
+        ///
+        /// `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: `form: "ding2014"`. Noise that differs between components is balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half the force, |p| in place of |p|², and α in place of α0 in the noise: `form: "hitchcock2025"`, whose friction grows without bound.
+        Sgnht = "sgnht" of crate::sampler::REGISTRY {
+            /// Step size ε, in parameter² per energy: the square of the time step.
+            ///
+            /// number or schedule, > 0; default `1e-4`.
+            step = "step": Rate,
+            /// α0, the friction at the start and of the injected noise.
+            ///
+            /// number, 0.000001 … 1; default `0.1`.
+            friction = "friction": Number,
+            /// "ding2014": with |p|², colder by α0/2 · "hitchcock2025": as printed there, to reproduce the paper.
+            ///
+            /// "correct" · "ding2014" · "hitchcock2025"; default `correct`.
+            form = "form": Words,
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.
+        ///
+        /// The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the virial temperature. With a noisy gradient the chain is heated by δt(1+c1²)V/(4γM) or so; sampler::pseudo_langevin corrects for that.
+        Langevin = "langevin" of crate::sampler::REGISTRY {
+            /// δt; well below sqrt(M/largest curvature).
+            ///
+            /// number, > 0; must be given.
+            dt = "dt": Number,
+            /// γ, friction per time: momenta are forgotten in about 1/γ.
+            ///
+            /// number, > 0; default `1.0`.
+            friction = "friction": Number,
+            /// M, the mass of every parameter.
+            ///
+            /// number, > 0; default `1.0`.
+            mass = "mass": Number,
+            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: all examples.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::full().
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) for a small temperature ratio, with minibatch gradients whose noise is part of the heat bath.
+        ///
+        /// Zambon, Caruso, Zecchina & Tiana (2026), eq. 23: `Π ← c1²Π - ½(1+c1²)δt g + σR`, `w ← w + M⁻¹Π δt`, with `σ² = (1+c1²)\[(1-c1²)MT - (1+c1²)(δt/2)²V]`. V, the variance of the minibatch gradient, is measured at the start and at every refresh; the masses `M_i = δt² V_i / (4(1-c1²)T·ratio)` make the temperature ratio 𝒯_i = `ratio` for every parameter. At a refresh, masses whose 𝒯_i grew past `ratio_max` are raised and their momenta redrawn, and with probability `reset` all are set anew. While V stays within 10 %, the interval is multiplied by the length of that streak. A chain whose kinetic temperature exceeds T by half (or five standard deviations), looked at every ten steps, is hotter than V explains: it is refreshed.
+        ///
+        /// V enters masses clamped from below, so that weights that see no gradient keep a finite mass, and a mass is never so small that the prior's oscillation is badly resolved (M ≥ 25 δt²·precision) or that thermal motion moves a weight by more than 5 % of the weights' root mean square per step (M ≥ 400 δt²·T/⟨w²⟩).
+        ///
+        /// V counts the noise of each parameter alone. The noise of a network is correlated between parameters: it heats a few stiff directions far more than 𝒯 says, to T·(1+(1+c1²)𝒯) in a direction where its ratio is 𝒯. The collective ratio tr Q²/tr Q, where Q is the matrix that has the 𝒯_i on its diagonal, is the mean of the ratios of all directions, each weighted by the noise in it; it is measured with V and reported as `ratio_collective`. By default the masses are multiplied, in burn-in, until it is `ratio`. With masses: "noise" they follow V alone, as published: chains move up to a hundred times faster, and the law is off (on digits, 64-16-10, m = 30 of 300, the collective ratio is about 1 and the cost 4 to 11 % too large). The collective ratio falls with m.
+        PseudoLangevin = "pseudo_langevin" of crate::sampler::REGISTRY {
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: 100.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+            /// 𝒯, the variance of the minibatch noise over that of the heat bath: of all directions together, or of each parameter with masses: "noise".
+            ///
+            /// number, 0.000001 … 0.5; default `0.03`.
+            ratio = "ratio": Number,
+            /// 𝒯_max, above which a mass is raised at a refresh, or in burn-in all are; at most 1/(1+c1²).
+            ///
+            /// number, 0.000001 … 0.5; if absent: 2 × ratio.
+            ratio_max = "ratio_max": Number,
+            /// m1 = sqrt(1-c1²), friction per step; c1 = exp(-γδt/2).
+            ///
+            /// number, 0.01 … 0.99; default `0.1`.
+            friction = "friction": Number,
+            /// δt. Masses scale with its square, so it changes nothing unless masses are "uniform".
+            ///
+            /// number, > 0; default `1`.
+            dt = "dt": Number,
+            /// Usual steps between two measurements of V; fewer (from 10 on) while V changes fast, more while it is steady.
+            ///
+            /// integer, ≥ 1; default `200`.
+            refresh = "refresh": Count,
+            /// Longest interval between two measurements of V, in steps.
+            ///
+            /// integer, ≥ 1; default `16_000`.
+            refresh_max = "refresh_max": Count,
+            /// ρ_reset, probability that a refresh sets all masses and momenta anew.
+            ///
+            /// number, 0 ≤ x ≤ 1; default `0.0`.
+            reset = "reset": Number,
+            /// Lower clamp of V_i in the masses (Zambon et al. use 1e-8).
+            ///
+            /// number, ≥ 0; if absent: 10 % of the tensor's mean.
+            variance_floor = "variance_floor": Number,
+            /// V has converged when sqrt(V_i) of 99 % of the parameters changes by less than this over 100 minibatches.
+            ///
+            /// number, > 0; default `0.1`.
+            variance_tolerance = "variance_tolerance": Number,
+            /// Minibatches at most for one measurement of V.
+            ///
+            /// integer, 2 … 10000; default `1000`.
+            variance_batches = "variance_batches": Count,
+            /// "collective": from V and its correlations · "noise": from V alone (pL as published) · "uniform": all 1 with a small dt (naive-pL).
+            ///
+            /// "collective" · "noise" · "uniform"; default `collective`.
+            masses = "masses": Words,
+        }
+        /// Samples exp(-U/T) exactly, by hybrid Monte Carlo.
+        ///
+        /// Momenta p ~ N(0, MT), `leapfrog` velocity-Verlet steps of `dt`, accepted with probability min(1, exp(-ΔH/T)); H = ½pᵀM⁻¹p + U, ΔH in double precision. Duane et al. (1987); Zambon et al. (2026), §II.2. One step is one trajectory.
+        ///
+        /// With `batch` or `gradient`, trajectories follow the gradient of a minibatch that is drawn once per trajectory, and are accepted by U over all examples: still exact, but a trajectory that follows another energy is soon rejected (mb-hMC of Zambon et al.).
+        ///
+        /// During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics. At the walls of prior::uniform_box a coordinate is mirrored and its momentum turned, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the share of trajectories that reached that: the step is too large for where they went. `hamiltonian` is H at the start of a trajectory (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.
+        Hmc = "hmc" of crate::sampler::REGISTRY {
+            /// Velocity-Verlet steps per trajectory.
+            ///
+            /// integer, 1 … 60000; default `10`.
+            leapfrog = "leapfrog": Count,
+            /// Step size (the first one, if adapted).
+            ///
+            /// number, > 0; if absent: found at the start.
+            dt = "dt": Number,
+            /// Acceptance that the step size is adapted to.
+            ///
+            /// number, 0 < x < 1; default `0.8`.
+            acceptance = "acceptance": Number,
+            /// Adapt the step size during burn-in.
+            ///
+            /// true or false; default `true`.
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted.
+            ///
+            /// true or false; default `true`.
+            adapt_mass = "adapt_mass": Flag,
+            /// Relative half width of a uniform factor on dt, drawn per trajectory, against resonances.
+            ///
+            /// number, 0 ≤ x < 1; default `0.1`.
+            jitter = "jitter": Number,
+            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }).
+            ///
+            /// integer, ≥ 1; if absent: all examples.
+            batch = "batch": Count,
+            /// How ∇U is estimated; see the namespace `gradient`.
+            ///
+            /// Gradient; if absent: gradient::full().
+            gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) exactly, by the No-U-Turn sampler.
+        ///
+        /// Hoffman & Gelman (2014), with multinomial choice of the next state along the trajectory and the generalised U-turn criterion (Betancourt 2017): a velocity-Verlet trajectory is doubled, forwards or backwards in time, until its ends come closer to each other. Step size and masses adapt in burn-in as those of sampler::hmc do. One step is one trajectory; `leapfrog` in the sample statistics is the number of its gradients, each over all examples. `reached_max_treedepth` is the share of trajectories that `max_depth` ended before they turned: raise it where that is not rare. `diverging`, `hamiltonian` and `bfmi` are as in sampler::hmc.
+        Nuts = "nuts" of crate::sampler::REGISTRY {
+            /// Doublings at most: trajectories have up to 2^max_depth steps.
+            ///
+            /// integer, 1 … 14; default `10`.
+            max_depth = "max_depth": Count,
+            /// Step size (the first one, if adapted).
+            ///
+            /// number, > 0; if absent: found at the start.
+            dt = "dt": Number,
+            /// Mean acceptance along a trajectory that the step size is adapted to.
+            ///
+            /// number, 0 < x < 1; default `0.8`.
+            acceptance = "acceptance": Number,
+            /// Adapt the step size during burn-in.
+            ///
+            /// true or false; default `true`.
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.
+            ///
+            /// true or false; default `true`.
+            adapt_mass = "adapt_mass": Flag,
+        }
+        /// Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.
+        ///
+        /// Proposes `w' = w - (ε/2M)∇U(w) + sqrt(εT/M) η` and accepts with probability min(1, p(w')q(w'→w)/p(w)q(w→w')) (Besag 1994; Roberts & Tweedie 1996). That is hybrid Monte Carlo of one velocity-Verlet step of δt = sqrt(ε), as which it is computed: ΔH/T is the logarithm of the acceptance ratio. Step size and masses adapt in burn-in as those of sampler::hmc do.
+        Mala = "mala" of crate::sampler::REGISTRY {
+            /// Step size ε (the first one, if adapted).
+            ///
+            /// number, > 0; if absent: found at the start.
+            step = "step": Number,
+            /// Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998).
+            ///
+            /// number, 0 < x < 1; default `0.574`.
+            acceptance = "acceptance": Number,
+            /// Adapt the step size during burn-in.
+            ///
+            /// true or false; default `true`.
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.
+            ///
+            /// true or false; default `true`.
+            adapt_mass = "adapt_mass": Flag,
+        }
+        /// Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).
+        ///
+        /// Metropolis et al. (1953); Iwagaki & Watanabe, §2.4. U is computed over all examples, in double precision; no gradient is needed, but for the virial thermometer, which takes one every `thermometer` steps and holds its last value in between.
+        Metropolis = "metropolis" of crate::sampler::REGISTRY {
+            /// σ, the standard deviation of a proposal, per parameter; fixed if it is given.
+            ///
+            /// number, > 0; if absent: adapted during burn-in.
+            sigma = "sigma": Number,
+            /// Acceptance that σ is adapted to; 0.234 is best in high dimension (Roberts, Gelman & Gilks 1997).
+            ///
+            /// number, 0 < x < 1; default `0.234`.
+            acceptance = "acceptance": Number,
+            /// Steps between two gradients for the virial thermometer.
+            ///
+            /// integer, ≥ 1; default `50`.
+            thermometer = "thermometer": Count,
+        }
+    }
+}
+
+/// Builders of `observable::…`.
+pub mod observable {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "observable", Arc<Box<dyn crate::observable::Observable>>;
+        /// The cost L(w): mean loss per training example, over all of them.
+        ///
+        /// Costs a forward pass over the training data per record.
+        Cost = "cost" of crate::observable::REGISTRY {
+        }
+        /// The energy U(w) = s·L(w) + R(w), over all training examples.
+        Energy = "energy" of crate::observable::REGISTRY {
+        }
+        /// The fraction of misclassified examples on a split (Zambon 2026, eq. 4).
+        ///
+        /// Its trace is called `error` on the training split, `error_test` on the test split.
+        Error = "error" of crate::observable::REGISTRY {
+            /// Which part of the data set.
+            ///
+            /// "train" · "test" · "validation"; default `train`.
+            split = "split": Words,
+        }
+        /// The mean loss per example on a split.
+        ///
+        /// Its trace is called `loss` on the training split (the same as `cost`), `loss_test` on the test split.
+        Loss = "loss" of crate::observable::REGISTRY {
+            /// Which part of the data set.
+            ///
+            /// "train" · "test" · "validation"; default `train`.
+            split = "split": Words,
+        }
+        /// |w|², the squared norm of all parameters.
+        Norm2 = "norm2" of crate::observable::REGISTRY {
+        }
+        /// |w - w_start|², the squared distance to the start of the run.
+        Distance2 = "distance2" of crate::observable::REGISTRY {
+        }
+        /// w·w_start / (|w| |w_start|), the overlap with the start of the run.
+        Overlap = "overlap" of crate::observable::REGISTRY {
+        }
+        /// One parameter w_i, by its index in the flat vector. Its trace is called `w` with the index, as `w0`.
+        Parameter = "parameter" of crate::observable::REGISTRY {
+            /// i, from 0 to N-1.
+            ///
+            /// integer, ≥ 0; must be given.
+            index = "index": Count,
+        }
+        /// (1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.
+        ///
+        /// NaN for samplers without momenta.
+        KineticTemperature = "kinetic_temperature" of crate::observable::REGISTRY {
+        }
+        /// (1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.
+        ///
+        /// It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.
+        VirialTemperature = "virial_temperature" of crate::observable::REGISTRY {
+        }
+        /// Mean acceptance probability since the last record; NaN for samplers that always move.
+        Acceptance = "acceptance" of crate::observable::REGISTRY {
+        }
+        /// The variance of the minibatch gradient of U, averaged over each tensor of the model (Zambon 2026, Fig. 5c).
+        ///
+        /// Of minibatches drawn independently. Pseudo-Langevin keeps it anyway: then it costs nothing. For other samplers it is estimated from `draws` minibatches per record. Its trace has one more dimension, `tensor`.
+        GradientVariance = "gradient_variance" of crate::observable::REGISTRY {
+            /// m, examples per minibatch.
+            ///
+            /// integer, ≥ 1; if absent: the sampler's batch, or 100.
+            batch = "batch": Count,
+            /// Minibatches per estimate.
+            ///
+            /// integer, 2 … 10000; default `50`.
+            draws = "draws": Count,
+        }
+        /// The loss ℓ_i(w) of single examples: rows of a split, spread evenly over it.
+        ///
+        /// Its trace is called example_losses, or example_losses_test for the test split, and has one more dimension, whose labels are the rows ("7"), or rows and positions ("7.31"); `data.row(split, 7)` shows one. With `observe: \[observable::example_losses()]` an estimate of a learning coefficient has `influence()`, `susceptibilities()` and `singular_fluctuation()`. Costs a forward pass over these rows per record.
+        ExampleLosses = "example_losses" of crate::observable::REGISTRY {
+            /// The split.
+            ///
+            /// "train" · "test" · "validation"; default `train`.
+            split = "split": Words,
+            /// How many rows: of n, every (n/rows)-th.
+            ///
+            /// integer, ≥ 1; default `100`.
+            rows = "rows": Count,
+            /// What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence).
+            ///
+            /// "row" · "position"; default `row`.
+            each = "each": Words,
+        }
+    }
+}
+
+/// Builders of verbs.
+pub mod verbs {
+    use super::super::*;
+    use std::sync::Arc;
+
+    calls! {
+        /// The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.
+        ///
+        /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
+        Target, target(model: Arc<dyn crate::model::Model>, dataset: Arc<crate::dataset::Dataset>) = crate::target::build::TARGET => Arc<crate::target::Target> {
+            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
+            ///
+            /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
+            loss = "loss": Words,
+            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
+            ///
+            /// "mean" · "sum" · "tempered"; default `mean`.
+            energy = "energy": Words,
+            /// β0 of "tempered".
+            ///
+            /// number, > 0; default `1`.
+            beta0 = "beta0": Number,
+            /// The prior energy R; see the namespace `prior`.
+            ///
+            /// Prior; if absent: prior::none().
+            prior = "prior": Handle<crate::target::prior::Prior>,
+        }
+        /// Optimise parameters on L + R/s: starting points for samplers, and the baseline they are compared with.
+        ///
+        /// Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: `trained.history("error_test")`. With early stopping the best parameters on the validation split are kept, otherwise the last.
+        Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = crate::simulation::train::TRAIN => Arc<crate::simulation::train::Trained> {
+            /// Independent trainings, from different initial parameters.
+            ///
+            /// integer, 1 … 1000000; default `1`.
+            chains = "chains": Count,
+            /// Initial parameters.
+            ///
+            /// Parameters; if absent: drawn by the model.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Epochs after which parameters are written to a file of their own, for `trained.checkpoint(epoch)`; 0 is the start.
+            ///
+            /// array of integers, ≥ 0; if absent: none.
+            checkpoints = "checkpoints": Counts,
+            /// Seed of this training.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name of the training.
+            seed = "seed": Count,
+            /// Name of the training and of its folder.
+            ///
+            /// string; if absent: train-1, ….
+            name = "name": Words,
+        }
+        /// Sample at one temperature (a number or a schedule).
+        ///
+        /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
+        Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
+            /// T, a number or a schedule.
+            ///
+            /// number or schedule, > 0; default `1`.
+            temperature = "temperature": Rate,
+            /// Steps per chain, burn-in included.
+            ///
+            /// integer, 1 … 100000000000000; must be given.
+            steps = "steps": Count,
+            /// Chains per temperature.
+            ///
+            /// integer, 1 … 1000000; default `4`.
+            chains = "chains": Count,
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            ///
+            /// Parameters; if absent: drawn by the model, differently for each chain.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            burn_in = "burn_in": Number,
+            /// When to make a record: every so many steps, or a trigger.
+            ///
+            /// integer or trigger; default `100`.
+            every = "every": When,
+            /// What to record.
+            ///
+            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
+            ///
+            /// name of a split, or array of them; if absent: none.
+            predict = "predict": Anything,
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
+            ///
+            /// number, > 0; default `1000`.
+            region = "region": Number,
+            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            seed = "seed": Count,
+            /// Name of the run and of its folder.
+            ///
+            /// string; if absent: sample-1, sweep-1, ….
+            name = "name": Words,
+        }
+        /// Sample at several temperatures at once, with `chains` chains each.
+        ///
+        /// The trace store has the dims chain, draw, temperature.
+        Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
+            /// The temperatures; each has its own chains.
+            ///
+            /// array of numbers, > 0; must be given.
+            temperatures = "temperatures": Numbers,
+            /// Steps per chain, burn-in included.
+            ///
+            /// integer, 1 … 100000000000000; must be given.
+            steps = "steps": Count,
+            /// Chains per temperature.
+            ///
+            /// integer, 1 … 1000000; default `4`.
+            chains = "chains": Count,
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            ///
+            /// Parameters; if absent: drawn by the model, differently for each chain.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            burn_in = "burn_in": Number,
+            /// When to make a record: every so many steps, or a trigger.
+            ///
+            /// integer or trigger; default `100`.
+            every = "every": When,
+            /// What to record.
+            ///
+            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
+            ///
+            /// name of a split, or array of them; if absent: none.
+            predict = "predict": Anything,
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
+            ///
+            /// number, > 0; default `1000`.
+            region = "region": Number,
+            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            seed = "seed": Count,
+            /// Name of the run and of its folder.
+            ///
+            /// string; if absent: sample-1, sweep-1, ….
+            name = "name": Words,
+        }
+        /// Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.
+        ///
+        /// A swap of the replicas on rungs i and j is accepted with probability min(1, exp\[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung what it is (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a replica that is stuck at a low temperature gets loose at a high one and comes back elsewhere.
+        ///
+        /// With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
+        ///
+        /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.
+        Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
+            /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one.
+            ///
+            /// array of numbers, > 0; must be given.
+            temperatures = "temperatures": Numbers,
+            /// Put one more rung on top, at β = 1/T = 0, whose parameters are drawn from the prior afresh at every step; evidence needs it.
+            ///
+            /// true or false; default `false`.
+            prior_rung = "prior_rung": Flag,
+            /// Rounds of doubling length, during burn-in, after each of which the rungs between the ends are spaced to equal rejection.
+            ///
+            /// integer, 0 … 16; default `0`.
+            tune = "tune": Count,
+            /// Steps from one swap to the next.
+            ///
+            /// integer, ≥ 1; if absent: 1 for samplers that accept or reject, else 100.
+            swap_every = "swap_every": Count,
+            /// Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019).
+            ///
+            /// "alternating" · "random"; default `alternating`.
+            pairs = "pairs": Words,
+            /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do.
+            ///
+            /// "likelihood" · "energy"; default `likelihood`.
+            temper = "temper": Words,
+            /// Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2).
+            ///
+            /// integer, ≥ 0; default `0`.
+            minimise = "minimise": Count,
+            /// Start at draws from the prior instead of the model's initial parameters; not with `start`.
+            ///
+            /// true or false; default `false`.
+            from_prior = "from_prior": Flag,
+            /// Steps per chain, burn-in included.
+            ///
+            /// integer, 1 … 100000000000000; must be given.
+            steps = "steps": Count,
+            /// Chains per temperature.
+            ///
+            /// integer, 1 … 1000000; default `4`.
+            chains = "chains": Count,
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            ///
+            /// Parameters; if absent: drawn by the model, differently for each chain.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            burn_in = "burn_in": Number,
+            /// When to make a record: every so many steps, or a trigger.
+            ///
+            /// integer or trigger; if absent: at every swap.
+            every = "every": When,
+            /// What to record.
+            ///
+            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
+            ///
+            /// name of a split, or array of them; if absent: none.
+            predict = "predict": Anything,
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
+            ///
+            /// number, > 0; default `1000`.
+            region = "region": Number,
+            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            seed = "seed": Count,
+            /// Name of the run and of its folder.
+            ///
+            /// string; if absent: sample-1, sweep-1, ….
+            name = "name": Words,
+        }
+        /// Measure how fast a sampler steps on a target, without recording anything.
+        ///
+        /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
+        Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::benchmark::BENCHMARK => serde_json::Value {
+            /// Chains that step side by side.
+            ///
+            /// integer, 1 … 1000000; default `1`.
+            chains = "chains": Count,
+            /// T of all chains.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+            /// Seconds to measure, after a quarter of that to warm up.
+            ///
+            /// number, 0.01 … 3600; default `2`.
+            seconds = "seconds": Number,
+            /// Where chains start.
+            ///
+            /// Parameters; if absent: drawn by the model.
+            start = "start": Handle<crate::target::prior::Parameters>,
+        }
+        /// Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
+        ///
+        /// `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of hybrid Monte Carlo by `compare(reference, run)`.
+        Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::validate::VALIDATE => serde_json::Value {
+            /// Temperature T.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+            /// Where chains start; best where they are in equilibrium.
+            ///
+            /// Parameters; if absent: drawn by the model.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Independent trajectories.
+            ///
+            /// integer, 1 … 1000; default `3`.
+            chains = "chains": Count,
+            /// Times at which each is stopped to look at the noise.
+            ///
+            /// integer, 1 … 1000; default `6`.
+            stops = "stops": Count,
+            /// Steps between two stops.
+            ///
+            /// integer, ≥ 1; default `1000`.
+            steps = "steps": Count,
+            /// Minibatch gradients at each stop.
+            ///
+            /// integer, 20 … 10000; default `250`.
+            draws = "draws": Count,
+            /// Parameters whose noise is tested, at most; evenly spaced.
+            ///
+            /// integer, 2 … 1000000; default `20_000`.
+            components = "components": Count,
+            /// Parameters whose correlations are computed, at most.
+            ///
+            /// integer, 2 … 1000; default `200`.
+            correlated = "correlated": Count,
+            /// Largest lag of the autocorrelation, in steps.
+            ///
+            /// integer, 1 … 1000; default `10`.
+            lags = "lags": Count,
+            /// Seed of the trajectories.
+            ///
+            /// integer, ≥ 0; if absent: from --seed.
+            seed = "seed": Count,
+        }
+        /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
+        ///
+        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
+        ///
+        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        Verify, verify(run: Arc<crate::simulation::run::Run>) = crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
+            /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
+            ///
+            /// integer, 8 … 1000000; default `200`.
+            draws = "draws": Count,
+            /// Accept/reject moves of each exact chain.
+            ///
+            /// integer, 1 … 10000; default `10`.
+            moves = "moves": Count,
+            /// Leapfrog steps of each move, each a gradient over all examples.
+            ///
+            /// integer, 1 … 10000; default `10`.
+            leapfrog = "leapfrog": Count,
+        }
+        /// The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.
+        Posterior, posterior(target: Arc<crate::target::Target>) = crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
+            /// \[from, to] of the first parameter.
+            ///
+            /// array of numbers, any finite number; must be given.
+            x = "x": Numbers,
+            /// \[from, to] of the second parameter.
+            ///
+            /// array of numbers, any finite number; must be given.
+            y = "y": Numbers,
+            /// Cells along each axis.
+            ///
+            /// integer, 2 … 2000; default `200`.
+            cells = "cells": Count,
+            /// Temperature T.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+            /// Points per cell and axis at which the density is taken.
+            ///
+            /// integer, 1 … 20; default `2`.
+            points = "points": Count,
+        }
+        /// Estimate the local learning coefficient at a point: `λ̂ = nβ(⟨L(w)⟩ - L(w0))` over `exp(-nβ L(w) - ½γ|w-w0|²)`.
+        ///
+        /// Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 on the same minibatches; samplers that accept or reject give the loss over all examples.
+        ///
+        /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
+        Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
+            /// w0, the point whose coefficient is estimated and where all chains start; one vector: of several, `start.at(0)`.
+            ///
+            /// Parameters; must be given.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Chains.
+            ///
+            /// integer, 1 … 100000; default `4`.
+            chains = "chains": Count,
+            /// Steps per chain, burn-in included.
+            ///
+            /// integer, 2 … 1000000000000; default `5000`.
+            steps = "steps": Count,
+            /// Part of the steps (below 1) or number of steps (from 1) that is not averaged.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            burn_in = "burn_in": Number,
+            /// Steps per record. Losses of gradients are averaged over all steps in between, so nothing is lost.
+            ///
+            /// integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject.
+            every = "every": Count,
+            /// γ, the strength of the localisation ½γ|w-w0|².
+            ///
+            /// number, ≥ 0; default `1`.
+            gamma = "gamma": Number,
+            /// β, the inverse temperature of the likelihood.
+            ///
+            /// number, > 0; if absent: 1/ln n.
+            beta = "beta": Number,
+            /// nβ, in place of `beta`.
+            ///
+            /// number, > 0; if absent: n·beta.
+            nbeta = "nbeta": Number,
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
+            ///
+            /// "paired" · "full" · "first_batch"; default `paired`.
+            baseline = "baseline": Words,
+            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices along their first dimension ("w1\[0]", "w1\[2..5]"), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3").
+            ///
+            /// name of a part, or array of names; if absent: all parameters move.
+            restrict = "restrict": Anything,
+            /// What else to record along the chains, in `estimate.run`; with observable::example_losses() there are `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`.
+            ///
+            /// array of Observables; if absent: nothing.
+            observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: what changes is the error of discretisation. It is extrapolated to no step at all where the sampler states its order: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.
+            ///
+            /// true or false; default `false`.
+            halve = "halve": Flag,
+            /// A chain whose |w| exceeds this many times max(|w0|, √N) has left its region and is stopped as failed.
+            ///
+            /// number, > 0; default `1000`.
+            region = "region": Number,
+            /// Seed of this run.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            seed = "seed": Count,
+            /// Name of the run and of its folder.
+            ///
+            /// string; if absent: llc-1, llc-2, ….
+            name = "name": Words,
+        }
+        /// A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).
+        ///
+        /// Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.
+        LlcProblem, llc_problem() = crate::simulation::llc::problems::LLC_PROBLEM => Arc<crate::simulation::llc::problems::Posed> {
+            /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is ours): its name is about the number of parameters.
+            ///
+            /// "1K" · "100K" · "1M" · "10M" · "100M"; if absent: "1K" unless widths are given.
+            class = "class": Words,
+            /// Which problem of the class.
+            ///
+            /// integer, ≥ 0; default `0`.
+            index = "index": Count,
+            /// H_0 … H_M, in place of a class. All layers then have rank `rank` on shared units: the most singular weights with this product.
+            ///
+            /// array of integers, ≥ 1; if absent: random.
+            widths = "widths": Counts,
+            /// Rank of the product, with `widths`.
+            ///
+            /// integer, ≥ 0; if absent: 0.
+            rank = "rank": Count,
+            /// n, examples.
+            ///
+            /// integer, 2 … 4294967295; default `1_000_000`.
+            n = "n": Count,
+            /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
+            ///
+            /// "rows" · "moments"; default `rows`.
+            data = "data": Words,
+            /// Standard deviation of the noise on a component of a target.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            noise = "noise": Number,
+            /// Seed of shapes, weights and data.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
+        /// Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).
+        ///
+        /// `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems that are ordered rightly; `coverage`, how often λ lies within 1.96 of our standard errors. `plot::llc_benchmark(benchmark)` draws it. What is finished is saved: an interrupted benchmark goes on with `--resume`.
+        LlcBenchmark, llc_benchmark() = crate::simulation::llc::benchmark::LLC_BENCHMARK => Arc<crate::simulation::llc::table::Benchmark> {
+            /// Class of problems.
+            ///
+            /// "1K" · "100K" · "1M" · "10M" · "100M"; default `1K`.
+            class = "class": Words,
+            /// Number of problems.
+            ///
+            /// integer, 1 … 100000; default `10`.
+            problems = "problems": Count,
+            /// Index of the first problem.
+            ///
+            /// integer, ≥ 0; default `0`.
+            first = "first": Count,
+            /// The samplers; their step sizes are those of the next option.
+            ///
+            /// array of Samplers; if absent: sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500, preconditioners running as in the paper.
+            samplers = "samplers": Handles<crate::sampler::Configured>,
+            /// Step sizes of every sampler.
+            ///
+            /// array of numbers, or array with such an array per sampler; if absent: each sampler's own.
+            step_sizes = "step_sizes": Anything,
+            /// Chains per cell.
+            ///
+            /// integer, 1 … 1000; default `1`.
+            chains = "chains": Count,
+            /// Steps per chain.
+            ///
+            /// integer, 10 … 1000000000; default `50_000`.
+            steps = "steps": Count,
+            /// Part of the steps (below 1) or number of steps (from 1) that is not averaged.
+            ///
+            /// number, ≥ 0; default `0.9`.
+            burn_in = "burn_in": Number,
+            /// γ, the strength of the localisation ½γ|w-w0|².
+            ///
+            /// number, ≥ 0; default `1`.
+            gamma = "gamma": Number,
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
+            ///
+            /// "paired" · "full" · "first_batch"; default `paired`.
+            baseline = "baseline": Words,
+            /// n, examples.
+            ///
+            /// integer, 2 … 4294967295; default `1_000_000`.
+            n = "n": Count,
+            /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
+            ///
+            /// "rows" · "moments"; default `rows`.
+            data = "data": Words,
+            /// Standard deviation of the noise on a component of a target.
+            ///
+            /// number, ≥ 0; default `0.5`.
+            noise = "noise": Number,
+            /// Seed of problems and chains.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+            /// Name of the benchmark and of its folder.
+            ///
+            /// string; if absent: benchmark-1, ….
+            name = "name": Words,
+        }
+        /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
+        ///
+        /// Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
+        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
+            /// w0, as in `llc`.
+            ///
+            /// Parameters; must be given.
+            start = "start": Handle<crate::target::prior::Parameters>,
+            /// Step sizes to try, in place of the sampler's own (of `pseudo_langevin` its ratio). If they are not given, short runs find the largest step, four times more or less than the sampler's own again and again, at which chains survive and are not twice too hot; around the own step of samplers that accept or reject.
+            ///
+            /// array of numbers, > 0; if absent: 7, halved from the largest stable one.
+            step_sizes = "step_sizes": Numbers,
+            /// Values of nβ to try.
+            ///
+            /// array of numbers, > 0; if absent: n/ln n alone.
+            nbetas = "nbetas": Numbers,
+            /// Chains at each point.
+            ///
+            /// integer, 2 … 100000; default `4`.
+            chains = "chains": Count,
+            /// Steps per chain, burn-in included.
+            ///
+            /// integer, 20 … 1000000000000; default `5000`.
+            steps = "steps": Count,
+            /// Part of the steps that is not averaged.
+            ///
+            /// number, 0 < x < 1; default `0.5`.
+            burn_in = "burn_in": Number,
+            /// γ, the strength of the localisation ½γ|w-w0|².
+            ///
+            /// number, ≥ 0; default `1`.
+            gamma = "gamma": Number,
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
+            ///
+            /// "paired" · "full" · "first_batch"; default `paired`.
+            baseline = "baseline": Words,
+            /// Relative error of discretisation and relaxation that is tolerated.
+            ///
+            /// number, > 0; default `0.05`.
+            tolerance = "tolerance": Number,
+            /// Seed of all trials.
+            ///
+            /// integer, ≥ 0; if absent: from --seed.
+            seed = "seed": Count,
+        }
+        /// ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.
+        ///
+        /// By thermodynamic integration (trapezoid, and with its curvature corrected; the error holds draws and spacing), stepping stones from hot to cold, from cold to hot and their average, and MBAR, each with its standard error. They use the same draws, so that they agree more than their errors say; where they do not, rungs are too far apart.
+        ///
+        /// `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. With energy: "sum" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).
+        ///
+        /// Fields: verdict ("converged", "not yet": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; "wrong": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; lower_bound and upper_bound (Gibbs-Bogoliubov).
+        Evidence, evidence(run: Arc<crate::simulation::run::Run>) = crate::simulation::evidence::EVIDENCE => Arc<crate::simulation::evidence::Evidence> {
+            /// The temperature whose ln Z is wanted: 1 for the evidence.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+        }
+        /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
+        ///
+        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' so far on that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.
+        ///
+        /// Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.
+        ///
+        /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
+        Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
+            /// Members of a population.
+            ///
+            /// integer, 2 … 1000000; default `128`.
+            particles = "particles": Count,
+            /// Populations that are resampled each for itself; the error bars come from their scatter.
+            ///
+            /// integer, 1 … 10000; default `8`.
+            populations = "populations": Count,
+            /// Effective sample size, as a share of the particles, that the next temperature leaves: the larger, the more stages.
+            ///
+            /// number, 0 < x < 1; default `0.7`.
+            ess = "ess": Number,
+            /// Steps of the sampler at each stage.
+            ///
+            /// integer, 1 … 1000000; default `10`.
+            moves = "moves": Count,
+            /// The temperature where it ends.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+            /// Seed of the populations.
+            ///
+            /// integer, ≥ 0; if absent: from --seed and the name.
+            seed = "seed": Count,
+            /// Name, and that of the folder of the result.
+            ///
+            /// string; if absent: smc-1, ….
+            name = "name": Words,
+        }
+    }
+}

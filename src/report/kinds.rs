@@ -1,0 +1,313 @@
+//! What a script leaves behind, told: an implementation of [`Told`] for each kind of result that has a folder of its own.
+
+use super::gallery::{self, Drawing, drawing};
+use super::html::{self, Table, details, escape, facts};
+use super::page::cut;
+use super::read::Part;
+use super::verdict::{Check, Level, check};
+use super::{checks, figures, tables};
+use crate::error::Result;
+use crate::object::Object;
+use crate::simulation::evidence::of_populations;
+use crate::simulation::llc::table::Benchmark;
+use crate::simulation::run::Run;
+use crate::simulation::smc::Smc;
+use crate::simulation::summary::Summary;
+use crate::simulation::train::Trained;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A result on disk, as `ergodic show`, `plot` and `report` tell of it. `summary` is that of its run, if it is one.
+pub trait Told: Debug {
+    /// It in a line.
+    fn line(&self) -> String;
+
+    /// Whether it is finished.
+    fn done(&self) -> bool {
+        true
+    }
+
+    /// What it prints, under its name.
+    ///
+    /// # Errors
+    /// If it cannot be summarised.
+    fn text(&self, name: &str) -> Result<String>;
+
+    /// Its numbers by name.
+    ///
+    /// # Errors
+    /// If it cannot be summarised.
+    fn json(&self) -> Result<Value>;
+
+    /// What speaks for it and what against.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    fn checks(&self, summary: Option<&Summary>) -> Result<Vec<Check>>;
+
+    /// Its figures, the most telling first.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    fn drawings(&self, summary: Option<&Summary>) -> Result<Vec<Drawing>>;
+
+    /// Its tables, as HTML.
+    fn tables(&self, part: &Part, summary: Option<&Summary>) -> String;
+
+    /// What happened on the way.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
+    /// Whether its steps were cut, if it knows; `script` says whether those of the script were.
+    fn is_cut(&self, script: bool) -> bool {
+        script
+    }
+
+    /// The run that it is.
+    fn run(&self) -> Option<&Arc<Run>> {
+        None
+    }
+
+    /// Why it cannot be read.
+    fn damage(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A result that may be on its way.
+#[derive(Debug)]
+pub struct Course<T> {
+    /// The result so far.
+    pub so_far: T,
+    /// Whether it is finished.
+    pub done: bool,
+}
+
+/// What cannot be read, and why.
+#[derive(Debug)]
+pub struct Damaged(pub String);
+
+impl Told for Course<Trained> {
+    fn line(&self) -> String {
+        let t = &self.so_far;
+        let how = t.text.split(':').next().unwrap_or_default();
+        format!(
+            "training with {how}, {} at once, {:.1} s",
+            t.history.len(),
+            t.seconds
+        )
+    }
+
+    fn done(&self) -> bool {
+        self.done
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        let state = match self.done {
+            true => String::new(),
+            false => format!("'{name}' UNFINISHED; continue with --resume\n"),
+        };
+        Ok(format!("{state}{}\n", self.so_far))
+    }
+
+    fn json(&self) -> Result<Value> {
+        let t = &self.so_far;
+        let each = |c: usize| -> serde_json::Map<_, _> {
+            let kept = t.kept(c).into_iter();
+            kept.map(|(name, x)| (name, Value::from(x))).collect()
+        };
+        let kept: Vec<_> = (0..t.history.len()).map(each).collect();
+        Ok(json!({ "kept": kept, "seconds": t.seconds }))
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        Ok(checks::of_training(&self.so_far, self.done))
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        gallery::of_training(&self.so_far)
+    }
+
+    fn tables(&self, _: &Part, _: Option<&Summary>) -> String {
+        let t = &self.so_far;
+        let about = facts(&[
+            ("optimiser", t.text.clone()),
+            ("target", t.target.clone()),
+            ("time", format!("{:.1} s", t.seconds)),
+        ]);
+        [
+            tables::training(t).html(),
+            details("Target and optimiser", &about),
+        ]
+        .concat()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.so_far.notes
+    }
+}
+
+impl Told for Course<Smc> {
+    fn line(&self) -> String {
+        let s = &self.so_far;
+        format!(
+            "tempered sequential Monte Carlo with {}, {} populations × {} particles, {:.1} s",
+            s.sampler,
+            s.ln_z.len(),
+            s.particles,
+            s.seconds
+        )
+    }
+
+    fn done(&self) -> bool {
+        self.done
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        let state = match self.done {
+            true => String::new(),
+            false => {
+                format!("'{name}' UNFINISHED, on its way from the prior; continue with --resume\n")
+            }
+        };
+        Ok(format!("{state}{}\n\n", self.so_far))
+    }
+
+    fn json(&self) -> Result<Value> {
+        Ok(self.so_far.to_json())
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        Ok(checks::of_populations(&self.so_far, self.done))
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        let about =
+            "Acceptance, effective share and temperature at each stage on the way from the prior";
+        let stages = || drawing("stages", about, figures::stages(&self.so_far));
+        let some = !self.so_far.stages.is_empty();
+        Ok(some.then(stages).into_iter().collect())
+    }
+
+    fn tables(&self, _: &Part, _: Option<&Summary>) -> String {
+        let (s, mut out) = (&self.so_far, String::new());
+        if self.done {
+            out += &tables::evidence(&of_populations(s)).html();
+        }
+        out += &tables::populations(s).html();
+        out += &details("All stages", &tables::stages(s).html());
+        let sizes = format!(
+            "{} populations of {} particles of {} parameters",
+            s.ln_z.len(),
+            s.particles,
+            s.parameters
+        );
+        let about = facts(&[
+            ("target", s.target.clone()),
+            ("sampler", s.sampler.clone()),
+            ("sizes", sizes),
+            ("time", format!("{:.1} s", s.seconds)),
+        ]);
+        out += &details("Target, sampler and sizes", &about);
+        out
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.so_far.notes
+    }
+}
+
+impl Told for Benchmark {
+    fn line(&self) -> String {
+        format!(
+            "benchmark of learning coefficients, {} problems × {} samplers",
+            self.problems.len(),
+            self.samplers.len()
+        )
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        Ok(format!("'{name}': {self}\n\n"))
+    }
+
+    fn json(&self) -> Result<Value> {
+        Ok(self.to_json())
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        Ok(checks::of_benchmark(self))
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        let about = "Benchmark of learning coefficients: relative error, its spread, failures and order against the step size";
+        let figure = figures::llc_benchmark(self);
+        Ok(vec![drawing("benchmark", about, figure)])
+    }
+
+    fn tables(&self, part: &Part, _: Option<&Summary>) -> String {
+        let setting = html::pretty(&self.setting);
+        let setting = format!("<pre>{}</pre>\n", escape(&cut(&setting)));
+        let table = tables::benchmark(self, &part.name).html();
+        [table, details("Settings", &setting)].concat()
+    }
+}
+
+impl Told for Damaged {
+    fn line(&self) -> String {
+        "damaged".into()
+    }
+
+    fn text(&self, _: &str) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn json(&self) -> Result<Value> {
+        Ok(Value::Null)
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        let says = format!("damaged: {}", self.0);
+        Ok(vec![check("Files", Level::Bad, says)])
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        Ok(Vec::new())
+    }
+
+    fn tables(&self, part: &Part, _: Option<&Summary>) -> String {
+        files(part)
+    }
+
+    fn is_cut(&self, _: bool) -> bool {
+        false
+    }
+
+    fn damage(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+}
+
+/// What is left of a part that cannot be read: its files.
+pub fn files(part: &Part) -> String {
+    let mut table = Table::new(
+        format!("What is in the folder of {}", part.name),
+        &["file", "bytes"],
+    );
+    let entries = part.folder.read_dir().into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|e| e.path()).collect();
+    names.sort();
+    for path in names.iter().take(50) {
+        let name = path.file_name().unwrap_or_default();
+        let size = match path.metadata() {
+            Ok(m) if m.is_file() => m.len().to_string(),
+            _ => "folder".into(),
+        };
+        table.rows.push(vec![
+            name.to_string_lossy().into_owned().into(),
+            size.into(),
+        ]);
+    }
+    table.html()
+}

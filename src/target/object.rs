@@ -1,0 +1,48 @@
+//! Targets, potentials, priors and parameters as scripts hold them.
+
+use super::prior::{Parameters, Prior};
+use super::{Potential, Target};
+use crate::diagnostic::Grid;
+use crate::object::{Object, ROWS, Shown, held, object};
+use std::sync::Arc;
+
+object! {
+    Target: "Target",
+    text: |t| t.describe(),
+    fields: {
+        "parameters" => |t| t.dim().into(),
+        "examples" => |t| t.examples().into(),
+    },
+}
+
+object!(dyn Potential: "Potential", text: |p| p.describe());
+held!(Arc<dyn Potential> => dyn Potential, |p| &**p);
+
+object!(Prior: "Prior", text: |p| format!("{p:?}"));
+
+object! {
+    Grid: "Grid",
+    text: |g| {
+        let (x, y) = g.shape();
+        format!("a density on {x} × {y} cells, {:.3} outside", g.outside())
+    },
+}
+
+impl Object for Parameters {
+    const NAME: &'static str = "Parameters";
+
+    fn text(&self) -> String {
+        let length = self.vectors.first().map_or(0, |v| v.len());
+        format!(
+            "{} parameter vectors of length {length}",
+            self.vectors.len()
+        )
+    }
+
+    fn shown(&self) -> Shown {
+        // Vectors may be long and many; no more is shown.
+        let row = |v: &Arc<Vec<f32>>| v.iter().take(ROWS + 1).map(|x| f64::from(*x)).collect();
+        let rows: Vec<_> = self.vectors.iter().take(ROWS + 1).map(row).collect();
+        Shown::matrix(&self.text(), &rows)
+    }
+}
