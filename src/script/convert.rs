@@ -1,6 +1,5 @@
 //! Values between the script and the program.
 
-use super::values::Values;
 use super::{Bound, OrRaise, closure, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
@@ -41,7 +40,7 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
     if let Some(f) = x.read_lock::<FnPtr>() {
         return Value::Object(closure::observable(&f, call), "Observable");
     }
-    if let Some(t) = x.read_lock::<Tensor>() {
+    if let Some(t) = x.read_lock::<Tensor>().filter(|t| t.as_vector().is_none()) {
         return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
     }
     object(x).unwrap_or_else(|| Value::Other(super::words::kind(x)))
@@ -93,8 +92,8 @@ pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
     if x.is::<Arc<Smc>>() {
         return x.try_cast::<Arc<Smc>>().map(|s| s.params.clone());
     }
-    if let Some(v) = x.read_lock::<Values>() {
-        return Some(Arc::new(v.parameters()));
+    if let Some(t) = x.read_lock::<Tensor>() {
+        return tensors::parameters(&t).ok().map(Arc::new);
     }
     x.try_cast()
 }

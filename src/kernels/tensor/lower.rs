@@ -159,6 +159,7 @@ impl Lowering<'_> {
         let value = &self.graph.values[v];
         let source = match &value.kind {
             ValueKind::Input => Source::Input,
+            ValueKind::Columns(_) => anyhow::bail!("a model has no columns of one example"),
             ValueKind::Parameter(p) => Source::Parameter(parameters[*p].clone()),
             ValueKind::Constant(numbers) => {
                 let start = self.out.constants.len();

@@ -1,6 +1,6 @@
 //! How tensors print: as NumPy's arrays do.
 
-use crate::kernels::tensor::Tensor;
+use crate::kernels::tensor::{Graph, Tensor};
 
 /// Above this many numbers, only the ends of each axis are shown.
 const MANY: usize = 1000;
@@ -14,6 +14,24 @@ pub(super) fn show(t: &Tensor) -> String {
         Ok(shape) => shape,
         Err(_) => return "tensor of inputs, to be traced".into(),
     };
+    if let Some(v) = t.as_vector() {
+        let (all, shown) = (v.numbers(), 8);
+        let each = all.iter().take(shown).map(|x| format!("{x:?}"));
+        let more = match all.len() > shown {
+            true => format!(", … {} in all", all.len()),
+            false => String::new(),
+        };
+        return format!("[{}{more}]", each.collect::<Vec<_>>().join(", "));
+    }
+    if t.is_energy()
+        && let Ok(graph) = t.symbol().and_then(|s| Graph::new(&s))
+    {
+        let each: Vec<_> = (0..shape.count().min(8)).map(|i| graph.formula(i)).collect();
+        return match shape.rank() {
+            0 => each.concat(),
+            _ => format!("[{}]", each.join(", ")),
+        };
+    }
     let Ok(numbers) = t.to_f64("print") else {
         return format!("tensor of shape {shape}, to be traced");
     };
