@@ -142,12 +142,14 @@ pub(super) fn bind(b: &mut Binder) {
         "One of the vectors, to look at.",
         |p: &mut Arc<Parameters>, i: i64| -> Bound<Tensor> {
             let found = usize::try_from(i).ok().and_then(|i| p.vectors.get(i));
-            found.map(|v| Tensor::Vector(Vector::new(v.clone(), None))).ok_or_else(|| {
-                raise(anyhow!(
-                    "parameters.vector({i}): there are {} vectors",
-                    p.vectors.len()
-                ))
-            })
+            found
+                .map(|v| Tensor::Vector(Vector::new(v.clone(), None)))
+                .ok_or_else(|| {
+                    raise(anyhow!(
+                        "parameters.vector({i}): there are {} vectors",
+                        p.vectors.len()
+                    ))
+                })
         },
     );
 }

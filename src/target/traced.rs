@@ -46,7 +46,7 @@ impl Traced {
         let tape = Tape::compile(&graph, parameters, width)?;
         let of = data.map_or(String::new(), |d| format!(" on '{}'", d.name));
         Ok(Arc::new(Self {
-            text: format!("{}{of}, N = {parameters}", graph.formula(0)),
+            text: format!("{}{of}, N = {parameters}", graph.formula(0)?),
             layout: Layout::new([("w".to_string(), vec![parameters])]),
             tape,
             rows: data.map_or(Vec::new(), |d| table(&d.train)),

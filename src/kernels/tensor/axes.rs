@@ -1,6 +1,5 @@
 //! What is done to the axes of tensors.
 
-use super::operation::matrices;
 use super::{Binary, Operation, Reduce, Shape, Tensor, Unary};
 use crate::error::Result;
 use anyhow::{anyhow, bail, ensure};
@@ -126,22 +125,7 @@ impl Tensor {
 
     /// Matrix product.
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        if !self.is_energy() && !other.is_energy() {
-            return Self::apply(Operation::Product, &[self, other]);
-        }
-        // Number by number: [m, 1, k]·[1, n, k], summed over k.
-        let shapes = [self.shape()?, other.shape()?];
-        let found = matrices(&shapes[0], &shapes[1])?;
-        let [m, n, k] = found.shape;
-        let right = match found.vectors[1] {
-            true => other.clone(),
-            false => other.t()?,
-        };
-        let left = self.shaped([&found.batch[0][..], &[m, 1, k]].concat())?;
-        let right = right.shaped([&found.batch[1][..], &[1, n, k]].concat())?;
-        let sums = left.binary(Binary::Multiply, &right)?;
-        let sums = sums.reduce(Reduce::Sum, -1, false)?;
-        sums.shaped(Operation::Product.shape(&shapes)?.dims)
+        Self::apply(Operation::Product, &[self, other])
     }
 
     /// Sum of the products of two vectors of one length.
@@ -151,7 +135,8 @@ impl Tensor {
             a == b,
             "dot: tensors of shapes {a} and {b} do not go together"
         );
-        self.binary(Binary::Multiply, other)?.reduce_all(Reduce::Sum)
+        self.binary(Binary::Multiply, other)?
+            .reduce_all(Reduce::Sum)
     }
 
     /// Length of the first axis.
@@ -327,7 +312,11 @@ impl Tensor {
         let at = self.shape()?.axis(what, axis)?;
         if self.is_energy() {
             let log = self.binary(Binary::Subtract, &self.log_sum_exp(Some(axis), true)?)?;
-            return if logarithm { Ok(log) } else { log.unary(Unary::Exp) };
+            return if logarithm {
+                Ok(log)
+            } else {
+                log.unary(Unary::Exp)
+            };
         }
         let operation = match logarithm {
             true => Operation::LogSoftmax(at),

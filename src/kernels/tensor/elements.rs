@@ -21,6 +21,16 @@ pub enum Spread {
 }
 
 impl Spread {
+    /// Where an element comes from, of so many.
+    pub fn at(&self, element: usize, width: usize) -> usize {
+        match self {
+            Spread::Same => element,
+            Spread::One => 0,
+            Spread::Again => element % width,
+            Spread::Listed(at) => at[element] as usize,
+        }
+    }
+
     fn fill(&self, from: &[f32], out: &mut [f32]) {
         match self {
             Spread::Same => out.copy_from_slice(from),

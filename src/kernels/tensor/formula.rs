@@ -3,7 +3,8 @@
 use super::element::Element;
 use super::graph::Graph;
 use super::operation::{Binary, Unary};
-use super::unrolled::{Number, Term};
+use super::unrolled::{Number, Term, Unrolled};
+use crate::error::Result;
 use std::borrow::Cow;
 
 /// Characters of a formula, at most.
@@ -39,15 +40,19 @@ pub fn word(element: Element) -> &'static str {
 
 impl Graph {
     /// One of the numbers that come out, in the words of a script: `w` for parameters and `x` for columns; cut off with … after 160 characters.
-    pub fn formula(&self, element: usize) -> String {
+    ///
+    /// # Errors
+    /// If the graph was traced for a model.
+    pub fn formula(&self, element: usize) -> Result<String> {
+        let all = Unrolled::new(self)?;
         let mut text = String::new();
         let mut characters = 0;
         // Without recursion: a graph may be deeper than the stack.
-        let mut items = vec![Item::Number(self.number(element), 0)];
+        let mut items = vec![Item::Number(all.number(element), 0)];
         while let Some(item) = items.pop() {
             let piece = match item {
                 Item::Text(piece) => piece,
-                Item::Number(n, binding) => write(self.term(n), binding, &mut items).into(),
+                Item::Number(n, binding) => write(all.term(n), binding, &mut items).into(),
             };
             characters += piece.chars().count();
             text.push_str(&piece);
@@ -58,7 +63,7 @@ impl Graph {
                 break;
             }
         }
-        text
+        Ok(text)
     }
 }
 
@@ -128,10 +133,9 @@ fn write_number(value: f64, binding: u8) -> String {
 mod tests {
     use super::super::double_tests::{E, mixture, vector, w, x};
 
-
     #[test]
     fn formulas() {
-        let text = |e: E| e.graph().formula(0);
+        let text = |e: E| e.graph().formula(0).unwrap();
         assert_eq!(
             text(mixture()),
             "-ln(0.5*exp(-5*(x[0] - w[0])**2) + 0.5*exp(-5*(x[0] - w[1])**2))"

@@ -109,7 +109,11 @@ impl Graph {
             }
             Kind::Parameter(i) => (Key::Parameter(*i), ValueKind::Parameter(*i), true),
             Kind::Input(_) => (Key::Input, ValueKind::Input, false),
-            Kind::Columns(r) => (Key::Columns(r.clone()), ValueKind::Columns(r.clone()), false),
+            Kind::Columns(r) => (
+                Key::Columns(r.clone()),
+                ValueKind::Columns(r.clone()),
+                false,
+            ),
             Kind::Apply(operation) => {
                 // What changes nothing is left out; of reshapings in a row the last is enough.
                 if of(0).shape == shape && matches!(operation, Operation::Reshape(_)) {

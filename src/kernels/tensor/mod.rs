@@ -198,7 +198,8 @@ impl Tensor {
             operation,
             Operation::Unary(_) | Operation::Binary(_) | Operation::Choose
         );
-        let single = |t: &&Tensor| t.as_vector().is_some() || t.shape().is_ok_and(|s| s.rank() == 0);
+        let single =
+            |t: &&Tensor| t.as_vector().is_some() || t.shape().is_ok_and(|s| s.rank() == 0);
         let vector = operands.iter().find_map(|t| t.as_vector());
         match vector.filter(|_| element && !double && operands.iter().all(|t| single(t))) {
             Some(v) => v.like(&out).map(Tensor::Vector),

@@ -1,11 +1,11 @@
 //! From a graph to a tape: number by number, equal things made one, constants folded, and what nothing depends on left out.
 
 use super::element::Element;
-use super::graph::{Graph, ValueKind};
-use super::operation::{Binary, Operation, Unary};
+use super::graph::Graph;
+use super::operation::{Binary, Unary};
 use super::registers::{Line, Step};
 use super::tape::Tape;
-use super::unrolled::{Number, Term};
+use super::unrolled::{Number, Term, Unrolled};
 use crate::error::Result;
 use anyhow::{bail, ensure};
 use std::collections::HashMap;
@@ -37,29 +37,18 @@ impl Scalars {
             shape.rank() == 0,
             "one number is needed, but this is a tensor of shape {shape}"
         );
-        let foreign = |kind: &ValueKind| {
-            use Operation::{LogSoftmax, Product, Softmax};
-            let apart =
-                |o: &Operation| matches!(o, Product | Softmax(_) | LogSoftmax(_));
-            matches!(kind, ValueKind::Input) || matches!(kind, ValueKind::Apply(o) if apart(o))
-        };
-        ensure!(
-            u32::try_from(graph.values.len()).is_ok()
-                && !graph.values.iter().any(|v| foreign(&v.kind)),
-            "the graph was not traced in double precision"
-        );
         let mut out = Self {
             parameters,
             inputs,
             values: Vec::new(),
             numbers: HashMap::new(),
         };
-        let output = out.add(graph)?;
+        let output = out.add(&Unrolled::new(graph)?)?;
         Ok(out.lower(output))
     }
 
     /// Enter the number that comes out, with all that it depends on.
-    fn add(&mut self, graph: &Graph) -> Result<u32> {
+    fn add(&mut self, graph: &Unrolled) -> Result<u32> {
         let output = graph.number(0);
         let mut known: HashMap<Number, u32> = HashMap::new();
         let mut open = vec![output];

@@ -59,7 +59,12 @@ impl Symbol {
 
     /// Parameter number `index`.
     pub fn parameter(index: usize, dims: &[usize]) -> Self {
-        Self::new(Kind::Parameter(index), Vec::new(), Shape::fixed(dims), false)
+        Self::new(
+            Kind::Parameter(index),
+            Vec::new(),
+            Shape::fixed(dims),
+            false,
+        )
     }
 
     /// The vector of the first `count` parameters, in double precision.

@@ -167,7 +167,11 @@ impl Tape {
                     bytes.extend(n.to_le_bytes());
                 }
                 bytes.push(b'\n');
-                let count = if step.element == Element::Choose { 3 } else { 2 };
+                let count = if step.element == Element::Choose {
+                    3
+                } else {
+                    2
+                };
                 let operands = step.operands.iter().take(count);
                 operands.for_each(|i| bytes.extend(i.to_le_bytes()));
             }

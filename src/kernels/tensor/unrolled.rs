@@ -1,17 +1,19 @@
 //! A graph number by number: what each is computed from, through shapes, slices and sums.
 
 use super::element::Element;
-use super::graph::{Graph, Value, ValueKind};
-use super::operation::{Binary, Operation, Reduce};
-use super::shape::{around, strides};
+use super::graph::{Graph, ValueKind};
+use super::operation::{Binary, Reduce};
+use super::pass::Pass;
+use crate::error::Result;
+use anyhow::bail;
 
-/// One number of a value; of a sum or an extreme along an axis, also one of the pairs, pairs of pairs and so on that it is made of: rounding errors
-/// and depth grow with the logarithm of the length only.
+/// One number of a value; of a sum or an extreme also one of the pairs, pairs of pairs and so on that it is made of: rounding errors and depth
+/// grow with the logarithm of the length only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Number {
     value: u32,
     element: u32,
-    /// Where the pair begins along the axis, and how many times its members were paired.
+    /// Which member the pair begins with, and how many times members were paired.
     from: u32,
     level: u8,
 }
@@ -19,9 +21,7 @@ pub struct Number {
 /// What a number is.
 #[derive(Debug, Clone, Copy)]
 pub enum Term {
-    /// A constant.
     Constant(f64),
-    /// A parameter.
     Parameter(usize),
     /// A column of the example.
     Column(usize),
@@ -29,141 +29,132 @@ pub enum Term {
     Apply(Element, [Option<Number>; 3]),
 }
 
-impl Graph {
-    /// One of the numbers that come out.
-    pub fn number(&self, element: usize) -> Number {
-        self.element(self.output, element)
+/// A graph that was traced in double precision.
+pub struct Unrolled<'a> {
+    graph: &'a Graph,
+    /// What is done for each value; nothing for leaves.
+    passes: Vec<Option<Pass>>,
+}
+
+impl<'a> Unrolled<'a> {
+    /// An error of a graph that was traced for a model.
+    pub fn new(graph: &'a Graph) -> Result<Self> {
+        let each = graph.values.iter().enumerate().map(|(v, value)| {
+            let pass = match &value.kind {
+                ValueKind::Apply(o) => Some(graph.pass(v, o, &value.operands)?),
+                _ => None,
+            };
+            if matches!(value.kind, ValueKind::Input) || matches!(pass, Some(Pass::Softmax { .. }))
+            {
+                bail!("the graph was not traced in double precision");
+            }
+            Ok(pass)
+        });
+        let passes = each.collect::<Result<_>>()?;
+        Ok(Self { graph, passes })
     }
 
-    fn element(&self, value: usize, element: usize) -> Number {
-        let levels = |m: usize| m.next_power_of_two().trailing_zeros() as u8;
-        let level = match &self.values[value].kind {
-            ValueKind::Apply(Operation::Reduce(_, axis)) => {
-                levels(self.dims(self.values[value].operands[0])[*axis])
-            }
-            _ => 0,
+    /// One of the numbers that come out.
+    pub fn number(&self, element: usize) -> Number {
+        self.whole(self.graph.output, element)
+    }
+
+    fn whole(&self, value: usize, element: usize) -> Number {
+        let members = match &self.passes[value] {
+            Some(Pass::Reduce(_, m, _)) => *m,
+            Some(Pass::Products { shape, .. }) => shape[2],
+            _ => 1,
         };
         Number {
             value: value as u32,
             element: element as u32,
             from: 0,
-            level,
+            level: members.next_power_of_two().trailing_zeros() as u8,
         }
     }
 
-    fn dims(&self, value: usize) -> &[usize] {
-        &self.values[value].shape.dims
-    }
-
-    /// What a number is; NaN if it was not traced in double precision.
+    /// What a number is.
     pub fn term(&self, mut n: Number) -> Term {
         loop {
-            let (value, element) = (&self.values[n.value as usize], n.element as usize);
-            let operation = match &value.kind {
-                ValueKind::Constant(all) => return Term::Constant(all[element]),
-                ValueKind::Parameter(_) => return Term::Parameter(element),
-                ValueKind::Columns(range) => return Term::Column(range.start + element),
-                ValueKind::Input => return Term::Constant(f64::NAN),
-                ValueKind::Apply(operation) => operation,
+            let (value, e) = (&self.graph.values[n.value as usize], n.element as usize);
+            let of = |which: usize, at: usize| self.whole(value.operands[which], at);
+            let Some(pass) = &self.passes[n.value as usize] else {
+                return match &value.kind {
+                    ValueKind::Constant(all) => Term::Constant(all[e]),
+                    ValueKind::Columns(range) => Term::Column(range.start + e),
+                    _ => Term::Parameter(e),
+                };
             };
-            let operand = |which: usize| {
-                let from = *value.operands.get(which)?;
-                let at = repeated(self.dims(from), &value.shape.dims, element);
-                Some(self.element(from, at))
-            };
-            let all = || [operand(0), operand(1), operand(2)];
-            n = match operation {
-                Operation::Unary(f) => return Term::Apply(Element::One(*f), all()),
-                Operation::Binary(f) => return Term::Apply(Element::Two(*f), all()),
-                Operation::Choose => return Term::Apply(Element::Choose, all()),
-                Operation::Reduce(how, axis) => match self.pair(value, n, *how, *axis) {
-                    Ok(number) => number,
-                    Err(term) => return term,
-                },
-                _ => match self.moved(value, operation, element) {
-                    Some(number) => number,
-                    None => return Term::Constant(f64::NAN),
-                },
-            };
-        }
-    }
-
-    /// A pair, or what is left of one that has lost a member or has become a single number.
-    fn pair(&self, value: &Value, n: Number, how: Reduce, axis: usize) -> Result<Number, Term> {
-        let of = value.operands[0];
-        let (_, m, inner) = around(self.dims(of), axis);
-        let (f, nothing) = match how {
-            Reduce::Sum => (Binary::Add, 0.0),
-            Reduce::Max => (Binary::Max, f64::NEG_INFINITY),
-            Reduce::Min => (Binary::Min, f64::INFINITY),
-        };
-        if m == 0 {
-            return Err(Term::Constant(nothing));
-        }
-        let Some(level) = n.level.checked_sub(1) else {
-            let (outer, i) = (n.element as usize / inner, n.element as usize % inner);
-            return Ok(self.element(of, (outer * m + n.from as usize) * inner + i));
-        };
-        let left = Number { level, ..n };
-        let from = n.from + (1 << level);
-        if from as usize >= m {
-            return Ok(left);
-        }
-        let right = Number { from, ..left };
-        Err(Term::Apply(
-            Element::Two(f),
-            [Some(left), Some(right), None],
-        ))
-    }
-
-    /// The number that stands at another place after an operation that computes nothing.
-    fn moved(&self, value: &Value, operation: &Operation, element: usize) -> Option<Number> {
-        let of = value.operands[0];
-        let dims = self.dims(of);
-        let at = match operation {
-            Operation::Reshape(_) => element,
-            Operation::Transpose(a, b) => {
-                let (own, mut steps) = (strides(&value.shape.dims), strides(dims));
-                steps.swap(*a, *b);
-                let lengths = value.shape.dims.iter().zip(own).zip(steps);
-                lengths.map(|((d, s), step)| element / s % d * step).sum()
-            }
-            Operation::Slice { axis, start, count } => {
-                let (_, length, inner) = around(dims, *axis);
-                let (outer, rest) = (element / (count * inner), element % (count * inner));
-                (outer * length + start) * inner + rest
-            }
-            Operation::Concat(axis) => {
-                let (_, length, inner) = around(&value.shape.dims, *axis);
-                let (outer, mut rest) = (element / (length * inner), element % (length * inner));
-                for of in &value.operands {
-                    let run = self.dims(*of)[*axis] * inner;
-                    if rest < run {
-                        return Some(self.element(*of, outer * run + rest));
+            n = match pass {
+                Pass::Element(f, spreads) => {
+                    let mut operands = [None; 3];
+                    for (i, spread) in spreads.iter().enumerate() {
+                        let width = self.graph.values[value.operands[i]].shape.count();
+                        operands[i] = Some(of(i, spread.at(e, width)));
                     }
-                    rest -= run;
+                    return Term::Apply(*f, operands);
                 }
-                return None;
-            }
-            _ => return None,
-        };
-        Some(self.element(of, at))
+                Pass::Copy { from, run } => of(0, from[e / run] as usize + e % run),
+                Pass::Concat(runs) => {
+                    let whole: usize = runs.iter().sum();
+                    let (mut which, mut at) = (0, e % whole);
+                    while at >= runs[which] {
+                        at -= runs[which];
+                        which += 1;
+                    }
+                    of(which, e / whole * runs[which] + at)
+                }
+                Pass::Reduce(how, m, inner) => {
+                    let member = |i| Ok(of(0, (e / inner * m + i) * inner + e % inner));
+                    match pair(n, *how, *m, member) {
+                        Ok(number) => number,
+                        Err(term) => return term,
+                    }
+                }
+                Pass::Products { shape, pairs } => {
+                    let [m, columns, k] = *shape;
+                    let member = |i| {
+                        let (x, y) = pairs[e / (m * columns)];
+                        let a = of(0, x + e / columns % m * k + i);
+                        let b = of(1, y + i * columns + e % columns);
+                        let product = Element::Two(Binary::Multiply);
+                        Err(Term::Apply(product, [Some(a), Some(b), None]))
+                    };
+                    match pair(n, Reduce::Sum, k, member) {
+                        Ok(number) => number,
+                        Err(term) => return term,
+                    }
+                }
+                Pass::Dense(_) | Pass::Softmax { .. } => return Term::Constant(f64::NAN),
+            };
+        }
     }
 }
 
-/// Where an element comes from in a tensor of lengths `from` that is repeated to `to`, as in NumPy.
-fn repeated(from: &[usize], to: &[usize], element: usize) -> usize {
-    if from == to {
-        return element;
+/// A pair of `m` members, or another number where it has but one.
+fn pair(
+    n: Number,
+    how: Reduce,
+    m: usize,
+    member: impl Fn(usize) -> std::result::Result<Number, Term>,
+) -> std::result::Result<Number, Term> {
+    let (f, nothing) = match how {
+        Reduce::Sum => (Binary::Add, 0.0),
+        Reduce::Max => (Binary::Max, f64::NEG_INFINITY),
+        Reduce::Min => (Binary::Min, f64::INFINITY),
+    };
+    if m == 0 {
+        return Err(Term::Constant(nothing));
     }
-    let (mut rest, mut at, mut stride) = (element, 0, 1);
-    let lengths = from.iter().rev();
-    for (length, whole) in lengths.zip(to.iter().rev()) {
-        if *length > 1 {
-            at += rest % whole * stride;
-        }
-        rest /= whole;
-        stride *= length;
+    let Some(level) = n.level.checked_sub(1) else {
+        return member(n.from as usize);
+    };
+    let left = Number { level, ..n };
+    let from = n.from + (1 << level);
+    if from as usize >= m {
+        return Ok(left);
     }
-    at
+    let right = Number { from, ..left };
+    let operands = [Some(left), Some(right), None];
+    Err(Term::Apply(Element::Two(f), operands))
 }

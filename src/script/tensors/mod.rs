@@ -101,9 +101,13 @@ fn methods(b: &mut Binder) {
         "tensor.square() -> Tensor" "The square of each element." |t| t.unary(Unary::Power(2));
     );
     let e = &mut b.engine;
-    e.register_fn("slice", |t: &mut Tensor, from: i64, count: i64| t.entries(from, count).or_raise())
-        .register_fn("slice", |t: &mut Tensor, name: &str| t.part(name).or_raise())
-        .register_get("len", |t: &mut Tensor| t.len().map(|n| n as i64).or_raise());
+    e.register_fn("slice", |t: &mut Tensor, from: i64, count: i64| {
+        t.entries(from, count).or_raise()
+    })
+    .register_fn("slice", |t: &mut Tensor, name: &str| {
+        t.part(name).or_raise()
+    })
+    .register_get("len", |t: &mut Tensor| t.len().map(|n| n as i64).or_raise());
     b.function(
         "tensor.norm2() -> Tensor",
         "The sum of squares; as sum.",
@@ -356,9 +360,7 @@ fn conversions(b: &mut Binder) {
     b.function(
         "parameters(tensor) -> Parameters",
         "",
-        |t: Tensor| -> Bound<Arc<Parameters>> {
-            parameters(&t).map(Arc::new).or_raise()
-        },
+        |t: Tensor| -> Bound<Arc<Parameters>> { parameters(&t).map(Arc::new).or_raise() },
     );
     b.function(
         "model.tensors(parameters) -> map",
