@@ -1,5 +1,7 @@
 //! Functions of one element and their derivatives, on slices, in both precisions.
 
+#![allow(clippy::needless_range_loop)] // Loops over lanes look alike.
+
 use super::operation::{Binary, Unary};
 use super::real::Real;
 use crate::kernels::simd;
@@ -15,24 +17,62 @@ pub enum Element {
     Choose,
 }
 
-#[inline(always)]
-fn map<R: Real>(x: &[R], out: &mut [R], f: impl Fn(R) -> R) {
-    for (o, x) in out.iter_mut().zip(x) {
-        *o = f(*x);
+/// Where results go, element by element.
+pub trait Results<R: Real> {
+    /// As many numbers as there are results.
+    type Numbers: ?Sized;
+
+    /// The results `f(x, y, z)`.
+    fn each(&mut self, of: [&Self::Numbers; 3], f: impl Fn(R, R, R) -> R);
+
+    /// The results `f(x^n, y)`.
+    fn powers(&mut self, n: i32, of: [&Self::Numbers; 2], f: impl Fn(R, R) -> R);
+}
+
+impl<R: Real> Results<R> for [R] {
+    type Numbers = [R];
+
+    #[inline(always)]
+    fn each(&mut self, [x, y, z]: [&[R]; 3], f: impl Fn(R, R, R) -> R) {
+        for (((out, x), y), z) in self.iter_mut().zip(x).zip(y).zip(z) {
+            *out = f(*x, *y, *z);
+        }
+    }
+
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[R]; 2], f: impl Fn(R, R) -> R) {
+        R::powi(x, n, self);
+        self.iter_mut()
+            .zip(y)
+            .for_each(|(out, y)| *out = f(*out, *y));
     }
 }
 
-#[inline(always)]
-fn zip<R: Real>(x: &[R], y: &[R], out: &mut [R], f: impl Fn(R, R) -> R) {
-    for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
-        *o = f(*x, *y);
-    }
-}
+/// Lanes of registers, to be overwritten or added to. Computed aside and stored by every function itself, or they would not be vectorised.
+pub struct Lanes<'a, const L: usize, const ADD: bool>(pub &'a mut [f64; L]);
 
-#[inline(always)]
-fn zip3<R: Real>(x: &[R], y: &[R], z: &[R], out: &mut [R], f: impl Fn(R, R, R) -> R) {
-    for (((o, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
-        *o = f(*x, *y, *z);
+impl<const L: usize, const ADD: bool> Results<f64> for Lanes<'_, L, ADD> {
+    type Numbers = [f64; L];
+
+    #[inline(always)]
+    fn each(&mut self, [x, y, z]: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
+        let mut out = [0.0; L];
+        for lane in 0..L {
+            out[lane] = f(x[lane], y[lane], z[lane]);
+        }
+        if ADD {
+            for lane in 0..L {
+                out[lane] += self.0[lane];
+            }
+        }
+        *self.0 = out;
+    }
+
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[f64; L]; 2], f: impl Fn(f64, f64) -> f64) {
+        let mut power = [0.0; L];
+        <f64 as Real>::powi(x, n, &mut power);
+        self.each([&power, y, y], |p, y, _| f(p, y));
     }
 }
 
@@ -59,165 +99,184 @@ fn one<R: Real>(holds: bool) -> R {
     if holds { R::of(1.0) } else { R::of(0.0) }
 }
 
+/// `out = f(x)`.
 #[inline(always)]
-fn unary<R: Real>(f: Unary, x: &[R], out: &mut [R]) {
+fn unary<R: Real, T: Results<R> + ?Sized>(f: Unary, x: &T::Numbers, out: &mut T) {
     let zero = R::of(0.0);
+    macro_rules! map {
+        ($f:expr) => {
+            out.each([x; 3], |x, _, _| $f(x))
+        };
+    }
     match f {
-        Unary::Negate => map(x, out, |x| -x),
-        Unary::Exp => map(x, out, R::exp),
-        Unary::Ln => map(x, out, R::ln),
-        Unary::Sqrt => map(x, out, R::sqrt),
-        Unary::Abs => map(x, out, R::abs),
-        Unary::Sin => map(x, out, R::sin),
-        Unary::Cos => map(x, out, R::cos),
-        Unary::Tan => map(x, out, R::tan),
-        Unary::Tanh => map(x, out, R::tanh),
-        Unary::Sinh => map(x, out, R::sinh),
-        Unary::Cosh => map(x, out, R::cosh),
-        Unary::Atan => map(x, out, R::atan),
-        Unary::Sigmoid => map(x, out, R::sigmoid),
-        Unary::Relu => map(x, out, |x| if x < zero { zero } else { x }),
-        Unary::Softplus => map(x, out, R::softplus),
-        Unary::Gelu => map(x, out, |x| x * x.normal_cdf()),
-        Unary::Erf => map(x, out, R::erf),
-        Unary::Hold => map(x, out, |x| {
+        Unary::Negate => map!(|x: R| -x),
+        Unary::Exp => map!(R::exp),
+        Unary::Ln => map!(R::ln),
+        Unary::Sqrt => map!(R::sqrt),
+        Unary::Abs => map!(R::abs),
+        Unary::Sin => map!(R::sin),
+        Unary::Cos => map!(R::cos),
+        Unary::Tan => map!(R::tan),
+        Unary::Tanh => map!(R::tanh),
+        Unary::Sinh => map!(R::sinh),
+        Unary::Cosh => map!(R::cosh),
+        Unary::Atan => map!(R::atan),
+        Unary::Sigmoid => map!(R::sigmoid),
+        Unary::Relu => map!(|x: R| if x < zero { zero } else { x }),
+        Unary::Softplus => map!(R::softplus),
+        Unary::Gelu => map!(|x: R| x * x.normal_cdf()),
+        Unary::Erf => map!(R::erf),
+        Unary::Hold => map!(|x: R| {
             let infinite = x.abs() == R::of(f64::INFINITY);
             if infinite { zero } else { x }
         }),
-        Unary::Power(2) => map(x, out, |x| x * x),
-        Unary::Power(n) => R::powi(x, n, out),
+        Unary::Power(2) => map!(|x: R| x * x),
+        Unary::Power(n) => out.powers(n, [x; 2], |p, _| p),
     }
 }
 
 /// `out = delta · f'`, from x and y = f(x).
 #[inline(always)]
-fn unary_slope<R: Real>(f: Unary, x: &[R], y: &[R], delta: &[R], out: &mut [R]) {
+fn unary_slope<R: Real, T: Results<R> + ?Sized>(
+    f: Unary,
+    [x, y, delta]: [&T::Numbers; 3],
+    out: &mut T,
+) {
     let (zero, one) = (R::of(0.0), R::of(1.0));
+    macro_rules! map {
+        ($f:expr) => {
+            out.each([x, y, delta], $f)
+        };
+    }
     match f {
-        Unary::Negate => map(delta, out, |d| -d),
-        Unary::Exp => zip(y, delta, out, |y, d| d * y),
-        Unary::Ln => zip(x, delta, out, |x, d| d / x),
-        Unary::Sqrt => zip(y, delta, out, |y, d| d * R::of(0.5) / y),
-        Unary::Abs => zip(x, delta, out, |x, d| {
+        Unary::Negate => map!(|_, _, d| -d),
+        Unary::Exp => map!(|_, y, d| d * y),
+        Unary::Ln => map!(|x, _, d| d / x),
+        Unary::Sqrt => map!(|_, y, d| d * R::of(0.5) / y),
+        Unary::Abs => map!(|x, _, d| {
             let rest = if x < zero { -d } else { d * x };
             if x > zero { d } else { rest }
         }),
-        Unary::Sin => zip(x, delta, out, |x, d| d * x.cos()),
-        Unary::Cos => zip(x, delta, out, |x, d| -d * x.sin()),
-        Unary::Tan => zip(y, delta, out, |y, d| d * (one + y * y)),
-        Unary::Tanh => zip(y, delta, out, |y, d| d * (one - y * y)),
-        Unary::Sinh => zip(x, delta, out, |x, d| d * x.cosh()),
-        Unary::Cosh => zip(x, delta, out, |x, d| d * x.sinh()),
-        Unary::Atan => zip(x, delta, out, |x, d| d / (one + x * x)),
-        Unary::Sigmoid => zip(y, delta, out, |y, d| d * (y * (one - y))),
+        Unary::Sin => map!(|x, _, d| d * x.cos()),
+        Unary::Cos => map!(|x, _, d| -d * x.sin()),
+        Unary::Tan => map!(|_, y, d| d * (one + y * y)),
+        Unary::Tanh => map!(|_, y, d| d * (one - y * y)),
+        Unary::Sinh => map!(|x, _, d| d * x.cosh()),
+        Unary::Cosh => map!(|x, _, d| d * x.sinh()),
+        Unary::Atan => map!(|x, _, d| d / (one + x * x)),
+        Unary::Sigmoid => map!(|_, y, d| d * (y * (one - y))),
         // Not `y > 0.0`: a NaN must stay visible.
-        Unary::Relu => zip(y, delta, out, |y, d| if y <= zero { zero } else { d }),
-        Unary::Softplus => zip(x, delta, out, |x, d| d * x.sigmoid()),
-        Unary::Gelu => zip(x, delta, out, |x, d| {
-            d * (x.normal_cdf() + x * x.normal_density())
-        }),
-        Unary::Erf => zip(x, delta, out, |x, d| d * x.erf_slope()),
+        Unary::Relu => map!(|_, y, d| if y <= zero { zero } else { d }),
+        Unary::Softplus => map!(|x, _, d| d * x.sigmoid()),
+        Unary::Gelu => map!(|x, _, d| d * (x.normal_cdf() + x * x.normal_density())),
+        Unary::Erf => map!(|x, _, d| d * x.erf_slope()),
         // 0 · x^-1 would be no number at 0.
-        Unary::Hold | Unary::Power(0) => out.fill(zero),
-        Unary::Power(2) => zip(x, delta, out, |x, d| d * (x + x)),
+        Unary::Hold | Unary::Power(0) => map!(|_, _, _| zero),
+        Unary::Power(2) => map!(|x, _, d| d * (x + x)),
         Unary::Power(n) => {
-            R::powi(x, n - 1, out);
             let factor = R::of(f64::from(n));
-            for (o, d) in out.iter_mut().zip(delta) {
-                *o = *d * (factor * *o);
-            }
+            out.powers(n - 1, [x, delta], |p, d| d * (factor * p));
         }
     }
 }
 
+/// `out = f(a, b)`.
 #[inline(always)]
-fn binary<R: Real>(f: Binary, a: &[R], b: &[R], out: &mut [R]) {
+fn binary<R: Real, T: Results<R> + ?Sized>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut T) {
+    macro_rules! zip {
+        ($f:expr) => {
+            out.each([a, b, b], |a, b, _| $f(a, b))
+        };
+    }
     match f {
-        Binary::Add => zip(a, b, out, |a, b| a + b),
-        Binary::Subtract => zip(a, b, out, |a, b| a - b),
-        Binary::Multiply => zip(a, b, out, |a, b| a * b),
-        Binary::Divide => zip(a, b, out, |a, b| a / b),
-        Binary::Power => zip(a, b, out, R::powf),
-        Binary::Max => zip(a, b, out, larger),
-        Binary::Min => zip(a, b, out, |a, b| -larger(-a, -b)),
-        Binary::LnAddExp => zip(a, b, out, |a, b| {
+        Binary::Add => zip!(|a, b| a + b),
+        Binary::Subtract => zip!(|a, b| a - b),
+        Binary::Multiply => zip!(|a, b| a * b),
+        Binary::Divide => zip!(|a, b| a / b),
+        Binary::Power => zip!(R::powf),
+        Binary::Max => zip!(larger),
+        Binary::Min => zip!(|a: R, b: R| -larger(-a, -b)),
+        Binary::LnAddExp => zip!(|a: R, b: R| {
             // The difference of equal infinities would be NaN.
             let gap = if a == b { R::of(0.0) } else { (a - b).abs() };
             larger(a, b) + (-gap).softplus()
         }),
-        Binary::Less => zip(a, b, out, |a, b| one(a < b)),
-        Binary::LessEqual => zip(a, b, out, |a, b| one(a <= b)),
-        Binary::Greater => zip(a, b, out, |a, b| one(a > b)),
-        Binary::GreaterEqual => zip(a, b, out, |a, b| one(a >= b)),
-        Binary::Equal => zip(a, b, out, |a, b| one(a == b)),
-        Binary::NotEqual => zip(a, b, out, |a, b| one(a != b)),
+        Binary::Less => zip!(|a, b| one(a < b)),
+        Binary::LessEqual => zip!(|a, b| one(a <= b)),
+        Binary::Greater => zip!(|a, b| one(a > b)),
+        Binary::GreaterEqual => zip!(|a, b| one(a >= b)),
+        Binary::Equal => zip!(|a, b| one(a == b)),
+        Binary::NotEqual => zip!(|a, b| one(a != b)),
     }
 }
 
 /// `out = delta · ∂f/∂a`, or with respect to b if `second`.
 #[inline(always)]
-fn binary_slope<R: Real>(
+fn binary_slope<R: Real, T: Results<R> + ?Sized>(
     f: Binary,
     second: bool,
-    [a, b]: [&[R]; 2],
-    y: &[R],
-    delta: &[R],
-    out: &mut [R],
+    [a, b, y, d]: [&T::Numbers; 4],
+    out: &mut T,
 ) {
     let zero = R::of(0.0);
     match (f, second) {
-        (Binary::Add, _) | (Binary::Subtract, false) => map(delta, out, |d| d),
-        (Binary::Subtract, true) => map(delta, out, |d| -d),
-        (Binary::Multiply, false) => zip(b, delta, out, |b, d| d * b),
-        (Binary::Multiply, true) => zip(a, delta, out, |a, d| d * a),
-        (Binary::Divide, false) => zip(b, delta, out, |b, d| d / b),
-        (Binary::Divide, true) if R::DOUBLE => zip3(y, b, delta, out, |y, b, d| -d * y / b),
-        (Binary::Divide, true) => zip3(a, b, delta, out, |a, b, d| d * (-a / (b * b))),
-        (Binary::Power, false) => zip3(a, b, delta, out, |a, b, d| {
+        (Binary::Add, _) | (Binary::Subtract, false) => out.each([d; 3], |d, _, _| d),
+        (Binary::Subtract, true) => out.each([d; 3], |d, _, _| -d),
+        (Binary::Multiply, false) => out.each([b, d, d], |b, d, _| d * b),
+        (Binary::Multiply, true) => out.each([a, d, d], |a, d, _| d * a),
+        (Binary::Divide, false) => out.each([b, d, d], |b, d, _| d / b),
+        (Binary::Divide, true) if R::DOUBLE => out.each([y, b, d], |y, b, d| -d * y / b),
+        (Binary::Divide, true) => out.each([a, b, d], |a, b, d| d * (-a / (b * b))),
+        (Binary::Power, false) => out.each([a, b, d], |a, b, d| {
             let slope = b * a.powf(b - R::of(1.0));
             d * if b == zero { zero } else { slope }
         }),
         // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
-        (Binary::Power, true) => zip3(a, y, delta, out, |a, y, d| {
-            if y == zero { zero } else { d * (y * a.ln()) }
-        }),
+        (Binary::Power, true) => {
+            out.each(
+                [a, y, d],
+                |a, y, d| {
+                    if y == zero { zero } else { d * (y * a.ln()) }
+                },
+            )
+        }
         (Binary::Max, false) | (Binary::Min, true) => {
-            zip3(a, b, delta, out, |a, b, d| side(a, b, d, zero))
+            out.each([a, b, d], |a, b, d| side(a, b, d, zero))
         }
         (Binary::Max, true) | (Binary::Min, false) => {
-            zip3(a, b, delta, out, |a, b, d| side(b, a, d, zero))
+            out.each([a, b, d], |a, b, d| side(b, a, d, zero))
         }
-        (Binary::LnAddExp, false) => zip3(a, b, delta, out, |a, b, d| d * (a - b).sigmoid()),
-        (Binary::LnAddExp, true) => zip3(a, b, delta, out, |a, b, d| d * (b - a).sigmoid()),
-        _ => out.fill(zero),
+        (Binary::LnAddExp, false) => out.each([a, b, d], |a, b, d| d * (a - b).sigmoid()),
+        (Binary::LnAddExp, true) => out.each([a, b, d], |a, b, d| d * (b - a).sigmoid()),
+        _ => out.each([d; 3], |_, _, _| zero),
     }
 }
 
 impl Element {
-    /// The function of some elements of its operands; those that it has not are ignored.
+    /// The function of some elements of its operands; those that it has not are as long, or empty if `out` is a slice, and ignored.
     #[inline(always)]
-    pub fn values<R: Real>(self, [a, b, c]: [&[R]; 3], out: &mut [R]) {
+    pub fn values<R: Real, T: Results<R> + ?Sized>(self, [a, b, c]: [&T::Numbers; 3], out: &mut T) {
         match self {
             Element::One(f) => unary(f, a, out),
-            Element::Two(f) => binary(f, a, b, out),
-            Element::Choose => zip3(a, b, c, out, |c, a, b| if c != R::of(0.0) { a } else { b }),
+            Element::Two(f) => binary(f, [a, b], out),
+            Element::Choose => out.each([a, b, c], |c, a, b| if c != R::of(0.0) { a } else { b }),
         }
     }
 
     /// `out = delta · ∂f/∂(operand number which)`, where f gave y.
     #[inline(always)]
-    pub fn slopes<R: Real>(
+    pub fn slopes<R: Real, T: Results<R> + ?Sized>(
         self,
         which: usize,
-        [a, b, _]: [&[R]; 3],
-        y: &[R],
-        delta: &[R],
-        out: &mut [R],
+        [a, b, _]: [&T::Numbers; 3],
+        y: &T::Numbers,
+        delta: &T::Numbers,
+        out: &mut T,
     ) {
         match self {
-            Element::One(f) => unary_slope(f, a, y, delta, out),
-            Element::Two(f) => binary_slope(f, which == 1, [a, b], y, delta, out),
-            Element::Choose => zip(a, delta, out, |c, d| {
+            Element::One(f) => unary_slope(f, [a, y, delta], out),
+            Element::Two(f) => binary_slope(f, which == 1, [a, b, y, delta], out),
+            Element::Choose => out.each([a, delta, delta], |c, d, _| {
                 let taken = (c != R::of(0.0)) == (which == 1);
                 if taken { d } else { R::of(0.0) }
             }),
@@ -237,13 +296,13 @@ impl Element {
 simd! {
     /// [`Element::values`] in single precision.
     pub fn values(f: Element, of: [&[f32]; 3], out: &mut [f32]) {
-        f.values(of, out);
+        f.values::<f32, [f32]>(of, out);
     }
 }
 
 simd! {
     /// [`Element::slopes`] in single precision.
     pub fn slopes(f: Element, which: usize, of: [&[f32]; 3], y: &[f32], delta: &[f32], out: &mut [f32]) {
-        f.slopes(which, of, y, delta, out);
+        f.slopes::<f32, [f32]>(which, of, y, delta, out);
     }
 }

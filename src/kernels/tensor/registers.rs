@@ -1,6 +1,6 @@
 //! Straight lines of operations on registers, each of which is a few lanes wide, and the way back through them.
 
-use super::element::Element;
+use super::element::{Element, Lanes};
 use crate::kernels::simd;
 
 /// Examples that go through a program together.
@@ -38,8 +38,9 @@ impl Line {
     fn forward<const L: usize>(&self, registers: &mut [[f64; L]]) {
         for (i, step) in self.steps.iter().enumerate() {
             let (before, after) = registers.split_at_mut(self.given + i);
-            let of = step.operands.map(|r| &before[r as usize][..]);
-            step.element.values(of, &mut after[0]);
+            let of = step.operands.map(|r| &before[r as usize]);
+            step.element
+                .values(of, &mut Lanes::<L, false>(&mut after[0]));
         }
     }
 
@@ -52,14 +53,12 @@ impl Line {
             }
             let (before, after) = gradients.split_at_mut(self.given + i);
             let delta = std::mem::replace(&mut after[0], [0.0; L]);
-            let of = step.operands.map(|r| &registers[r as usize][..]);
+            let of = step.operands.map(|r| &registers[r as usize]);
             let y = &registers[self.given + i];
             for (which, r) in step.operands.iter().enumerate() {
                 if step.active[which] {
-                    let mut change = [0.0; L];
-                    step.element.slopes(which, of, y, &delta, &mut change);
-                    let sums = &mut before[*r as usize];
-                    sums.iter_mut().zip(change).for_each(|(s, c)| *s += c);
+                    let mut sums = Lanes::<L, true>(&mut before[*r as usize]);
+                    step.element.slopes(which, of, y, &delta, &mut sums);
                 }
             }
         }

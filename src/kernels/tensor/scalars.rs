@@ -1,6 +1,6 @@
 //! From a graph to a tape: number by number, equal things made one, constants folded, and what nothing depends on left out.
 
-use super::element::Element;
+use super::element::{Element, Lanes};
 use super::graph::Graph;
 use super::operation::{Binary, Unary};
 use super::registers::{Line, Step};
@@ -95,7 +95,11 @@ impl Scalars {
             Term::Apply(element, operands) => {
                 let first = operands[0].map_or(0, |n| known[&n]);
                 let operands = operands.map(|n| n.map_or(first, |n| known[&n]));
-                self.apply(element, operands)
+                let Element::One(Unary::Power(n)) = element else {
+                    return self.apply(element, operands);
+                };
+                let n = self.intern(Value::Constant(f64::from(n).to_bits()))?;
+                self.apply(Element::Two(Binary::Power), [first, n, first])
             }
         }
     }
@@ -108,7 +112,7 @@ impl Scalars {
         let constants = operands.map(|o| self.constant(o));
         if let [Some(x), Some(y), Some(z)] = constants {
             let mut value = [0.0];
-            element.values([&[x], &[y], &[z]], &mut value);
+            element.values([&[x], &[y], &[z]], &mut Lanes::<1, false>(&mut value));
             return self.intern(Value::Constant(value[0].to_bits()));
         }
         let [left, right, _] = constants;
@@ -161,138 +165,122 @@ impl Scalars {
 
     /// Give registers to what `output` depends on.
     fn lower(&self, output: u32) -> Tape {
-        let Uses {
-            alive,
-            per_row,
-            active,
-            carried,
-        } = self.uses(output);
-        let living = || self.values.iter().enumerate().filter(|(i, _)| alive[*i]);
+        let uses = self.uses(output);
+        let living = || {
+            let all = self.values.iter().zip(&uses).enumerate();
+            all.filter(|(_, (_, u))| u.alive)
+                .map(|(i, (value, u))| (i, *value, u))
+        };
         let mut tape = Tape {
             parameters: self.parameters,
             inputs: self.inputs,
-            constants: Vec::new(),
-            weights: Vec::new(),
-            shared: Line::default(),
-            carried: Vec::new(),
-            columns: Vec::new(),
-            rows: Line::default(),
-            output: 0,
-            active: active[output as usize],
+            active: uses[output as usize].active,
+            ..Tape::default()
         };
         let mut shared_at = vec![0; self.values.len()];
-        let mut row_at = vec![0; self.values.len()];
+        let mut row_at = shared_at.clone();
         // Given registers come before the results, constants before parameters.
-        for (i, value) in living() {
+        for (i, value, _) in living() {
             if let Value::Constant(bits) = value {
                 shared_at[i] = tape.constants.len() as u32;
-                tape.constants.push(f64::from_bits(*bits));
+                tape.constants.push(f64::from_bits(bits));
             }
         }
-        for (i, value) in living() {
+        for (i, value, _) in living() {
             if let Value::Parameter(parameter) = value {
                 shared_at[i] = (tape.constants.len() + tape.weights.len()) as u32;
-                tape.weights.push(*parameter);
+                tape.weights.push(parameter);
             }
         }
         tape.shared.given = tape.constants.len() + tape.weights.len();
-        let step = |i: usize, element: Element, operands: [u32; 3], at: &[u32]| {
+        let push = |line: &mut Line, at: &mut [u32], i: usize, element: Element, of: [u32; 3]| {
             let count = match element {
                 Element::One(_) => 1,
                 Element::Two(_) => 2,
                 Element::Choose => 3,
             };
-            let moves = |k: usize| k < count && element.moves(k) && active[operands[k] as usize];
-            Step {
+            let moves = |k: usize| k < count && element.moves(k) && uses[of[k] as usize].active;
+            let operands = of.map(|o| at[o as usize]);
+            let active = [0, 1, 2].map(|k| uses[i].active && moves(k));
+            at[i] = line.registers() as u32;
+            line.steps.push(Step {
                 element,
-                operands: operands.map(|o| at[o as usize]),
-                active: [0, 1, 2].map(|k| active[i] && moves(k)),
-            }
+                operands,
+                active,
+            });
         };
-        for (i, value) in living().filter(|(i, _)| !per_row[*i]) {
-            if let Value::Apply(element, operands) = *value {
-                shared_at[i] = tape.shared.registers() as u32;
-                let step = step(i, element, operands, &shared_at);
-                tape.shared.steps.push(step);
+        for (i, value, _) in living().filter(|(.., u)| !u.per_row) {
+            if let Value::Apply(element, operands) = value {
+                push(&mut tape.shared, &mut shared_at, i, element, operands);
             }
         }
-        for (i, _) in living().filter(|(i, _)| carried[*i]) {
+        for (i, ..) in living().filter(|(.., u)| u.carried) {
             row_at[i] = tape.carried.len() as u32;
             tape.carried.push(shared_at[i]);
         }
-        for (i, value) in living() {
+        for (i, value, _) in living() {
             if let Value::Input(column) = value {
                 row_at[i] = (tape.carried.len() + tape.columns.len()) as u32;
-                tape.columns.push(*column);
+                tape.columns.push(column);
             }
         }
         tape.rows.given = tape.carried.len() + tape.columns.len();
-        for (i, value) in living().filter(|(i, _)| per_row[*i]) {
-            if let Value::Apply(element, operands) = *value {
-                row_at[i] = tape.rows.registers() as u32;
-                let step = step(i, element, operands, &row_at);
-                tape.rows.steps.push(step);
+        for (i, value, _) in living().filter(|(.., u)| u.per_row) {
+            if let Value::Apply(element, operands) = value {
+                push(&mut tape.rows, &mut row_at, i, element, operands);
             }
         }
-        let at = if per_row[output as usize] {
-            row_at
-        } else {
-            shared_at
-        };
-        tape.output = at[output as usize];
+        let per_row = uses[output as usize].per_row;
+        tape.output = if per_row { row_at } else { shared_at }[output as usize];
         tape
     }
 
-    fn uses(&self, output: u32) -> Uses {
-        let nothing = vec![false; self.values.len()];
-        let mut uses = Uses {
-            alive: nothing.clone(),
-            per_row: nothing.clone(),
-            active: nothing.clone(),
-            carried: nothing.clone(),
-        };
-        // Whether a gradient comes back to it from the output.
-        let mut moves = nothing;
-        uses.alive[output as usize] = true;
-        moves[output as usize] = true;
+    fn uses(&self, output: u32) -> Vec<Use> {
+        let mut uses = vec![Use::default(); self.values.len()];
+        uses[output as usize].alive = true;
+        uses[output as usize].moves = true;
         for (i, value) in self.values.iter().enumerate().rev() {
-            if let (Value::Apply(element, operands), true) = (value, uses.alive[i]) {
-                for (which, operand) in operands.iter().map(|o| *o as usize).enumerate() {
-                    uses.alive[operand] = true;
-                    moves[operand] |= moves[i] && element.moves(which);
+            if let (Value::Apply(element, operands), true) = (value, uses[i].alive) {
+                for (k, operand) in operands.iter().enumerate() {
+                    let moves = uses[i].moves && element.moves(k);
+                    let operand = &mut uses[*operand as usize];
+                    operand.alive = true;
+                    operand.moves |= moves;
                 }
             }
         }
         for (i, value) in self.values.iter().enumerate() {
-            let (per_row, active) = match value {
-                Value::Constant(_) => (false, false),
-                Value::Parameter(_) => (false, true),
-                Value::Input(_) => (true, false),
+            let mut own = uses[i];
+            match value {
+                Value::Constant(_) => {}
+                Value::Parameter(_) => own.active = own.moves,
+                Value::Input(_) => own.per_row = true,
                 Value::Apply(element, operands) => {
-                    let active = |k: usize| uses.active[operands[k] as usize] && element.moves(k);
-                    let per_row = operands.iter().any(|o| uses.per_row[*o as usize]);
-                    (per_row, (0..3).any(active))
-                }
-            };
-            (uses.per_row[i], uses.active[i]) = (per_row, active && moves[i]);
-            if let (Value::Apply(_, operands), true, true) = (*value, uses.alive[i], per_row) {
-                for operand in operands.map(|o| o as usize) {
-                    uses.carried[operand] |= !uses.per_row[operand];
+                    let of = |k: usize| uses[operands[k] as usize];
+                    own.per_row = (0..3).any(|k| of(k).per_row);
+                    own.active = own.moves && (0..3).any(|k| of(k).active && element.moves(k));
+                    for operand in operands.map(|o| o as usize) {
+                        uses[operand].carried |= own.alive && own.per_row && !uses[operand].per_row;
+                    }
                 }
             }
+            uses[i] = own;
         }
         uses
     }
 }
 
-/// Facts about each value of a graph.
-struct Uses {
+/// Facts about a value.
+#[derive(Clone, Copy, Default)]
+struct Use {
     /// Whether the output depends on it.
-    alive: Vec<bool>,
+    alive: bool,
+    /// Whether a gradient comes back to it from the output.
+    moves: bool,
+    /// Whether it goes on to a parameter.
+    active: bool,
     /// Whether it depends on an input.
-    per_row: Vec<bool>,
-    /// Whether a gradient goes through it: from the output to a parameter.
-    active: Vec<bool>,
+    per_row: bool,
     /// Whether it depends on no input, but something that does depends on it.
-    carried: Vec<bool>,
+    carried: bool,
 }

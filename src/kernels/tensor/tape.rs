@@ -12,7 +12,7 @@ use anyhow::Result;
 ///
 /// What does not depend on the data example is computed once per evaluation, the rest once per example. Equal subexpressions
 /// are computed once, wherever they came from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tape {
     pub(super) parameters: usize,
     pub(super) inputs: usize,
