@@ -147,7 +147,7 @@ pub fn powi(x: &[f64], n: i32, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::super::Binary;
-    use super::super::element::{Element, Lanes};
+    use super::super::element::{Element, Register};
     use super::*;
 
     /// Largest error in units of the last place of the exact value.
@@ -188,8 +188,7 @@ mod tests {
         assert_eq!((softplus(1e300), softplus(-1e300)), (1e300, 0.0));
         let (infinity, two) = (f64::INFINITY, |f: Binary, a: f64, b: f64| {
             let mut out = [0.0];
-            let mut lane = Lanes::<1, false>(&mut out);
-            Element::Two(f).values([&[a], &[b], &[b]], &mut lane);
+            Element::Two(f).values([&[a], &[b], &[b]], Register(&mut out));
             out[0]
         });
         assert_eq!(two(Binary::LnAddExp, -infinity, -infinity), -infinity);

@@ -1,6 +1,6 @@
 //! Operations on numbers, by candle: at once, with candle's autograd, and as the reference of compiled programs.
 
-use super::element::Element;
+use super::element::{Element, Slice};
 use super::operation::{Binary, Operation, Reduce, Unary, matrices};
 use super::shape::Shape;
 use candle_core::{D, DType, Result, Tensor};
@@ -136,12 +136,12 @@ fn by_hand(f: Element, of: &[&Tensor]) -> Result<Tensor> {
     };
     let operands = [at(0), at(1), at(2)];
     let mut y = vec![0.0; at(0).len()];
-    f.values(operands, &mut y[..]);
+    f.values(operands, Slice(0, &mut y));
     let mut out = like(&y)?;
     let ones = vec![1.0; y.len()];
     for (which, t) in of.iter().enumerate().filter(|(_, t)| t.track_op()) {
         let mut slope = vec![0.0; y.len()];
-        f.slopes(which, operands, &y[..], &ones[..], &mut slope[..]);
+        f.slopes(operands, &y[..], &ones[..], Slice(which, &mut slope));
         out = (out + carried(t, &like(&slope)?)?)?;
     }
     Ok(out)

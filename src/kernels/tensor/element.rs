@@ -17,62 +17,94 @@ pub enum Element {
     Choose,
 }
 
-/// Where results go, element by element.
+/// Where values go, or gradients with respect to one operand or all, element by element.
 pub trait Results<R: Real> {
     /// As many numbers as there are results.
     type Numbers: ?Sized;
 
-    /// The results `f(x, y, z)`.
-    fn each(&mut self, of: [&Self::Numbers; 3], f: impl Fn(R, R, R) -> R);
+    /// The results `f(x, y, z)` for one operand, if they are wanted; of values, operand 0.
+    fn each(&mut self, operand: usize, of: [&Self::Numbers; 3], f: impl Fn(R, R, R) -> R);
 
-    /// The results `f(x^n, y)`.
+    /// The results `f(x^n, y)` for operand 0.
     fn powers(&mut self, n: i32, of: [&Self::Numbers; 2], f: impl Fn(R, R) -> R);
 }
 
-impl<R: Real> Results<R> for [R] {
+/// A slice, for values or for the gradient with respect to one operand.
+pub struct Slice<'a, R>(pub usize, pub &'a mut [R]);
+
+impl<R: Real> Results<R> for Slice<'_, R> {
     type Numbers = [R];
 
     #[inline(always)]
-    fn each(&mut self, [x, y, z]: [&[R]; 3], f: impl Fn(R, R, R) -> R) {
-        for (((out, x), y), z) in self.iter_mut().zip(x).zip(y).zip(z) {
-            *out = f(*x, *y, *z);
+    fn each(&mut self, operand: usize, [x, y, z]: [&[R]; 3], f: impl Fn(R, R, R) -> R) {
+        if operand == self.0 {
+            for (((out, x), y), z) in self.1.iter_mut().zip(x).zip(y).zip(z) {
+                *out = f(*x, *y, *z);
+            }
         }
     }
 
     #[inline(always)]
     fn powers(&mut self, n: i32, [x, y]: [&[R]; 2], f: impl Fn(R, R) -> R) {
-        R::powi(x, n, self);
-        self.iter_mut()
-            .zip(y)
-            .for_each(|(out, y)| *out = f(*out, *y));
+        R::powi(x, n, self.1);
+        for (out, y) in self.1.iter_mut().zip(y) {
+            *out = f(*out, *y);
+        }
     }
 }
 
-/// Lanes of registers, to be overwritten or added to. Computed aside and stored by every function itself, or they would not be vectorised.
-pub struct Lanes<'a, const L: usize, const ADD: bool>(pub &'a mut [f64; L]);
+/// A register for values. Computed aside and stored by every function itself, or they would not be vectorised.
+pub struct Register<'a, const L: usize>(pub &'a mut [f64; L]);
 
-impl<const L: usize, const ADD: bool> Results<f64> for Lanes<'_, L, ADD> {
+#[inline(always)]
+fn lanes<const L: usize>([x, y, z]: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) -> [f64; L] {
+    let mut out = [0.0; L];
+    for lane in 0..L {
+        out[lane] = f(x[lane], y[lane], z[lane]);
+    }
+    out
+}
+
+impl<const L: usize> Results<f64> for Register<'_, L> {
     type Numbers = [f64; L];
 
     #[inline(always)]
-    fn each(&mut self, [x, y, z]: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
-        let mut out = [0.0; L];
-        for lane in 0..L {
-            out[lane] = f(x[lane], y[lane], z[lane]);
-        }
-        if ADD {
-            for lane in 0..L {
-                out[lane] += self.0[lane];
-            }
-        }
-        *self.0 = out;
+    fn each(&mut self, _: usize, of: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
+        *self.0 = lanes(of, f);
     }
 
     #[inline(always)]
     fn powers(&mut self, n: i32, [x, y]: [&[f64; L]; 2], f: impl Fn(f64, f64) -> f64) {
         let mut power = [0.0; L];
         <f64 as Real>::powi(x, n, &mut power);
-        self.each([&power, y, y], |p, y, _| f(p, y));
+        self.each(0, [&power, y, y], |p, y, _| f(p, y));
+    }
+}
+
+/// Registers of gradients, to which those of all operands are added that have one.
+pub struct Sums<'a, const L: usize> {
+    pub registers: &'a mut [[f64; L]],
+    pub operands: [u32; 3],
+    pub active: [bool; 3],
+}
+
+impl<const L: usize> Results<f64> for Sums<'_, L> {
+    type Numbers = [f64; L];
+
+    #[inline(always)]
+    fn each(&mut self, operand: usize, of: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
+        if self.active[operand] {
+            let change = lanes(of, f);
+            let sums = &mut self.registers[self.operands[operand] as usize];
+            *sums = lanes([sums, &change, &change], |s, c, _| s + c);
+        }
+    }
+
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[f64; L]; 2], f: impl Fn(f64, f64) -> f64) {
+        let mut power = [0.0; L];
+        <f64 as Real>::powi(x, n, &mut power);
+        self.each(0, [&power, y, y], |p, y, _| f(p, y));
     }
 }
 
@@ -101,11 +133,11 @@ fn one<R: Real>(holds: bool) -> R {
 
 /// `out = f(x)`.
 #[inline(always)]
-fn unary<R: Real, T: Results<R> + ?Sized>(f: Unary, x: &T::Numbers, out: &mut T) {
+fn unary<R: Real, T: Results<R>>(f: Unary, x: &T::Numbers, out: &mut T) {
     let zero = R::of(0.0);
     macro_rules! map {
         ($f:expr) => {
-            out.each([x; 3], |x, _, _| $f(x))
+            out.each(0, [x; 3], |x, _, _| $f(x))
         };
     }
     match f {
@@ -137,15 +169,11 @@ fn unary<R: Real, T: Results<R> + ?Sized>(f: Unary, x: &T::Numbers, out: &mut T)
 
 /// `out = delta · f'`, from x and y = f(x).
 #[inline(always)]
-fn unary_slope<R: Real, T: Results<R> + ?Sized>(
-    f: Unary,
-    [x, y, delta]: [&T::Numbers; 3],
-    out: &mut T,
-) {
+fn unary_slope<R: Real, T: Results<R>>(f: Unary, [x, y, delta]: [&T::Numbers; 3], out: &mut T) {
     let (zero, one) = (R::of(0.0), R::of(1.0));
     macro_rules! map {
         ($f:expr) => {
-            out.each([x, y, delta], $f)
+            out.each(0, [x, y, delta], $f)
         };
     }
     match f {
@@ -182,10 +210,10 @@ fn unary_slope<R: Real, T: Results<R> + ?Sized>(
 
 /// `out = f(a, b)`.
 #[inline(always)]
-fn binary<R: Real, T: Results<R> + ?Sized>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut T) {
+fn binary<R: Real, T: Results<R>>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut T) {
     macro_rules! zip {
         ($f:expr) => {
-            out.each([a, b, b], |a, b, _| $f(a, b))
+            out.each(0, [a, b, b], |a, b, _| $f(a, b))
         };
     }
     match f {
@@ -210,76 +238,89 @@ fn binary<R: Real, T: Results<R> + ?Sized>(f: Binary, [a, b]: [&T::Numbers; 2], 
     }
 }
 
-/// `out = delta · ∂f/∂a`, or with respect to b if `second`.
+/// `delta · ∂f/∂a` and `delta · ∂f/∂b`, where f gave y.
 #[inline(always)]
-fn binary_slope<R: Real, T: Results<R> + ?Sized>(
-    f: Binary,
-    second: bool,
-    [a, b, y, d]: [&T::Numbers; 4],
-    out: &mut T,
-) {
+fn binary_slope<R: Real, T: Results<R>>(f: Binary, [a, b, y, d]: [&T::Numbers; 4], out: &mut T) {
     let zero = R::of(0.0);
-    match (f, second) {
-        (Binary::Add, _) | (Binary::Subtract, false) => out.each([d; 3], |d, _, _| d),
-        (Binary::Subtract, true) => out.each([d; 3], |d, _, _| -d),
-        (Binary::Multiply, false) => out.each([b, d, d], |b, d, _| d * b),
-        (Binary::Multiply, true) => out.each([a, d, d], |a, d, _| d * a),
-        (Binary::Divide, false) => out.each([b, d, d], |b, d, _| d / b),
-        (Binary::Divide, true) if R::DOUBLE => out.each([y, b, d], |y, b, d| -d * y / b),
-        (Binary::Divide, true) => out.each([a, b, d], |a, b, d| d * (-a / (b * b))),
-        (Binary::Power, false) => out.each([a, b, d], |a, b, d| {
-            let slope = b * a.powf(b - R::of(1.0));
-            d * if b == zero { zero } else { slope }
-        }),
-        // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
-        (Binary::Power, true) => {
-            out.each(
-                [a, y, d],
-                |a, y, d| {
-                    if y == zero { zero } else { d * (y * a.ln()) }
-                },
-            )
+    macro_rules! both {
+        ([$($of:ident),*] $first:expr, [$($with:ident),*] $second:expr) => {{
+            out.each(0, [$($of),*], $first);
+            out.each(1, [$($with),*], $second);
+        }};
+    }
+    match f {
+        Binary::Add => both!([d, d, d] | d, _, _ | d, [d, d, d] | d, _, _ | d),
+        Binary::Subtract => both!([d, d, d] |d, _, _| d, [d, d, d] |d: R, _, _| -d),
+        Binary::Multiply => both!([b, d, d] | b, d, _ | d * b, [a, d, d] | a, d, _ | d * a),
+        Binary::Divide => {
+            out.each(0, [b, d, d], |b, d, _| d / b);
+            match R::DOUBLE {
+                true => out.each(1, [y, b, d], |y, b, d| -d * y / b),
+                false => out.each(1, [a, b, d], |a, b, d| d * (-a / (b * b))),
+            }
         }
-        (Binary::Max, false) | (Binary::Min, true) => {
-            out.each([a, b, d], |a, b, d| side(a, b, d, zero))
-        }
-        (Binary::Max, true) | (Binary::Min, false) => {
-            out.each([a, b, d], |a, b, d| side(b, a, d, zero))
-        }
-        (Binary::LnAddExp, false) => out.each([a, b, d], |a, b, d| d * (a - b).sigmoid()),
-        (Binary::LnAddExp, true) => out.each([a, b, d], |a, b, d| d * (b - a).sigmoid()),
-        _ => out.each([d; 3], |_, _, _| zero),
+        Binary::Power => both!(
+            [a, b, d] |a: R, b, d| {
+                let slope = b * a.powf(b - R::of(1.0));
+                d * if b == zero { zero } else { slope }
+            },
+            // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
+            [a, y, d] |a: R, y, d| if y == zero { zero } else { d * (y * a.ln()) }
+        ),
+        Binary::Max => both!(
+            [a, b, d] | a,
+            b,
+            d | side(a, b, d, zero),
+            [a, b, d] | a,
+            b,
+            d | side(b, a, d, zero)
+        ),
+        Binary::Min => both!(
+            [a, b, d] | a,
+            b,
+            d | side(b, a, d, zero),
+            [a, b, d] | a,
+            b,
+            d | side(a, b, d, zero)
+        ),
+        Binary::LnAddExp => both!(
+            [a, b, d] |a: R, b, d| d * (a - b).sigmoid(),
+            [a, b, d] |a, b: R, d| d * (b - a).sigmoid()
+        ),
+        _ => both!([d, d, d] | _, _, _ | zero, [d, d, d] | _, _, _ | zero),
     }
 }
 
 impl Element {
-    /// The function of some elements of its operands; those that it has not are as long, or empty if `out` is a slice, and ignored.
+    /// The function of some elements of its operands; those that it has not are ignored.
     #[inline(always)]
-    pub fn values<R: Real, T: Results<R> + ?Sized>(self, [a, b, c]: [&T::Numbers; 3], out: &mut T) {
+    pub fn values<R: Real, T: Results<R>>(self, [a, b, c]: [&T::Numbers; 3], mut out: T) {
+        let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary(f, a, out),
-            Element::Two(f) => binary(f, [a, b], out),
-            Element::Choose => out.each([a, b, c], |c, a, b| if c != R::of(0.0) { a } else { b }),
+            Element::One(f) => unary(f, a, &mut out),
+            Element::Two(f) => binary(f, [a, b], &mut out),
+            Element::Choose => out.each(0, [a, b, c], |c, a, b| if c != zero { a } else { b }),
         }
     }
 
-    /// `out = delta · ∂f/∂(operand number which)`, where f gave y.
+    /// `delta · ∂f/∂(operand)` for one operand or all, where f gave y.
     #[inline(always)]
-    pub fn slopes<R: Real, T: Results<R> + ?Sized>(
+    pub fn slopes<R: Real, T: Results<R>>(
         self,
-        which: usize,
         [a, b, _]: [&T::Numbers; 3],
         y: &T::Numbers,
         delta: &T::Numbers,
-        out: &mut T,
+        mut out: T,
     ) {
+        let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary_slope(f, [a, y, delta], out),
-            Element::Two(f) => binary_slope(f, which == 1, [a, b, y, delta], out),
-            Element::Choose => out.each([a, delta, delta], |c, d, _| {
-                let taken = (c != R::of(0.0)) == (which == 1);
-                if taken { d } else { R::of(0.0) }
-            }),
+            Element::One(f) => unary_slope(f, [a, y, delta], &mut out),
+            Element::Two(f) => binary_slope(f, [a, b, y, delta], &mut out),
+            Element::Choose => {
+                let of = [a, delta, delta];
+                out.each(1, of, |c, d, _| if c != zero { d } else { zero });
+                out.each(2, of, |c, d, _| if c != zero { zero } else { d });
+            }
         }
     }
 
@@ -296,13 +337,13 @@ impl Element {
 simd! {
     /// [`Element::values`] in single precision.
     pub fn values(f: Element, of: [&[f32]; 3], out: &mut [f32]) {
-        f.values::<f32, [f32]>(of, out);
+        f.values(of, Slice(0, out));
     }
 }
 
 simd! {
     /// [`Element::slopes`] in single precision.
     pub fn slopes(f: Element, which: usize, of: [&[f32]; 3], y: &[f32], delta: &[f32], out: &mut [f32]) {
-        f.slopes::<f32, [f32]>(which, of, y, delta, out);
+        f.slopes(of, y, delta, Slice(which, out));
     }
 }

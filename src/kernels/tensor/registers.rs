@@ -1,6 +1,6 @@
 //! Straight lines of operations on registers, each of which is a few lanes wide, and the way back through them.
 
-use super::element::{Element, Lanes};
+use super::element::{Element, Register, Sums};
 use crate::kernels::simd;
 
 /// Examples that go through a program together.
@@ -39,8 +39,7 @@ impl Line {
         for (i, step) in self.steps.iter().enumerate() {
             let (before, after) = registers.split_at_mut(self.given + i);
             let of = step.operands.map(|r| &before[r as usize]);
-            step.element
-                .values(of, &mut Lanes::<L, false>(&mut after[0]));
+            step.element.values(of, Register(&mut after[0]));
         }
     }
 
@@ -55,12 +54,12 @@ impl Line {
             let delta = std::mem::replace(&mut after[0], [0.0; L]);
             let of = step.operands.map(|r| &registers[r as usize]);
             let y = &registers[self.given + i];
-            for (which, r) in step.operands.iter().enumerate() {
-                if step.active[which] {
-                    let mut sums = Lanes::<L, true>(&mut before[*r as usize]);
-                    step.element.slopes(which, of, y, &delta, &mut sums);
-                }
-            }
+            let sums = Sums {
+                registers: before,
+                operands: step.operands,
+                active: step.active,
+            };
+            step.element.slopes(of, y, &delta, sums);
         }
     }
 

@@ -1,6 +1,6 @@
 //! From a graph to a tape: number by number, equal things made one, constants folded, and what nothing depends on left out.
 
-use super::element::{Element, Lanes};
+use super::element::{Element, Register};
 use super::graph::Graph;
 use super::operation::{Binary, Unary};
 use super::registers::{Line, Step};
@@ -112,7 +112,7 @@ impl Scalars {
         let constants = operands.map(|o| self.constant(o));
         if let [Some(x), Some(y), Some(z)] = constants {
             let mut value = [0.0];
-            element.values([&[x], &[y], &[z]], &mut Lanes::<1, false>(&mut value));
+            element.values([&[x], &[y], &[z]], Register(&mut value));
             return self.intern(Value::Constant(value[0].to_bits()));
         }
         let [left, right, _] = constants;
