@@ -95,7 +95,7 @@ fn methods(b: &mut Binder) {
         "tensor.unsqueeze(axis) -> Tensor" "With an axis of length 1 more." |t, axis| t.unsqueeze(axis);
         "tensor.squeeze(axis) -> Tensor" "Without an axis of length 1." |t, axis| t.squeeze(axis);
         "tensor.select(axis, index) -> Tensor" "One entry along an axis, which is dropped; `t[i]` is `t.select(0, i)`. Numbers below 0 count from the end." |t, axis, i| t.select(axis, i);
-        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`. Also `slice(from, count)`, so many along the first axis, and of a vector of parameters `slice(\"w1\")`, a named tensor, flattened; names as in the model's layout." |t, axis, from, to| t.slice(axis, from, to);
+        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`.\n\nAlso `slice(from, count)`, so many along the first axis, and of a vector of parameters `slice(\"w1\")`, a named tensor, flattened; names as in the model's layout." |t, axis, from, to| t.slice(axis, from, to);
         "tensor.softmax(axis) -> Tensor" "exp(x) / Σ exp(x) along an axis." |t, axis| t.softmax(axis, false);
         "tensor.log_softmax(axis) -> Tensor" "The logarithm of softmax." |t, axis| t.softmax(axis, true);
         "tensor.square() -> Tensor" "The square of each element." |t| t.unary(Unary::Power(2));
