@@ -14,7 +14,6 @@
 
 pub mod device;
 pub mod elementwise;
-pub mod expression;
 pub mod floor;
 pub mod gather;
 pub mod gemm;

@@ -1,6 +1,5 @@
 //! Values between the script and the program.
 
-use super::values::Values;
 use super::{Bound, OrRaise, closure, kinds, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
@@ -30,7 +29,7 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
     if let Some(f) = x.read_lock::<FnPtr>() {
         return closure::observable(&f, call).into();
     }
-    if let Some(t) = x.read_lock::<Tensor>() {
+    if let Some(t) = x.read_lock::<Tensor>().filter(|t| t.as_vector().is_none()) {
         return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
     }
     object(x).unwrap_or_else(|| Value::Other(super::words::kind(x)))
@@ -38,8 +37,8 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
 
 /// The handles that options may hold.
 fn object(x: &Dynamic) -> Option<Value> {
-    match x.read_lock::<Values>() {
-        Some(v) => Some(Arc::new(v.parameters()).into()),
+    match x.read_lock::<Tensor>() {
+        Some(t) => Some(Arc::new(tensors::parameters(&t).ok()?).into()),
         None => kinds::of(x).and_then(|known| (known.value)(x)),
     }
 }

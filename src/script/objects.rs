@@ -3,10 +3,10 @@
 use super::binder::Binder;
 use super::closure;
 use super::convert::parameters;
-use super::values::Values;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
+use crate::kernels::tensor::{Tensor, Vector};
 use crate::model::{self, Model};
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -56,7 +56,7 @@ pub(super) fn bind(b: &mut Binder) {
     .with(&[], "parameters([0.0, 1.5])");
     b.called(
         "observable::named(name, closure) -> Observable",
-        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a vector: index it, `slice(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len`), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always as many: then the trace has a component for each, called by its \
+        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a tensor: index it, `slice(\"w1\")`, `tensor(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len` …), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always as many: then the trace has a component for each, called by its \
          number or its key. A plain closure in `observe` works too, with a made-up name.\n\n\
          What the closure captures (a model, a data set, a tensor, an array …) is copied when the observable is made, and cannot be changed by it: counters and sums \
          are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \
@@ -86,9 +86,9 @@ pub(super) fn bind(b: &mut Binder) {
         },
     );
     b.function(
-        "target.outputs(parameters, split) -> Values",
+        "target.outputs(parameters, split) -> Tensor",
         "What the network answers to the inputs of a split (\"train\", \"test\", …) at a point: its outputs row by row, before the loss.",
-        |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Values> {
+        |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Tensor> {
             let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not {}", a_kind(at.type_name()))))?;
             let w = p.vectors.first().cloned().unwrap_or_default();
             let outputs = || {
@@ -96,7 +96,7 @@ pub(super) fn bind(b: &mut Binder) {
                 ensure!(w.len() == t.dim(), "target.outputs: {} parameters for a model of {}", w.len(), t.dim());
                 network.predict(&w, network.dataset().split(split)?)
             };
-            Ok(Values::new(outputs().or_raise()?))
+            Ok(Tensor::Vector(Vector::new(Arc::new(outputs().or_raise()?), None)))
         },
     );
     b.function(
@@ -108,16 +108,18 @@ pub(super) fn bind(b: &mut Binder) {
         },
     );
     b.function(
-        "parameters.vector(index) -> Values",
+        "parameters.vector(index) -> Tensor",
         "One of the vectors, to look at.",
-        |p: &mut Arc<Parameters>, i: i64| -> Bound<Values> {
+        |p: &mut Arc<Parameters>, i: i64| -> Bound<Tensor> {
             let found = usize::try_from(i).ok().and_then(|i| p.vectors.get(i));
-            found.map(|v| Values::new(v.to_vec())).ok_or_else(|| {
-                raise(anyhow!(
-                    "parameters.vector({i}): there are {} vectors",
-                    p.vectors.len()
-                ))
-            })
+            found
+                .map(|v| Tensor::Vector(Vector::new(v.clone(), None)))
+                .ok_or_else(|| {
+                    raise(anyhow!(
+                        "parameters.vector({i}): there are {} vectors",
+                        p.vectors.len()
+                    ))
+                })
         },
     );
 }

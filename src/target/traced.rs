@@ -1,9 +1,9 @@
-//! Energies that a user wrote as an expression: traced once, differentiated, and run as a tape.
+//! Energies that a user wrote as a closure or an expression: traced once, differentiated, and run as a tape.
 
 use super::{Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split};
 use crate::error::Result;
-use crate::kernels::expression::{Expression, Scratch, Tape};
+use crate::kernels::tensor::{Graph, Scratch, Tape, Tensor};
 use crate::model::Layout;
 use crate::model::loss::Sums;
 use std::cell::RefCell;
@@ -25,25 +25,30 @@ thread_local! {
     static BUFFERS: RefCell<(Scratch, Vec<f64>)> = RefCell::default();
 }
 
-/// Columns of an example of a data set as expressions see it: those of its input, and those of its target.
+/// Columns of an example of a data set as energies see it: those of its input, and those of its target.
 pub fn columns(data: &Dataset) -> (usize, usize) {
     (data.dim, data.train.targets.width())
 }
 
 impl Traced {
-    /// From an expression of `parameters` parameters and, with data, the columns of its training examples: input, then target (for classes
+    /// From an energy of `parameters` parameters and, with data, the columns of its training examples: input, then target (for classes
     /// the label).
+    ///
+    /// # Errors
+    /// If it is no single number, or uses what does not exist.
     pub fn potential(
-        expression: &Expression,
+        energy: &Tensor,
         parameters: usize,
         data: Option<&Dataset>,
     ) -> Result<Arc<dyn Potential>> {
         let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
+        let graph = Graph::new(&energy.symbol()?)?;
+        let tape = Tape::compile(&graph, parameters, width)?;
         let of = data.map_or(String::new(), |d| format!(" on '{}'", d.name));
         Ok(Arc::new(Self {
-            text: format!("{expression}{of}, N = {parameters}"),
+            text: format!("{}{of}, N = {parameters}", graph.formula(0)?),
             layout: Layout::new([("w".to_string(), vec![parameters])]),
-            tape: Tape::compile(expression, parameters, width)?,
+            tape,
             rows: data.map_or(Vec::new(), |d| table(&d.train)),
             width,
             examples: data.map_or(1, |d| d.train.rows),

@@ -1,6 +1,6 @@
 //! What is done to the axes of tensors.
 
-use super::{Binary, Operation, Reduce, Shape, Tensor};
+use super::{Binary, Operation, Reduce, Shape, Tensor, Unary};
 use crate::error::Result;
 use anyhow::{anyhow, bail, ensure};
 
@@ -15,7 +15,7 @@ impl Tensor {
                 .map(|d| usize::try_from(*d))
                 .collect::<std::result::Result<Vec<_>, _>>()
         {
-            return Self::apply(Operation::Reshape(rest), &[self]);
+            return self.shaped(rest);
         }
         let shape = self.shape()?;
         let wrong = |d: i64| {
@@ -67,7 +67,7 @@ impl Tensor {
                 }
             });
         }
-        Self::apply(Operation::Reshape(out), &[self])
+        self.shaped(out)
     }
 
     /// An axis of length 1 more; the last is -1.
@@ -80,7 +80,7 @@ impl Tensor {
             "unsqueeze: no axis can be put at {axis} of {shape}"
         );
         shape.dims.insert(at as usize - usize::from(shape.rows), 1);
-        Self::apply(Operation::Reshape(shape.dims), &[self])
+        self.shaped(shape.dims)
     }
 
     /// Without an axis of length 1.
@@ -92,13 +92,13 @@ impl Tensor {
             "squeeze: axis {axis} of {shape} has more than one entry"
         );
         shape.dims.remove(at);
-        Self::apply(Operation::Reshape(shape.dims), &[self])
+        self.shaped(shape.dims)
     }
 
     /// All numbers along one axis; those of each row along one.
     pub fn flatten(&self) -> Result<Tensor> {
         let shape = self.shape()?;
-        Self::apply(Operation::Reshape(vec![shape.count()]), &[self])
+        self.shaped(vec![shape.count()])
     }
 
     /// Two axes exchanged.
@@ -119,9 +119,71 @@ impl Tensor {
         self.transpose(-2, -1)
     }
 
+    fn shaped(&self, dims: Vec<usize>) -> Result<Tensor> {
+        Self::apply(Operation::Reshape(dims), &[self])
+    }
+
     /// Matrix product.
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         Self::apply(Operation::Product, &[self, other])
+    }
+
+    /// Sum of the products of two vectors of one length.
+    pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
+        let (a, b) = (self.shape()?, other.shape()?);
+        ensure!(
+            a == b,
+            "dot: tensors of shapes {a} and {b} do not go together"
+        );
+        self.binary(Binary::Multiply, other)?
+            .reduce_all(Reduce::Sum)
+    }
+
+    /// Length of the first axis.
+    pub fn len(&self) -> Result<usize> {
+        let shape = self.shape()?;
+        ensure!(!shape.rows, "len: the number of examples is open");
+        let first = shape.dims.first().copied();
+        first.ok_or_else(|| anyhow!("len: a single number has no axis"))
+    }
+
+    /// Whether it is one vector of a chain, a network or an energy.
+    fn is_vector(&self) -> Result<bool> {
+        Ok((self.is_energy() || self.as_vector().is_some()) && self.shape()?.rank() == 1)
+    }
+
+    /// One entry along the first axis; numbers below 0 count from the end.
+    pub fn index(&self, i: i64) -> Result<Tensor> {
+        if !self.is_vector()? {
+            return self.select(0, i);
+        }
+        let n = self.len()?;
+        let at = if i < 0 { i + n as i64 } else { i };
+        let at = usize::try_from(at).ok().filter(|a| *a < n);
+        let at = at.ok_or_else(|| anyhow!("index {i} of a vector of {n} numbers"))?;
+        match self {
+            Tensor::Vector(v) => Self::from_f64(vec![f64::from(v.numbers()[at])], &[]),
+            _ => self.select(0, at as i64),
+        }
+    }
+
+    /// So many entries along the first axis; of an energy's vectors also none.
+    pub fn entries(&self, from: i64, count: i64) -> Result<Tensor> {
+        let n = self.len()?;
+        let at = |x: i64| usize::try_from(x).ok().filter(|x| *x <= n);
+        let range = at(from).zip(at(from.saturating_add(count)));
+        let range = range.filter(|(a, z)| a < z || a == z && self.is_energy());
+        let (start, end) =
+            range.ok_or_else(|| anyhow!("slice({from}, {count}) of a vector of {n} numbers"))?;
+        self.cut(0, start, end - start)
+    }
+
+    fn cut(&self, axis: usize, start: usize, count: usize) -> Result<Tensor> {
+        if let Tensor::Vector(v) = self {
+            return Ok(Tensor::Vector(v.range(start..start + count)));
+        }
+        let operation = Operation::Slice { axis, start, count };
+        Self::apply(operation, &[self])
     }
 
     /// The entries `from..to` along an axis; numbers below 0 count from the end.
@@ -135,13 +197,7 @@ impl Tensor {
             0 <= a && a < z && z <= length,
             "slice: there is no {from}..{to} along axis {axis}, which has {length} entries"
         );
-        let (start, count) = (a as usize, (z - a) as usize);
-        let operation = Operation::Slice {
-            axis: at,
-            start,
-            count,
-        };
-        Self::apply(operation, &[self])
+        self.cut(at, a as usize, (z - a) as usize)
     }
 
     /// One entry along an axis, which is dropped; numbers below 0 count from the end.
@@ -154,15 +210,8 @@ impl Tensor {
             (0..length).contains(&start),
             "there is no entry {index} along axis {axis} of {shape}, which has {length}"
         );
-        let start = start as usize;
-        let operation = Operation::Slice {
-            axis: at,
-            start,
-            count: 1,
-        };
-        let cut = Self::apply(operation, &[self])?;
         shape.dims.remove(at);
-        Self::apply(Operation::Reshape(shape.dims), &[&cut])
+        self.cut(at, start as usize, 1)?.shaped(shape.dims)
     }
 
     /// One after the other along an axis.
@@ -187,15 +236,28 @@ impl Tensor {
             return Ok(out);
         }
         shape.dims[at] = 1;
-        Self::apply(Operation::Reshape(shape.dims), &[&out])
+        out.shaped(shape.dims)
     }
 
-    /// Sum, largest or smallest of all numbers.
+    /// Sum, largest or smallest of all numbers; of a vector of parameters in double precision.
     pub fn reduce_all(&self, how: Reduce) -> Result<Tensor> {
+        if let Tensor::Vector(v) = self {
+            return Self::from_f64(vec![v.reduce(how)], &[]);
+        }
         let shape = self.shape()?;
         let name = Operation::Reduce(how, 0).name();
         ensure!(!shape.rows, all_of(name, &shape));
         Self::apply(Operation::Reduce(how, 0), &[&self.flatten()?])
+    }
+
+    /// The sum of squares of all numbers.
+    pub fn norm2(&self) -> Result<Tensor> {
+        let squares = match self {
+            Tensor::Vector(v) => return Self::from_f64(vec![v.sum(|x| x * x)], &[]),
+            t if t.is_energy() => t.binary(Binary::Multiply, t)?,
+            t => t.unary(Unary::Power(2))?,
+        };
+        squares.reduce_all(Reduce::Sum)
     }
 
     /// The mean along an axis, or of all numbers.
@@ -211,14 +273,51 @@ impl Tensor {
                 (self.reduce_all(Reduce::Sum)?, shape.count())
             }
         };
+        if self.as_vector().is_some() && axis.is_none() || self.is_energy() {
+            return sum.binary(Binary::Divide, &Self::number(count as f64, &sum)?);
+        }
         let share = Self::number(1.0 / count as f64, &sum)?;
         sum.binary(Binary::Multiply, &share)
+    }
+
+    /// ln Σ exp(x) along an axis, without overflow; or of all numbers.
+    pub fn log_sum_exp(&self, axis: Option<i64>, keep: bool) -> Result<Tensor> {
+        let Some(axis) = axis else {
+            let shape = self.shape()?;
+            ensure!(!shape.rows, all_of("log_sum_exp", &shape));
+            return match self {
+                Tensor::Vector(v) => {
+                    let all = v.numbers().iter().map(|x| f64::from(*x)).collect();
+                    Self::from_f64(all, &shape.dims)?.log_sum_exp(Some(0), keep)
+                }
+                t => t.flatten()?.log_sum_exp(Some(0), keep),
+            };
+        };
+        // The largest is taken out, so that nothing overflows; its own gradient cancels.
+        let most = |keep| {
+            let most = self.reduce(Reduce::Max, axis, keep)?;
+            match self.is_energy() {
+                true => most.unary(Unary::Hold),
+                false => Ok(most),
+            }
+        };
+        let shifted = self.binary(Binary::Subtract, &most(true)?)?;
+        let sum = shifted.unary(Unary::Exp)?.reduce(Reduce::Sum, axis, keep)?;
+        sum.unary(Unary::Ln)?.binary(Binary::Add, &most(keep)?)
     }
 
     /// exp(x) / Σ exp(x) along an axis, or its logarithm.
     pub fn softmax(&self, axis: i64, logarithm: bool) -> Result<Tensor> {
         let what = if logarithm { "log_softmax" } else { "softmax" };
         let at = self.shape()?.axis(what, axis)?;
+        if self.is_energy() {
+            let log = self.binary(Binary::Subtract, &self.log_sum_exp(Some(axis), true)?)?;
+            return if logarithm {
+                Ok(log)
+            } else {
+                log.unary(Unary::Exp)
+            };
+        }
         let operation = match logarithm {
             true => Operation::LogSoftmax(at),
             false => Operation::Softmax(at),

@@ -1,5 +1,6 @@
 //! Operations on numbers, by candle: at once, with candle's autograd, and as the reference of compiled programs.
 
+use super::element::{Element, Slice};
 use super::operation::{Binary, Operation, Reduce, Unary, matrices};
 use super::shape::Shape;
 use candle_core::{D, DType, Result, Tensor};
@@ -79,6 +80,9 @@ fn unary(f: Unary, x: &Tensor) -> Result<Tensor> {
         Unary::Sin => x.sin(),
         Unary::Cos => x.cos(),
         Unary::Tanh => x.tanh(),
+        Unary::Tan | Unary::Sinh | Unary::Cosh | Unary::Atan | Unary::Hold => {
+            by_hand(Element::One(f), &[x])
+        }
         Unary::Sigmoid => candle_nn::ops::sigmoid(x),
         Unary::Relu => x.relu(),
         // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), which does not overflow.
@@ -108,6 +112,7 @@ fn binary(f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         Binary::Power => power(a, b),
         Binary::Max => a.maximum(b),
         Binary::Min => a.minimum(b),
+        Binary::LnAddExp => by_hand(Element::Two(f), &[a, b]),
         Binary::Less => x.lt(&y)?.to_dtype(dtype),
         Binary::LessEqual => x.le(&y)?.to_dtype(dtype),
         Binary::Greater => x.gt(&y)?.to_dtype(dtype),
@@ -115,6 +120,31 @@ fn binary(f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         Binary::Equal => x.eq(&y)?.to_dtype(dtype),
         Binary::NotEqual => x.ne(&y)?.to_dtype(dtype),
     }
+}
+
+/// What candle does not know: values and slopes by the functions of one element.
+fn by_hand(f: Element, of: &[&Tensor]) -> Result<Tensor> {
+    let flat = |t: &&Tensor| {
+        let all = t.detach().to_dtype(DType::F64)?;
+        all.flatten_all()?.to_vec1::<f64>()
+    };
+    let numbers = of.iter().map(flat).collect::<Result<Vec<_>>>()?;
+    let at = |i: usize| numbers.get(i).map_or(&[][..], |n| n);
+    let like = |all: &[f64]| {
+        let all = Tensor::from_slice(all, of[0].shape(), of[0].device())?;
+        all.to_dtype(of[0].dtype())
+    };
+    let operands = [at(0), at(1), at(2)];
+    let mut y = vec![0.0; at(0).len()];
+    f.values(operands, Slice(0, &mut y));
+    let mut out = like(&y)?;
+    let ones = vec![1.0; y.len()];
+    for (which, t) in of.iter().enumerate().filter(|(_, t)| t.track_op()) {
+        let mut slope = vec![0.0; y.len()];
+        f.slopes(operands, &y[..], &ones[..], Slice(which, &mut slope));
+        out = (out + carried(t, &like(&slope)?)?)?;
+    }
+    Ok(out)
 }
 
 /// a^b. Candle's own is exp(b ln a), which knows no bases below 0; derivatives are those of compiled models.

@@ -1,11 +1,13 @@
-//! Functions of one element and their derivatives, on slices.
+//! Functions of one element and their derivatives, on slices, in both precisions.
+
+#![allow(clippy::needless_range_loop)] // Loops over lanes look alike.
 
 use super::operation::{Binary, Unary};
-use crate::kernels::elementwise::normal_cdf;
-use crate::kernels::{math, simd};
+use super::real::Real;
+use crate::kernels::simd;
 
 /// What is done to each element of one, two or three tensors.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Of one.
     One(Unary),
@@ -15,205 +17,333 @@ pub enum Element {
     Choose,
 }
 
-/// e^x over the whole range: infinite above, 0 below.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    let large = x > 88.0;
-    let y = math::exp(if large { x - 1.0 } else { x });
-    let y = if large { y * std::f32::consts::E } else { y };
-    if x < -87.0 { 0.0 } else { y }
+/// Where values go, or gradients with respect to one operand or all, element by element.
+pub trait Results<R: Real> {
+    /// As many numbers as there are results.
+    type Numbers: ?Sized;
+
+    /// The results `f(x, y, z)` for one operand, if they are wanted; of values, operand 0.
+    fn each(&mut self, operand: usize, of: [&Self::Numbers; 3], f: impl Fn(R, R, R) -> R);
+
+    /// The results `f(x^n, y)` for operand 0.
+    fn powers(&mut self, n: i32, of: [&Self::Numbers; 2], f: impl Fn(R, R) -> R);
 }
 
-/// ln x of any number: -∞ at 0, NaN below.
-#[inline(always)]
-fn ln(x: f32) -> f32 {
-    let small = x < f32::MIN_POSITIVE;
-    let y = math::ln(if small { x * 16_777_216.0 } else { x });
-    let y = if small { y - 16.635_532 } else { y };
-    let y = if x == f32::INFINITY { x } else { y };
-    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
-    if x >= 0.0 { y } else { f32::NAN }
-}
+/// A slice, for values or for the gradient with respect to one operand.
+pub struct Slice<'a, R>(pub usize, pub &'a mut [R]);
 
-/// ln(1 + e^x), without overflow and for x far below 0 too.
-#[inline(always)]
-fn softplus(x: f32) -> f32 {
-    let u = exp(-x.abs());
-    let w = 1.0 + u;
-    let d = w - 1.0;
-    let l = if d == 0.0 { u } else { math::ln(w) * u / d };
-    if x > 0.0 { x + l } else { l }
-}
+impl<R: Real> Results<R> for Slice<'_, R> {
+    type Numbers = [R];
 
-/// x to a whole power.
-#[inline(always)]
-fn power(x: f32, n: i32) -> f32 {
-    let mut out = 1.0;
-    for _ in 0..n.unsigned_abs() {
-        out *= x;
+    #[inline(always)]
+    fn each(&mut self, operand: usize, [x, y, z]: [&[R]; 3], f: impl Fn(R, R, R) -> R) {
+        if operand == self.0 {
+            for (((out, x), y), z) in self.1.iter_mut().zip(x).zip(y).zip(z) {
+                *out = f(*x, *y, *z);
+            }
+        }
     }
-    if n < 0 { 1.0 / out } else { out }
-}
 
-#[inline(always)]
-fn map(x: &[f32], out: &mut [f32], f: impl Fn(f32) -> f32) {
-    for (o, x) in out.iter_mut().zip(x) {
-        *o = f(*x);
-    }
-}
-
-#[inline(always)]
-fn zip(x: &[f32], y: &[f32], out: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
-        *o = f(*x, *y);
-    }
-}
-
-simd! {
-    /// `out = f(x)`.
-    pub fn unary(f: Unary, x: &[f32], out: &mut [f32]) {
-        match f {
-            Unary::Negate => map(x, out, |x| -x),
-            Unary::Exp => map(x, out, exp),
-            Unary::Ln => map(x, out, ln),
-            Unary::Sqrt => map(x, out, f32::sqrt),
-            Unary::Abs => map(x, out, f32::abs),
-            Unary::Sin => map(x, out, libm::sinf),
-            Unary::Cos => map(x, out, libm::cosf),
-            Unary::Tanh => map(x, out, math::tanh),
-            Unary::Sigmoid => map(x, out, math::logistic),
-            Unary::Relu => map(x, out, |x| if x < 0.0 { 0.0 } else { x }),
-            Unary::Softplus => map(x, out, softplus),
-            Unary::Gelu => map(x, out, |x| x * normal_cdf(x)),
-            Unary::Erf => map(x, out, libm::erff),
-            Unary::Power(2) => map(x, out, |x| x * x),
-            Unary::Power(n) => map(x, out, |x| power(x, n)),
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[R]; 2], f: impl Fn(R, R) -> R) {
+        R::powi(x, n, self.1);
+        for (out, y) in self.1.iter_mut().zip(y) {
+            *out = f(*out, *y);
         }
     }
 }
 
-simd! {
-    /// `out = delta · f'`, from x and y = f(x).
-    pub fn unary_derivative(f: Unary, x: &[f32], y: &[f32], delta: &[f32], out: &mut [f32]) {
-        match f {
-            Unary::Negate => map(delta, out, |d| -d),
-            Unary::Exp => zip(y, delta, out, |y, d| d * y),
-            Unary::Ln => zip(x, delta, out, |x, d| d / x),
-            Unary::Sqrt => zip(y, delta, out, |y, d| d * 0.5 / y),
-            Unary::Abs => zip(x, delta, out, |x, d| if x > 0.0 { d } else if x < 0.0 { -d } else { d * x }),
-            Unary::Sin => zip(x, delta, out, |x, d| d * libm::cosf(x)),
-            Unary::Cos => zip(x, delta, out, |x, d| -d * libm::sinf(x)),
-            Unary::Tanh => zip(y, delta, out, |y, d| d * (1.0 - y * y)),
-            Unary::Sigmoid => zip(y, delta, out, |y, d| d * (y * (1.0 - y))),
-            // Not `y > 0.0`: a NaN must stay visible.
-            Unary::Relu => zip(y, delta, out, |y, d| if y <= 0.0 { 0.0 } else { d }),
-            Unary::Softplus => zip(x, delta, out, |x, d| d * math::logistic(x)),
-            Unary::Gelu => zip(x, delta, out, |x, d| {
-                d * (normal_cdf(x) + x * (0.398_942_3 * (-0.5 * x * x).exp()))
-            }),
-            Unary::Erf => zip(x, delta, out, |x, d| d * (std::f32::consts::FRAC_2_SQRT_PI * math::exp(-x * x))),
-            // 0 · x^-1 would be no number at 0.
-            Unary::Power(0) => out.fill(0.0),
-            Unary::Power(2) => zip(x, delta, out, |x, d| d * (x + x)),
-            Unary::Power(n) => zip(x, delta, out, |x, d| d * (n as f32 * power(x, n - 1))),
-        }
-    }
-}
+/// A register for values. Computed aside and stored by every function itself, or they would not be vectorised.
+pub struct Register<'a, const L: usize>(pub &'a mut [f64; L]);
 
-simd! {
-    /// `out = f(a, b)`.
-    pub fn binary(f: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
-        let one = |x: bool| if x { 1.0 } else { 0.0 };
-        match f {
-            Binary::Add => zip(a, b, out, |a, b| a + b),
-            Binary::Subtract => zip(a, b, out, |a, b| a - b),
-            Binary::Multiply => zip(a, b, out, |a, b| a * b),
-            Binary::Divide => zip(a, b, out, |a, b| a / b),
-            Binary::Power => zip(a, b, out, libm::powf),
-            // A NaN on either side stays visible.
-            Binary::Max => zip(a, b, out, |a, b| if a.is_nan() || a > b { a } else { b }),
-            Binary::Min => zip(a, b, out, |a, b| if a.is_nan() || a < b { a } else { b }),
-            Binary::Less => zip(a, b, out, |a, b| one(a < b)),
-            Binary::LessEqual => zip(a, b, out, |a, b| one(a <= b)),
-            Binary::Greater => zip(a, b, out, |a, b| one(a > b)),
-            Binary::GreaterEqual => zip(a, b, out, |a, b| one(a >= b)),
-            Binary::Equal => zip(a, b, out, |a, b| one(a == b)),
-            Binary::NotEqual => zip(a, b, out, |a, b| one(a != b)),
-        }
-    }
-}
-
-/// `out = delta · g(a, b)`.
 #[inline(always)]
-fn pairs(a: &[f32], b: &[f32], delta: &[f32], out: &mut [f32], g: impl Fn(f32, f32) -> f32) {
-    for (((o, a), b), d) in out.iter_mut().zip(a).zip(b).zip(delta) {
-        *o = *d * g(*a, *b);
+fn lanes<const L: usize>([x, y, z]: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) -> [f64; L] {
+    let mut out = [0.0; L];
+    for lane in 0..L {
+        out[lane] = f(x[lane], y[lane], z[lane]);
+    }
+    out
+}
+
+impl<const L: usize> Results<f64> for Register<'_, L> {
+    type Numbers = [f64; L];
+
+    #[inline(always)]
+    fn each(&mut self, _: usize, of: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
+        *self.0 = lanes(of, f);
+    }
+
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[f64; L]; 2], f: impl Fn(f64, f64) -> f64) {
+        let mut power = [0.0; L];
+        <f64 as Real>::powi(x, n, &mut power);
+        self.each(0, [&power, y, y], |p, y, _| f(p, y));
     }
 }
 
-simd! {
-    /// `out = delta · ∂f/∂a`, or with respect to b if `second`.
-    pub fn binary_derivative(f: Binary, second: bool, a: &[f32], b: &[f32], delta: &[f32], out: &mut [f32]) {
-        // Where both are equal, half goes to either; NaN stays.
-        let larger = |a: f32, b: f32| if a > b { 1.0 } else if a < b { 0.0 } else { 0.5 };
-        match (f, second) {
-            (Binary::Add, _) | (Binary::Subtract, false) => out.copy_from_slice(delta),
-            (Binary::Subtract, true) => map(delta, out, |d| -d),
-            (Binary::Multiply, false) => zip(b, delta, out, |b, d| d * b),
-            (Binary::Multiply, true) => zip(a, delta, out, |a, d| d * a),
-            (Binary::Divide, false) => zip(b, delta, out, |b, d| d / b),
-            (Binary::Divide, true) => pairs(a, b, delta, out, |a, b| -a / (b * b)),
-            (Binary::Power, false) => pairs(a, b, delta, out, |a, b| if b == 0.0 { 0.0 } else { b * libm::powf(a, b - 1.0) }),
-            (Binary::Power, true) => pairs(a, b, delta, out, |a, b| {
-                let y = libm::powf(a, b);
-                if y == 0.0 { 0.0 } else { y * ln(a) }
-            }),
-            (Binary::Max, false) | (Binary::Min, true) => pairs(a, b, delta, out, larger),
-            (Binary::Max, true) | (Binary::Min, false) => pairs(a, b, delta, out, |a, b| 1.0 - larger(a, b)),
-            _ => out.fill(0.0),
+/// Registers of gradients, to which those of all operands are added that have one.
+pub struct Sums<'a, const L: usize> {
+    pub registers: &'a mut [[f64; L]],
+    pub operands: [u32; 3],
+    pub active: [bool; 3],
+}
+
+impl<const L: usize> Results<f64> for Sums<'_, L> {
+    type Numbers = [f64; L];
+
+    #[inline(always)]
+    fn each(&mut self, operand: usize, of: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
+        if self.active[operand] {
+            let change = lanes(of, f);
+            let sums = &mut self.registers[self.operands[operand] as usize];
+            *sums = lanes([sums, &change, &change], |s, c, _| s + c);
+        }
+    }
+
+    #[inline(always)]
+    fn powers(&mut self, n: i32, [x, y]: [&[f64; L]; 2], f: impl Fn(f64, f64) -> f64) {
+        let mut power = [0.0; L];
+        <f64 as Real>::powi(x, n, &mut power);
+        self.each(0, [&power, y, y], |p, y, _| f(p, y));
+    }
+}
+
+/// The larger of two; a NaN on either side stays visible.
+#[inline(always)]
+fn larger<R: Real>(a: R, b: R) -> R {
+    #[allow(clippy::eq_op)] // Only NaN is not itself.
+    if a > b || a != a { a } else { b }
+}
+
+/// `over` where a > b, `under` where a < b, their mean where neither is so: the subgradient in the middle.
+#[inline(always)]
+fn side<R: Real>(a: R, b: R, over: R, under: R) -> R {
+    let rest = if a < b {
+        under
+    } else {
+        R::of(0.5) * (over + under)
+    };
+    if a > b { over } else { rest }
+}
+
+#[inline(always)]
+fn one<R: Real>(holds: bool) -> R {
+    if holds { R::of(1.0) } else { R::of(0.0) }
+}
+
+/// `out = f(x)`.
+#[inline(always)]
+fn unary<R: Real, T: Results<R>>(f: Unary, x: &T::Numbers, out: &mut T) {
+    let zero = R::of(0.0);
+    macro_rules! map {
+        ($f:expr) => {
+            out.each(0, [x; 3], |x, _, _| $f(x))
+        };
+    }
+    match f {
+        Unary::Negate => map!(|x: R| -x),
+        Unary::Exp => map!(R::exp),
+        Unary::Ln => map!(R::ln),
+        Unary::Sqrt => map!(R::sqrt),
+        Unary::Abs => map!(R::abs),
+        Unary::Sin => map!(R::sin),
+        Unary::Cos => map!(R::cos),
+        Unary::Tan => map!(R::tan),
+        Unary::Tanh => map!(R::tanh),
+        Unary::Sinh => map!(R::sinh),
+        Unary::Cosh => map!(R::cosh),
+        Unary::Atan => map!(R::atan),
+        Unary::Sigmoid => map!(R::sigmoid),
+        Unary::Relu => map!(|x: R| if x < zero { zero } else { x }),
+        Unary::Softplus => map!(R::softplus),
+        Unary::Gelu => map!(|x: R| x * x.normal_cdf()),
+        Unary::Erf => map!(R::erf),
+        Unary::Hold => map!(|x: R| {
+            let infinite = x.abs() == R::of(f64::INFINITY);
+            if infinite { zero } else { x }
+        }),
+        Unary::Power(2) => map!(|x: R| x * x),
+        Unary::Power(n) => out.powers(n, [x; 2], |p, _| p),
+    }
+}
+
+/// `out = delta · f'`, from x and y = f(x).
+#[inline(always)]
+fn unary_slope<R: Real, T: Results<R>>(f: Unary, [x, y, delta]: [&T::Numbers; 3], out: &mut T) {
+    let (zero, one) = (R::of(0.0), R::of(1.0));
+    macro_rules! map {
+        ($f:expr) => {
+            out.each(0, [x, y, delta], $f)
+        };
+    }
+    match f {
+        Unary::Negate => map!(|_, _, d| -d),
+        Unary::Exp => map!(|_, y, d| d * y),
+        Unary::Ln => map!(|x, _, d| d / x),
+        Unary::Sqrt => map!(|_, y, d| d * R::of(0.5) / y),
+        Unary::Abs => map!(|x, _, d| {
+            let rest = if x < zero { -d } else { d * x };
+            if x > zero { d } else { rest }
+        }),
+        Unary::Sin => map!(|x, _, d| d * x.cos()),
+        Unary::Cos => map!(|x, _, d| -d * x.sin()),
+        Unary::Tan => map!(|_, y, d| d * (one + y * y)),
+        Unary::Tanh => map!(|_, y, d| d * (one - y * y)),
+        Unary::Sinh => map!(|x, _, d| d * x.cosh()),
+        Unary::Cosh => map!(|x, _, d| d * x.sinh()),
+        Unary::Atan => map!(|x, _, d| d / (one + x * x)),
+        Unary::Sigmoid => map!(|_, y, d| d * (y * (one - y))),
+        // Not `y > 0.0`: a NaN must stay visible.
+        Unary::Relu => map!(|_, y, d| if y <= zero { zero } else { d }),
+        Unary::Softplus => map!(|x, _, d| d * x.sigmoid()),
+        Unary::Gelu => map!(|x, _, d| d * (x.normal_cdf() + x * x.normal_density())),
+        Unary::Erf => map!(|x, _, d| d * x.erf_slope()),
+        // 0 · x^-1 would be no number at 0.
+        Unary::Hold | Unary::Power(0) => map!(|_, _, _| zero),
+        Unary::Power(2) => map!(|x, _, d| d * (x + x)),
+        Unary::Power(n) => {
+            let factor = R::of(f64::from(n));
+            out.powers(n - 1, [x, delta], |p, d| d * (factor * p));
         }
     }
 }
 
-simd! {
-    /// `out = a` where c is not 0, otherwise b.
-    pub fn choose(c: &[f32], a: &[f32], b: &[f32], out: &mut [f32]) {
-        for (((o, c), a), b) in out.iter_mut().zip(c).zip(a).zip(b) {
-            *o = if *c != 0.0 { *a } else { *b };
-        }
+/// `out = f(a, b)`.
+#[inline(always)]
+fn binary<R: Real, T: Results<R>>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut T) {
+    macro_rules! zip {
+        ($f:expr) => {
+            out.each(0, [a, b, b], |a, b, _| $f(a, b))
+        };
+    }
+    match f {
+        Binary::Add => zip!(|a, b| a + b),
+        Binary::Subtract => zip!(|a, b| a - b),
+        Binary::Multiply => zip!(|a, b| a * b),
+        Binary::Divide => zip!(|a, b| a / b),
+        Binary::Power => zip!(R::powf),
+        Binary::Max => zip!(larger),
+        Binary::Min => zip!(|a: R, b: R| -larger(-a, -b)),
+        Binary::LnAddExp => zip!(|a: R, b: R| {
+            // The difference of equal infinities would be NaN.
+            let gap = if a == b { R::of(0.0) } else { (a - b).abs() };
+            larger(a, b) + (-gap).softplus()
+        }),
+        Binary::Less => zip!(|a, b| one(a < b)),
+        Binary::LessEqual => zip!(|a, b| one(a <= b)),
+        Binary::Greater => zip!(|a, b| one(a > b)),
+        Binary::GreaterEqual => zip!(|a, b| one(a >= b)),
+        Binary::Equal => zip!(|a, b| one(a == b)),
+        Binary::NotEqual => zip!(|a, b| one(a != b)),
     }
 }
 
-simd! {
-    /// `out = delta` where c is not 0, or where it is 0 if `otherwise`; elsewhere 0.
-    pub fn choose_derivative(otherwise: bool, c: &[f32], delta: &[f32], out: &mut [f32]) {
-        zip(c, delta, out, |c, d| if (c != 0.0) != otherwise { d } else { 0.0 });
+/// `delta · ∂f/∂a` and `delta · ∂f/∂b`, where f gave y.
+#[inline(always)]
+fn binary_slope<R: Real, T: Results<R>>(f: Binary, [a, b, y, d]: [&T::Numbers; 4], out: &mut T) {
+    let zero = R::of(0.0);
+    macro_rules! both {
+        ([$($of:ident),*] $first:expr, [$($with:ident),*] $second:expr) => {{
+            out.each(0, [$($of),*], $first);
+            out.each(1, [$($with),*], $second);
+        }};
+    }
+    match f {
+        Binary::Add => both!([d, d, d] | d, _, _ | d, [d, d, d] | d, _, _ | d),
+        Binary::Subtract => both!([d, d, d] |d, _, _| d, [d, d, d] |d: R, _, _| -d),
+        Binary::Multiply => both!([b, d, d] | b, d, _ | d * b, [a, d, d] | a, d, _ | d * a),
+        Binary::Divide => {
+            out.each(0, [b, d, d], |b, d, _| d / b);
+            match R::DOUBLE {
+                true => out.each(1, [y, b, d], |y, b, d| -d * y / b),
+                false => out.each(1, [a, b, d], |a, b, d| d * (-a / (b * b))),
+            }
+        }
+        Binary::Power => both!(
+            [a, b, d] |a: R, b, d| {
+                let slope = b * a.powf(b - R::of(1.0));
+                d * if b == zero { zero } else { slope }
+            },
+            // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
+            [a, y, d] |a: R, y, d| if y == zero { zero } else { d * (y * a.ln()) }
+        ),
+        Binary::Max => both!(
+            [a, b, d] | a,
+            b,
+            d | side(a, b, d, zero),
+            [a, b, d] | a,
+            b,
+            d | side(b, a, d, zero)
+        ),
+        Binary::Min => both!(
+            [a, b, d] | a,
+            b,
+            d | side(b, a, d, zero),
+            [a, b, d] | a,
+            b,
+            d | side(a, b, d, zero)
+        ),
+        Binary::LnAddExp => both!(
+            [a, b, d] |a: R, b, d| d * (a - b).sigmoid(),
+            [a, b, d] |a, b: R, d| d * (b - a).sigmoid()
+        ),
+        _ => both!([d, d, d] | _, _, _ | zero, [d, d, d] | _, _, _ | zero),
     }
 }
 
 impl Element {
-    /// The function of some elements of its operands.
-    pub fn value(self, of: &[&[f32]], out: &mut [f32]) {
+    /// The function of some elements of its operands; those that it has not are ignored.
+    #[inline(always)]
+    pub fn values<R: Real, T: Results<R>>(self, [a, b, c]: [&T::Numbers; 3], mut out: T) {
+        let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary(f, of[0], out),
-            Element::Two(f) => binary(f, of[0], of[1], out),
-            Element::Choose => choose(of[0], of[1], of[2], out),
+            Element::One(f) => unary(f, a, &mut out),
+            Element::Two(f) => binary(f, [a, b], &mut out),
+            Element::Choose => out.each(0, [a, b, c], |c, a, b| if c != zero { a } else { b }),
         }
     }
 
-    /// `out = delta · ∂f/∂(operand number which)`, where f gave y.
-    pub fn derivative(
+    /// `delta · ∂f/∂(operand)` for one operand or all, where f gave y.
+    #[inline(always)]
+    pub fn slopes<R: Real, T: Results<R>>(
         self,
-        which: usize,
-        of: &[&[f32]],
-        y: &[f32],
-        delta: &[f32],
-        out: &mut [f32],
+        [a, b, _]: [&T::Numbers; 3],
+        y: &T::Numbers,
+        delta: &T::Numbers,
+        mut out: T,
     ) {
+        let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary_derivative(f, of[0], y, delta, out),
-            Element::Two(f) => binary_derivative(f, which == 1, of[0], of[1], delta, out),
-            Element::Choose => choose_derivative(which == 2, of[0], delta, out),
+            Element::One(f) => unary_slope(f, [a, y, delta], &mut out),
+            Element::Two(f) => binary_slope(f, [a, b, y, delta], &mut out),
+            Element::Choose => {
+                let of = [a, delta, delta];
+                out.each(1, of, |c, d, _| if c != zero { d } else { zero });
+                out.each(2, of, |c, d, _| if c != zero { zero } else { d });
+            }
         }
+    }
+
+    /// Whether a gradient goes back to an operand.
+    pub fn moves(self, which: usize) -> bool {
+        match self {
+            Element::One(f) => f != Unary::Hold,
+            Element::Two(f) => !f.compares(),
+            Element::Choose => which > 0,
+        }
+    }
+}
+
+simd! {
+    /// [`Element::values`] in single precision.
+    pub fn values(f: Element, of: [&[f32]; 3], out: &mut [f32]) {
+        f.values(of, Slice(0, out));
+    }
+}
+
+simd! {
+    /// [`Element::slopes`] in single precision.
+    pub fn slopes(f: Element, which: usize, of: [&[f32]; 3], y: &[f32], delta: &[f32], out: &mut [f32]) {
+        f.slopes(of, y, delta, Slice(which, out));
     }
 }

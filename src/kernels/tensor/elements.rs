@@ -1,6 +1,6 @@
 //! Functions of each element over rows, with operands that are repeated.
 
-use super::element::Element;
+use super::element::{Element, slopes, values};
 use super::pass::View;
 use crate::kernels::update::add;
 
@@ -21,6 +21,16 @@ pub enum Spread {
 }
 
 impl Spread {
+    /// Where an element comes from, of so many.
+    pub fn at(&self, element: usize, width: usize) -> usize {
+        match self {
+            Spread::Same => element,
+            Spread::One => 0,
+            Spread::Again => element % width,
+            Spread::Listed(at) => at[element] as usize,
+        }
+    }
+
     fn fill(&self, from: &[f32], out: &mut [f32]) {
         match self {
             Spread::Same => out.copy_from_slice(from),
@@ -123,13 +133,13 @@ pub fn forward_elements(f: Element, spreads: &[Spread], rows: usize, of: &[View]
     if as_one(spreads, of) {
         let all = Elements::new(spreads, of, CHUNK.min(out.len()));
         for (k, out) in out.chunks_mut(CHUNK).enumerate() {
-            f.value(&all.piece(k * CHUNK, out.len())[..spreads.len()], out);
+            values(f, all.piece(k * CHUNK, out.len()), out);
         }
         return;
     }
     let mut all = Elements::new(spreads, of, width);
     for (r, out) in out.chunks_exact_mut(width).enumerate() {
-        f.value(&all.row(r)[..spreads.len()], out);
+        values(f, all.row(r), out);
     }
 }
 
@@ -150,7 +160,6 @@ pub fn backward_elements(
         return;
     }
     let width = delta.len() / rows;
-    let count = spreads.len();
     let own = of[which].width;
     if as_one(spreads, of) {
         let all = Elements::new(spreads, of, CHUNK.min(delta.len()));
@@ -159,13 +168,7 @@ pub fn backward_elements(
             let start = k * CHUNK;
             let found = &mut found[..delta.len()];
             let y = &y[start..start + delta.len()];
-            f.derivative(
-                which,
-                &all.piece(start, delta.len())[..count],
-                y,
-                delta,
-                found,
-            );
+            slopes(f, which, all.piece(start, delta.len()), y, delta, found);
             match spreads[which] {
                 Spread::Same => add(&mut target[start..start + delta.len()], found),
                 _ => target[0] += found.iter().sum::<f32>(),
@@ -177,7 +180,7 @@ pub fn backward_elements(
     let mut found = vec![0.0; width];
     for (r, delta) in delta.chunks_exact(width).enumerate() {
         let y = &y[r * width..][..width];
-        f.derivative(which, &all.row(r)[..count], y, delta, &mut found);
+        slopes(f, which, all.row(r), y, delta, &mut found);
         spreads[which].gather(&found, &mut target[r * stride..][..own]);
     }
 }

@@ -1,12 +1,13 @@
 //! A traced graph: its values in an order in which each comes after its operands, equal ones made one.
 
-use super::operation::{Binary, Operation};
+use super::operation::{Binary, Operation, Unary};
 use super::shape::Shape;
 use super::symbol::{Kind, Node, Symbol};
 use super::{eager, plain};
 use crate::error::Result;
 use candle_core::{DType, Tensor};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One value.
@@ -31,6 +32,8 @@ pub enum ValueKind {
     Parameter(usize),
     /// The inputs.
     Input,
+    /// Columns of an example.
+    Columns(Range<usize>),
     /// A result.
     Apply(Operation),
 }
@@ -41,6 +44,7 @@ enum Key {
     Constant(Vec<u64>, Vec<usize>),
     Parameter(usize),
     Input,
+    Columns(Range<usize>),
     Apply(Operation, Vec<usize>),
 }
 
@@ -105,6 +109,11 @@ impl Graph {
             }
             Kind::Parameter(i) => (Key::Parameter(*i), ValueKind::Parameter(*i), true),
             Kind::Input(_) => (Key::Input, ValueKind::Input, false),
+            Kind::Columns(r) => (
+                Key::Columns(r.clone()),
+                ValueKind::Columns(r.clone()),
+                false,
+            ),
             Kind::Apply(operation) => {
                 // What changes nothing is left out; of reshapings in a row the last is enough.
                 if of(0).shape == shape && matches!(operation, Operation::Reshape(_)) {
@@ -117,6 +126,7 @@ impl Graph {
                     operands = of(0).operands.clone();
                 }
                 let active = match operation {
+                    Operation::Unary(Unary::Hold) => false,
                     Operation::Binary(f) if f.compares() => false,
                     Operation::Choose => of(1).active || of(2).active,
                     _ => operands.iter().any(|o| self.values[*o].active),
@@ -237,7 +247,8 @@ impl Graph {
                     t.to_dtype(inputs.dtype())?
                 }
                 ValueKind::Parameter(p) => parameters[*p].clone(),
-                ValueKind::Input => inputs.clone(),
+                // No model is traced over columns.
+                ValueKind::Input | ValueKind::Columns(_) => inputs.clone(),
                 ValueKind::Apply(operation) => {
                     let of: Vec<_> = v
                         .operands

@@ -159,6 +159,7 @@ impl Lowering<'_> {
         let value = &self.graph.values[v];
         let source = match &value.kind {
             ValueKind::Input => Source::Input,
+            ValueKind::Columns(_) => anyhow::bail!("a model has no columns of one example"),
             ValueKind::Parameter(p) => Source::Parameter(parameters[*p].clone()),
             ValueKind::Constant(numbers) => {
                 let start = self.out.constants.len();
@@ -204,7 +205,7 @@ impl Lowering<'_> {
         let of = self.operands(v);
         let pass = match &self.fused[v] {
             Some(f) => Pass::Dense(f.dense.clone()),
-            None => self.pass(v, operation, &of)?,
+            None => self.graph.pass(v, operation, &of)?,
         };
         let operands = of.iter().enumerate().map(|(i, o)| Operand {
             source: self.sources[*o].clone().unwrap_or(Source::Input),
@@ -221,75 +222,6 @@ impl Lowering<'_> {
             out: 0,
             width: value.shape.count(),
             active: value.active,
-        })
-    }
-
-    fn pass(&self, v: usize, operation: &Operation, of: &[usize]) -> Result<Pass> {
-        let to = &self.shape(v).dims;
-        let element = |f| {
-            let each = of.iter().map(|o| spread(&self.shape(*o).dims, to));
-            Pass::Element(f, each.collect())
-        };
-        let dims = &self.shape(of[0]).dims;
-        Ok(match operation {
-            Operation::Unary(f) => element(Element::One(*f)),
-            Operation::Binary(f) => element(Element::Two(*f)),
-            Operation::Choose => element(Element::Choose),
-            Operation::Product => {
-                let found = matrices(self.shape(of[0]), self.shape(of[1]))?;
-                let [m, n, k] = found.shape;
-                let places = |batch: &[usize], size: usize| -> Vec<usize> {
-                    let at = sources(batch, &found.batch[2]);
-                    at.into_iter().map(|i| i as usize * size).collect()
-                };
-                let left = places(&found.batch[0], m * k);
-                let right = places(&found.batch[1], k * n);
-                Pass::Products {
-                    shape: found.shape,
-                    pairs: left.into_iter().zip(right).collect(),
-                }
-            }
-            Operation::Reshape(_) => Pass::Copy {
-                from: vec![0],
-                run: dims.iter().product(),
-            },
-            Operation::Transpose(a, b) => {
-                let mut steps = strides(dims);
-                steps.swap(*a, *b);
-                // Axes behind both stay together.
-                let run: usize = dims[b + 1..].iter().product();
-                Pass::Copy {
-                    from: walk(&to[..=*b], &steps[..=*b]),
-                    run,
-                }
-            }
-            Operation::Slice { axis, start, count } => {
-                let (outer, length, inner) = around(dims, *axis);
-                let from = (0..outer).map(|o| ((o * length + start) * inner) as u32);
-                Pass::Copy {
-                    from: from.collect(),
-                    run: count * inner,
-                }
-            }
-            Operation::Concat(axis) => {
-                let run = |o: &usize| {
-                    let (_, length, inner) = around(&self.shape(*o).dims, *axis);
-                    length * inner
-                };
-                Pass::Concat(of.iter().map(run).collect())
-            }
-            Operation::Reduce(how, axis) => {
-                let (_, m, inner) = around(dims, *axis);
-                Pass::Reduce(*how, m, inner)
-            }
-            Operation::Softmax(axis) | Operation::LogSoftmax(axis) => {
-                let (_, m, inner) = around(dims, *axis);
-                Pass::Softmax {
-                    m,
-                    inner,
-                    logarithm: matches!(operation, Operation::LogSoftmax(_)),
-                }
-            }
         })
     }
 
@@ -355,6 +287,79 @@ impl Lowering<'_> {
                 }
             }
         }
+    }
+}
+
+impl Graph {
+    /// What is done for a value, from these others.
+    pub(super) fn pass(&self, v: usize, operation: &Operation, of: &[usize]) -> Result<Pass> {
+        let dims = |v: usize| &self.values[v].shape.dims;
+        let to = dims(v);
+        let element = |f| {
+            let each = of.iter().map(|o| spread(dims(*o), to));
+            Pass::Element(f, each.collect())
+        };
+        let first = dims(of[0]);
+        Ok(match operation {
+            Operation::Unary(f) => element(Element::One(*f)),
+            Operation::Binary(f) => element(Element::Two(*f)),
+            Operation::Choose => element(Element::Choose),
+            Operation::Product => {
+                let found = matrices(&self.values[of[0]].shape, &self.values[of[1]].shape)?;
+                let [m, n, k] = found.shape;
+                let places = |batch: &[usize], size: usize| -> Vec<usize> {
+                    let at = sources(batch, &found.batch[2]);
+                    at.into_iter().map(|i| i as usize * size).collect()
+                };
+                let left = places(&found.batch[0], m * k);
+                let right = places(&found.batch[1], k * n);
+                Pass::Products {
+                    shape: found.shape,
+                    pairs: left.into_iter().zip(right).collect(),
+                }
+            }
+            Operation::Reshape(_) => Pass::Copy {
+                from: vec![0],
+                run: first.iter().product(),
+            },
+            Operation::Transpose(a, b) => {
+                let mut steps = strides(first);
+                steps.swap(*a, *b);
+                // Axes behind both stay together.
+                let run: usize = first[b + 1..].iter().product();
+                Pass::Copy {
+                    from: walk(&to[..=*b], &steps[..=*b]),
+                    run,
+                }
+            }
+            Operation::Slice { axis, start, count } => {
+                let (outer, length, inner) = around(first, *axis);
+                let from = (0..outer).map(|o| ((o * length + start) * inner) as u32);
+                Pass::Copy {
+                    from: from.collect(),
+                    run: count * inner,
+                }
+            }
+            Operation::Concat(axis) => {
+                let run = |o: &usize| {
+                    let (_, length, inner) = around(dims(*o), *axis);
+                    length * inner
+                };
+                Pass::Concat(of.iter().map(run).collect())
+            }
+            Operation::Reduce(how, axis) => {
+                let (_, m, inner) = around(first, *axis);
+                Pass::Reduce(*how, m, inner)
+            }
+            Operation::Softmax(axis) | Operation::LogSoftmax(axis) => {
+                let (_, m, inner) = around(first, *axis);
+                Pass::Softmax {
+                    m,
+                    inner,
+                    logarithm: matches!(operation, Operation::LogSoftmax(_)),
+                }
+            }
+        })
     }
 }
 

@@ -22,8 +22,16 @@ pub enum Unary {
     Sin,
     /// Cosine, of radians.
     Cos,
+    /// Tangent, of radians.
+    Tan,
     /// Hyperbolic tangent.
     Tanh,
+    /// Hyperbolic sine.
+    Sinh,
+    /// Hyperbolic cosine.
+    Cosh,
+    /// Arcus tangent, in radians.
+    Atan,
     /// 1/(1+e^-x)
     Sigmoid,
     /// max(0, x)
@@ -34,12 +42,14 @@ pub enum Unary {
     Gelu,
     /// Error function.
     Erf,
+    /// The number itself, or 0 for an infinite one; constant to the gradient. Shifts that cancel are held.
+    Hold,
     /// A whole power.
     Power(i32),
 }
 
 impl Unary {
-    /// All but powers, by their names in scripts.
+    /// All but powers and what scripts have no name for, by their names in scripts.
     pub const NAMED: &'static [(&'static str, Unary)] = &[
         ("exp", Unary::Exp),
         ("ln", Unary::Ln),
@@ -47,7 +57,11 @@ impl Unary {
         ("abs", Unary::Abs),
         ("sin", Unary::Sin),
         ("cos", Unary::Cos),
+        ("tan", Unary::Tan),
         ("tanh", Unary::Tanh),
+        ("sinh", Unary::Sinh),
+        ("cosh", Unary::Cosh),
+        ("atan", Unary::Atan),
         ("sigmoid", Unary::Sigmoid),
         ("relu", Unary::Relu),
         ("softplus", Unary::Softplus),
@@ -55,10 +69,11 @@ impl Unary {
         ("erf", Unary::Erf),
     ];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Unary::Negate => "-",
             Unary::Power(_) => "**",
+            Unary::Hold => "hold",
             _ => Self::NAMED
                 .iter()
                 .find(|(_, u)| *u == self)
@@ -84,6 +99,8 @@ pub enum Binary {
     Max,
     /// The smaller.
     Min,
+    /// ln(e^a + e^b), without overflow.
+    LnAddExp,
     /// 1 where a < b, otherwise 0; as the following, without a gradient.
     Less,
     /// a ≤ b
@@ -103,6 +120,7 @@ impl Binary {
     pub const NAMED: &'static [(&'static str, Binary)] = &[
         ("maximum", Binary::Max),
         ("minimum", Binary::Min),
+        ("ln_add_exp", Binary::LnAddExp),
         ("lt", Binary::Less),
         ("le", Binary::LessEqual),
         ("gt", Binary::Greater),
@@ -120,7 +138,7 @@ impl Binary {
         )
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Binary::Add => "+",
             Binary::Subtract => "-",
@@ -246,7 +264,7 @@ impl Operation {
             Operation::Product => return product(&of[0], &of[1]),
             Operation::Reshape(dims) => {
                 out.dims = dims.clone();
-                let (before, after) = (first.count(), out.clone().check(name)?.count());
+                let (before, after) = (first.count(), out.clone().bounded(name)?.count());
                 ensure!(
                     before == after,
                     "{name}: {first} has {before} numbers{}, but {out} has {after}",
@@ -263,7 +281,7 @@ impl Operation {
                 let end = start.checked_add(*count);
                 let length = first.dims[*axis];
                 ensure!(
-                    *count > 0 && end.is_some_and(|e| e <= length),
+                    end.is_some_and(|e| e <= length),
                     "{name}: {count} entries from {start} on of an axis of {length}"
                 );
                 out.dims[*axis] = *count;
@@ -285,7 +303,7 @@ impl Operation {
                     length = length.saturating_add(s.dims[*axis]);
                 }
                 out.dims[*axis] = length;
-                return out.check(name);
+                return out.bounded(name);
             }
             Operation::Reduce(_, axis) => {
                 inside(*axis)?;
@@ -366,5 +384,5 @@ fn product(a: &Shape, b: &Shape) -> Result<Shape> {
         dims.push(n);
     }
     let rows = a.rows || b.rows;
-    Shape { rows, dims }.check("matmul")
+    Shape { rows, dims }.bounded("matmul")
 }

@@ -62,12 +62,21 @@ impl Shape {
 
     /// An error unless the numbers are few enough, and there are some.
     pub fn check(self, what: &str) -> Result<Self> {
+        ensure!(
+            !self.dims.contains(&0),
+            "{what} would give a tensor without elements, of shape {self}"
+        );
+        self.bounded(what)
+    }
+
+    /// An error unless the numbers are few enough; what is traced in double precision may have none.
+    pub fn bounded(self, what: &str) -> Result<Self> {
         let product = self.dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
-        match product {
-            Some(0) => bail!("{what} would give a tensor without elements, of shape {self}"),
-            Some(n) if n <= MOST => Ok(self),
-            _ => bail!("{what} would give a tensor of shape {self}, which is too large"),
-        }
+        ensure!(
+            product.is_some_and(|n| n <= MOST),
+            "{what} would give a tensor of shape {self}, which is too large"
+        );
+        Ok(self)
     }
 
     /// An error unless so many numbers of a type are allowed and there is memory for them.
@@ -110,7 +119,7 @@ impl Shape {
             _ => Err(wrong()),
         });
         let dims = dims.collect::<Result<Vec<_>>>()?;
-        Shape { rows, dims }.check(what)
+        Shape { rows, dims }.bounded(what)
     }
 }
 

@@ -1,9 +1,13 @@
 //! Tensors that are traced: nodes of a graph over parameters and inputs.
+//!
+//! Models are traced in single precision, over tensors of parameters and all examples at once; energies in double precision, over one vector
+//! of parameters and the columns of one example.
 
 use super::operation::Operation;
 use super::shape::Shape;
 use crate::error::Result;
 use anyhow::anyhow;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// A tensor that has no numbers yet; clones share it.
@@ -14,6 +18,8 @@ pub(super) struct Node {
     pub kind: Kind,
     pub operands: Vec<Symbol>,
     shape: Shape,
+    /// Whether it depends on what is in double precision.
+    double: bool,
 }
 
 #[derive(Clone)]
@@ -22,6 +28,8 @@ pub(super) enum Kind {
     Constant(candle_core::Tensor),
     /// A parameter, by its number.
     Parameter(usize),
+    /// Columns of an example.
+    Columns(Range<usize>),
     /// The inputs of the examples `[rows, width]`; the width may be found out on the way.
     Input(Arc<OnceLock<usize>>),
     Apply(Operation),
@@ -40,17 +48,39 @@ impl Drop for Node {
 }
 
 impl Symbol {
-    fn new(kind: Kind, operands: Vec<Symbol>, shape: Shape) -> Self {
+    fn new(kind: Kind, operands: Vec<Symbol>, shape: Shape, double: bool) -> Self {
         Self(Arc::new(Node {
             kind,
             operands,
             shape,
+            double,
         }))
     }
 
     /// Parameter number `index`.
     pub fn parameter(index: usize, dims: &[usize]) -> Self {
-        Self::new(Kind::Parameter(index), Vec::new(), Shape::fixed(dims))
+        Self::new(
+            Kind::Parameter(index),
+            Vec::new(),
+            Shape::fixed(dims),
+            false,
+        )
+    }
+
+    /// The vector of the first `count` parameters, in double precision.
+    pub fn vector(count: usize) -> Self {
+        Self::new(Kind::Parameter(0), Vec::new(), Shape::fixed(&[count]), true)
+    }
+
+    /// Some columns of one example, in double precision.
+    pub fn columns(range: Range<usize>) -> Self {
+        let shape = Shape::fixed(&[range.len()]);
+        Self::new(Kind::Columns(range), Vec::new(), shape, true)
+    }
+
+    /// Whether it is traced in double precision.
+    pub fn is_double(&self) -> bool {
+        self.0.double
     }
 
     /// The inputs of the examples; without a width, the first operation that needs it decides it.
@@ -59,7 +89,8 @@ impl Symbol {
         if let Some(width) = width {
             let _ = cell.set(width);
         }
-        Self::new(Kind::Input(Arc::new(cell)), Vec::new(), Shape::default())
+        let kind = Kind::Input(Arc::new(cell));
+        Self::new(kind, Vec::new(), Shape::default(), false)
     }
 
     /// The shape, if it is known already.
@@ -77,9 +108,9 @@ impl Symbol {
     }
 
     /// Numbers as a part of a graph.
-    pub(super) fn constant(numbers: &candle_core::Tensor) -> Self {
+    pub fn constant(numbers: &candle_core::Tensor) -> Self {
         let shape = Shape::fixed(numbers.dims());
-        Self::new(Kind::Constant(numbers.detach()), Vec::new(), shape)
+        Self::new(Kind::Constant(numbers.detach()), Vec::new(), shape, false)
     }
 
     pub(super) fn apply(operation: Operation, operands: Vec<Symbol>) -> Result<Self> {
@@ -93,7 +124,8 @@ impl Symbol {
         }
         let shapes = operands.iter().map(Symbol::known_shape);
         let shape = operation.shape(&shapes.collect::<Result<Vec<_>>>()?)?;
-        Ok(Self::new(Kind::Apply(operation), operands, shape))
+        let double = operands.iter().any(Symbol::is_double);
+        Ok(Self::new(Kind::Apply(operation), operands, shape, double))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Compiled programs against candle in double precision: values, gradients by autograd, and finite differences.
 
-use super::{Binary, Graph, Program, Reduce, Symbol, Tensor, Unary};
+use super::element::Element;
+use super::{Binary, Graph, Names, Program, Reduce, Symbol, Tensor, Unary, Vector};
 use crate::error::Result;
 use crate::kernels::normal::fill_normal;
 use crate::kernels::team::Team;
@@ -246,6 +247,7 @@ fn functions_of_pairs_with_every_broadcast() {
         Power,
         Max,
         Min,
+        LnAddExp,
         Less,
         GreaterEqual,
         Equal,
@@ -470,7 +472,7 @@ fn extremes_are_those_of_floats() {
     ];
     let of = |f: Unary| {
         let mut out = vec![0.0; x.len()];
-        super::element::unary(f, &x, &mut out);
+        super::element::values(Element::One(f), [&x, &[], &[]], &mut out);
         out
     };
     let ln = of(Unary::Ln);
@@ -513,4 +515,46 @@ fn deep_graphs_neither_overflow_the_stack_nor_repeat_themselves() {
         Ok(a)
     });
     assert_eq!(t.program.passes().0, 201);
+}
+
+#[test]
+fn vectors_of_parameters_are_tensors_whose_sums_are_in_double_precision() {
+    let numbers: Vec<f32> = vec![0.1, -2.0, 3.5, 0.7];
+    let names: Names = std::sync::Arc::new(|name: &str| match name {
+        "w" => Ok((1..4, vec![3, 1])),
+        _ => anyhow::bail!("no tensor '{name}'"),
+    });
+    let vector = |names| Tensor::Vector(Vector::new(numbers.clone().into(), names));
+    let v = vector(Some(names));
+    let item = |t: Result<Tensor>| t.unwrap().item("").unwrap();
+    let double = || numbers.iter().map(|x| f64::from(*x));
+    assert_eq!(item(v.reduce_all(Reduce::Sum)), double().sum::<f64>());
+    assert_eq!(item(v.mean(None, false)), double().sum::<f64>() / 4.0);
+    assert_eq!(item(v.norm2()), double().map(|x| x * x).sum::<f64>());
+    assert_eq!(item(v.reduce_all(Reduce::Min)), -2.0);
+    assert_eq!(item(v.index(-1)), f64::from(0.7f32));
+    let exact = double().map(f64::exp).sum::<f64>().ln();
+    assert!((item(v.log_sum_exp(None, false)) - exact).abs() < 1e-14);
+    // What is done to elements gives a vector, in single precision and with its names.
+    let square = v.binary(Binary::Multiply, &v).unwrap();
+    let root = square.unary(Unary::Sqrt).unwrap();
+    let part = root.part("w").unwrap();
+    assert_eq!(part.as_vector().unwrap().numbers()[..], [2.0, 3.5, 0.7]);
+    let shifted = part.binary(Binary::Add, &Tensor::number(1.0, &part).unwrap());
+    assert!(shifted.unwrap().as_vector().is_some());
+    let cut = v.entries(1, 2).unwrap();
+    assert_eq!(cut.as_vector().unwrap().numbers()[..], [-2.0, 3.5]);
+    // Anything else is a tensor like any other.
+    assert_eq!(v.named("w").unwrap().shape().unwrap().dims, [3, 1]);
+    let square = v.reshape(&[2, 2]).unwrap();
+    assert!(square.as_vector().is_none() && square.is_single());
+    let double = v.binary(Binary::Add, &Tensor::from_f64(vec![1.0], &[]).unwrap());
+    assert!(!double.unwrap().is_single());
+    for error in [
+        v.part("u").err(),
+        vector(None).part("w").err(),
+        v.index(4).err(),
+    ] {
+        assert!(error.is_some());
+    }
 }

@@ -1,7 +1,6 @@
 //! What a captured value is, in words that change with it: so it enters the fingerprint of a closure.
 
 use super::super::convert::parameters;
-use super::super::values::Values;
 use super::super::words;
 use crate::dataset::Dataset;
 use crate::kernels::tensor::Tensor;
@@ -62,15 +61,15 @@ fn short(kind: &str, text: &str) -> String {
 /// The checksum of an object; None of what shows its value.
 fn object(x: &Dynamic) -> Option<Hasher> {
     let mut hash = Hasher::new();
-    if let Some(t) = get::<Tensor>(x) {
+    if let Some(Tensor::Vector(v)) = get::<Tensor>(x) {
+        vector(&mut hash, v.numbers());
+    } else if let Some(t) = get::<Tensor>(x) {
         text(&mut hash, t.shape().map(|s| s.dims).ok());
         if let Tensor::Concrete(c) = &t {
             text(&mut hash, c.dtype());
         }
         let numbers = t.to_f64("a captured tensor").unwrap_or_default();
         numbers.iter().for_each(|x| hash.update(&x.to_le_bytes()));
-    } else if let Some(v) = get::<Values>(x) {
-        vector(&mut hash, v.all());
     } else if let Some(d) = get::<Arc<Dataset>>(x) {
         data(&mut hash, &d);
     } else if let Some(m) = get::<Arc<dyn Model>>(x) {

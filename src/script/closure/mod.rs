@@ -9,10 +9,9 @@ mod source;
 pub(super) use frozen::{Frozen, expect};
 
 use super::convert::Call;
-use super::values::Values;
 use super::{raise, report};
 use crate::error::Result;
-use crate::kernels::tensor::Tensor;
+use crate::kernels::tensor::{Names, Tensor, Vector};
 use crate::model::Layout;
 use crate::observable::{First, Handle, Observable, View};
 use crate::target::Target;
@@ -23,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The state of a chain, as a closure sees it.
 #[derive(Clone)]
 pub(super) struct State {
-    pub params: Values,
+    pub params: Tensor,
     pub step: i64,
     pub chain: i64,
     pub temperature: f64,
@@ -93,7 +92,8 @@ impl Closure {
             return Ok((vec![x], None));
         }
         let one = |x: &Dynamic| {
-            number(x).ok_or_else(|| {
+            let single = || x.read_lock::<Tensor>()?.item("").ok();
+            number(x).or_else(single).ok_or_else(|| {
                 let kind = super::words::kind(x);
                 anyhow!(
                     "the observable '{}' must return numbers, but returned an array or a map with {kind} in it",
@@ -104,12 +104,9 @@ impl Closure {
         // The largest weight, say, is a tensor of one number.
         if let Some(t) = value.read_lock::<Tensor>() {
             let all = t.to_f64(&format!("the observable '{}'", self.name))?;
-            let labels = (all.len() != 1).then(|| numbered(all.len())).flatten();
+            let several = all.len() != 1 || t.as_vector().is_some();
+            let labels = several.then(|| numbered(all.len())).flatten();
             return Ok((all, labels));
-        }
-        if let Some(v) = value.read_lock::<Values>() {
-            let all = v.all().iter().map(|x| f64::from(*x)).collect();
-            return Ok((all, numbered(v.all().len())));
         }
         if let Some(list) = value.read_lock::<Array>() {
             let all = list.iter().map(one).collect::<Result<_>>()?;
@@ -134,6 +131,16 @@ fn number(x: &Dynamic) -> Option<f64> {
         .ok()
 }
 
+/// The parameters of a chain, with the names of the model's tensors.
+fn params(w: Vec<f32>, layout: &Arc<Layout>) -> Tensor {
+    let layout = layout.clone();
+    let names: Names = Arc::new(move |name| {
+        let found = layout.tensor(name)?;
+        Ok((found.range.clone(), found.shape.clone()))
+    });
+    Tensor::Vector(Vector::new(Arc::new(w), Some(names)))
+}
+
 impl Observable for Closure {
     fn name(&self) -> String {
         self.name.clone()
@@ -152,7 +159,7 @@ impl Observable for Closure {
         let layout = Arc::new(first.target.layout().clone());
         let w = (first.start)().to_vec();
         let (_, labels) = self.call(State {
-            params: Values::with_layout(w, layout.clone()),
+            params: params(w, &layout),
             step: first.step as i64,
             chain: 0,
             temperature: first.temperature,
@@ -177,7 +184,7 @@ impl Observable for Closure {
         let (names, values) = view.info;
         let info = names.iter().zip(values);
         let (numbers, labels) = self.call(State {
-            params: Values::with_layout(view.chain.w.to_vec(), layout),
+            params: params(view.chain.w.to_vec(), &layout),
             step: view.chain.step as i64,
             chain: view.chain.index as i64,
             temperature: view.chain.temperature,

@@ -1,6 +1,5 @@
 //! Tensors from the script's values and back.
 
-use super::super::values::Values;
 use super::super::words::a_kind;
 use super::super::{Bound, OrRaise};
 use super::number;
@@ -59,10 +58,10 @@ fn lengths(shape: &Dynamic, what: &str) -> Result<Vec<usize>> {
 /// A tensor from a number, nested arrays, a vector of parameters, or a tensor.
 pub(in crate::script) fn from_dynamic(x: &Dynamic) -> Result<Tensor> {
     if let Some(t) = x.clone().try_cast::<Tensor>() {
-        return Ok(t);
-    }
-    if let Some(v) = x.clone().try_cast::<Values>() {
-        return Tensor::from_f32(v.all().to_vec(), &[v.all().len()]);
+        return match t.as_vector() {
+            Some(_) => t.concrete("tensor").map(Tensor::Concrete),
+            None => Ok(t),
+        };
     }
     if x.is_array() {
         let (mut shape, mut numbers) = (Vec::new(), Vec::new());

@@ -1,20 +1,19 @@
-//! Tensors in scripts: methods, files, derivatives. Operators are in [`operators`], printing in [`show`].
+//! Tensors in scripts: methods, derivatives, conversions. Operators are in [`operators`], printing in [`show`].
 
 mod constructors;
 mod convert;
+mod files;
 mod operators;
 mod show;
 
 pub(super) use convert::{from_dynamic, shape_of, to_dynamic, to_options};
 
-use super::values::Values;
 use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Reduce, Shape, Tensor, Unary, value_and_gradients};
 use crate::model::Model;
-use crate::store::single::{self, Floats, Single};
 use crate::target::prior::Parameters;
 use anyhow::{anyhow, ensure};
 use convert::integers;
@@ -26,12 +25,12 @@ pub(super) fn bind(b: &mut Binder) {
     constructors::bind(b);
     operators::bind(b);
     methods(b);
-    files(b);
+    files::bind(b);
     derivatives(b);
     conversions(b);
 }
 
-fn number(x: &Dynamic, what: &str) -> Result<f64> {
+pub(super) fn number(x: &Dynamic, what: &str) -> Result<f64> {
     x.as_float()
         .or_else(|_| x.as_int().map(|i| i as f64))
         .map_err(|t| anyhow!("{what} must be a number, not {}", a_kind(t)))
@@ -50,12 +49,21 @@ fn tensors(all: &[Dynamic], what: &str) -> Bound<Vec<Tensor>> {
     each.collect::<Result<_>>().or_raise()
 }
 
+/// What comes out of a method: of a vector of parameters, a number where it is one.
+fn given(of: &Tensor, out: Result<Tensor>) -> Bound<Dynamic> {
+    let out = out.or_raise()?;
+    match of.as_vector().is_some() && out.shape().is_ok_and(|s| s.rank() == 0) {
+        true => Ok(out.item("a number").or_raise()?.into()),
+        false => Ok(Dynamic::from(out)),
+    }
+}
+
 /// `name(axis)` and `name(axis, keep)` of a method that also takes no axis.
 macro_rules! reductions {
     ($b:expr, $($signature:literal $name:literal $doc:literal $all:expr, $one:expr;)*) => {$(
         $b.function($signature, $doc, |t: &mut Tensor, axis: i64| -> Bound<Tensor> { ($one)(t, axis, false).or_raise() });
         $b.engine
-            .register_fn($name, |t: &mut Tensor| -> Bound<Tensor> { ($all)(t).or_raise() })
+            .register_fn($name, |t: &mut Tensor| -> Bound<Dynamic> { given(t, ($all)(t)) })
             .register_fn($name, |t: &mut Tensor, axis: i64, keep: bool| -> Bound<Tensor> { ($one)(t, axis, keep).or_raise() });
     )*};
 }
@@ -69,14 +77,16 @@ macro_rules! shapes {
 
 fn methods(b: &mut Binder) {
     reductions!(b,
-        "tensor.sum(axis) -> Tensor" "sum" "The sum along an axis, which is dropped; `sum(axis, true)` keeps it with length 1, `sum()` sums everything."
+        "tensor.sum(axis) -> Tensor" "sum" "The sum along an axis, which is dropped; `sum(axis, true)` keeps it with length 1, `sum()` sums everything. Of a vector of parameters that is a number, in double precision."
             |t: &Tensor| t.reduce_all(Reduce::Sum), |t: &Tensor, a, k| t.reduce(Reduce::Sum, a, k);
         "tensor.mean(axis) -> Tensor" "mean" "The mean along an axis; as sum."
             |t: &Tensor| t.mean(None, false), |t: &Tensor, a, k| t.mean(Some(a), k);
         "tensor.max(axis) -> Tensor" "max" "The largest along an axis; as sum. Of two tensors, element by element: maximum(a, b)."
-            |t: &Tensor| t.reduce_all(Reduce::Max), |t: &Tensor, a, k| t.reduce(Reduce::Max, a, k);
+            |t: &Tensor| t.reduce_all(Reduce::Max), |t: &Tensor, a, k| extreme(t, Reduce::Max, a, k);
         "tensor.min(axis) -> Tensor" "min" "The smallest along an axis; as sum. Of two tensors, element by element: minimum(a, b)."
-            |t: &Tensor| t.reduce_all(Reduce::Min), |t: &Tensor, a, k| t.reduce(Reduce::Min, a, k);
+            |t: &Tensor| t.reduce_all(Reduce::Min), |t: &Tensor, a, k| extreme(t, Reduce::Min, a, k);
+        "tensor.log_sum_exp(axis) -> Tensor" "log_sum_exp" "ln Σ exp(x) along an axis, without overflow; as sum."
+            |t: &Tensor| t.log_sum_exp(None, false), |t: &Tensor, a, k| t.log_sum_exp(Some(a), k);
     );
     shapes!(b,
         "tensor.t() -> Tensor" "The last two axes exchanged." |t| t.t();
@@ -85,12 +95,38 @@ fn methods(b: &mut Binder) {
         "tensor.unsqueeze(axis) -> Tensor" "With an axis of length 1 more." |t, axis| t.unsqueeze(axis);
         "tensor.squeeze(axis) -> Tensor" "Without an axis of length 1." |t, axis| t.squeeze(axis);
         "tensor.select(axis, index) -> Tensor" "One entry along an axis, which is dropped; `t[i]` is `t.select(0, i)`. Numbers below 0 count from the end." |t, axis, i| t.select(axis, i);
-        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`." |t, axis, from, to| t.slice(axis, from, to);
+        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`.\n\nAlso `slice(from, count)`, so many along the first axis, and of a vector of parameters `slice(\"w1\")`, a named tensor, flattened; names as in the model's layout." |t, axis, from, to| t.slice(axis, from, to);
         "tensor.softmax(axis) -> Tensor" "exp(x) / Σ exp(x) along an axis." |t, axis| t.softmax(axis, false);
         "tensor.log_softmax(axis) -> Tensor" "The logarithm of softmax." |t, axis| t.softmax(axis, true);
-        "tensor.log_sum_exp(axis) -> Tensor" "ln Σ exp(x) along an axis, without overflow." |t, axis| log_sum_exp(t, axis);
         "tensor.square() -> Tensor" "The square of each element." |t| t.unary(Unary::Power(2));
-        "tensor.norm2() -> Tensor" "The sum of squares." |t| t.unary(Unary::Power(2)).and_then(|s| s.reduce_all(Reduce::Sum));
+    );
+    let e = &mut b.engine;
+    e.register_fn("slice", |t: &mut Tensor, from: i64, count: i64| {
+        t.entries(from, count).or_raise()
+    })
+    .register_fn("slice", |t: &mut Tensor, name: &str| {
+        t.part(name).or_raise()
+    })
+    .register_get("len", |t: &mut Tensor| t.len().map(|n| n as i64).or_raise());
+    b.function(
+        "tensor.norm2() -> Tensor",
+        "The sum of squares; as sum.",
+        |t: &mut Tensor| -> Bound<Dynamic> { given(t, t.norm2()) },
+    )
+    .function(
+        "tensor.dot(other) -> Tensor",
+        "The sum of the products of the elements of two tensors of one shape.",
+        |t: &mut Tensor, other: Tensor| -> Bound<Dynamic> { given(t, t.dot(&other)) },
+    )
+    .function(
+        "tensor.len() -> integer",
+        "The length of the first axis.",
+        |t: &mut Tensor| t.len().map(|n| n as i64).or_raise(),
+    )
+    .function(
+        "tensor.tensor(name) -> Tensor",
+        "Of a vector of parameters, a named tensor in its shape, as \"w1\", in single precision; `tensor()` is the whole vector.",
+        |t: &mut Tensor, name: &str| t.named(name).or_raise(),
     );
     b.function(
         "tensor.reshape(shape) -> Tensor",
@@ -125,7 +161,7 @@ fn methods(b: &mut Binder) {
         |t: &mut Tensor| -> Bound<Dynamic> { to_dynamic(t, "to_array()").or_raise() },
     );
     b.engine
-        .register_indexer_get(|t: &mut Tensor, i: i64| t.select(0, i).or_raise())
+        .register_indexer_get(|t: &mut Tensor, i: i64| given(t, t.index(i)))
         .register_indexer_get(|t: &mut Tensor, r: std::ops::Range<i64>| {
             t.slice(0, r.start, r.end).or_raise()
         })
@@ -139,75 +175,16 @@ fn methods(b: &mut Binder) {
         });
 }
 
-fn log_sum_exp(t: &Tensor, axis: i64) -> Result<Tensor> {
-    // The largest is taken out, so that nothing overflows; its own gradient cancels.
-    let most = t.reduce(Reduce::Max, axis, true)?;
-    let sum = t.binary(Binary::Subtract, &most)?.unary(Unary::Exp)?;
-    let log = sum.reduce(Reduce::Sum, axis, false)?.unary(Unary::Ln)?;
-    log.binary(Binary::Add, &t.reduce(Reduce::Max, axis, false)?)
-}
-
-/// A tensor as a file has it.
-fn stored(t: &Tensor) -> Result<Single> {
-    let shape = t.shape()?.dims;
-    let all = t.to_f64("save")?;
-    Ok(match t.is_single() {
-        true => (
-            shape,
-            Floats::F32(all.into_iter().map(|x| x as f32).collect()),
-        ),
-        false => (shape, Floats::F64(all)),
-    })
-}
-
-fn load(path: &str, name: Option<&str>) -> Result<Tensor> {
-    let (shape, numbers) = single::load(path.as_ref(), name)?;
-    match numbers {
-        Floats::F32(v) => Tensor::from_f32(v, &shape),
-        Floats::F64(v) => Tensor::from_f64(v, &shape),
+/// The largest or smallest along an axis; of what is traced for an energy, the larger or smaller of each element and a number.
+fn extreme(t: &Tensor, how: Reduce, x: i64, keep: bool) -> Result<Tensor> {
+    let pairs = match how {
+        Reduce::Max => Binary::Max,
+        _ => Binary::Min,
+    };
+    match t.is_energy() || t.shape().is_ok_and(|s| s.rank() == 0) {
+        true => t.binary(pairs, &Tensor::number(x as f64, t)?),
+        false => t.reduce(how, x, keep),
     }
-}
-
-fn files(b: &mut Binder) {
-    let context = b.context.clone();
-    b.function(
-        "tensor.save(path) -> string",
-        "Write it as .npy or, under the name \"tensor\", as .safetensors; a relative path is below the folder of results. Returns the path, which tensor::load takes.\n\n\
-         A relative path that leads out of the folder, by \"..\", is an error.",
-        move |t: &mut Tensor, path: &str| -> Bound<String> {
-            let path = context.session.place("tensor.save", "", path).or_raise()?;
-            let write = || single::save(&path, &[("tensor".into(), stored(t)?)]);
-            write().or_raise()?;
-            Ok(path.display().to_string())
-        },
-    );
-    let context = b.context.clone();
-    b.function(
-        "tensor::save(path, tensors) -> string",
-        "Write a map of tensors by name as .safetensors, as tensor.save does one: PyTorch's `safetensors.torch.load_file` reads it.",
-        move |path: &str, map: Map| -> Bound<String> {
-            let path = context.session.place("tensor::save", "", path).or_raise()?;
-            let names: Vec<_> = map.keys().map(|k| k.to_string()).collect();
-            let all: Array = map.values().cloned().collect();
-            let all = tensors(&all, "tensor::save")?;
-            let each = names.into_iter().zip(&all).map(|(n, t)| Ok((n, stored(t)?)));
-            let write = || single::save(&path, &each.collect::<Result<Vec<_>>>()?);
-            write().or_raise()?;
-            Ok(path.display().to_string())
-        },
-    )
-    .with(&[], "tensor::load(tensor::save(\"both.safetensors\", #{ a: tensor::eye(2), b: tensor([1, 2]) }), \"b\")");
-    b.function(
-        "tensor::load(path) -> Tensor",
-        "A tensor from an .npy file as NumPy's `save` writes it, or the only one of a .safetensors file; `tensor::load(path, name)` reads one of several.",
-        |path: &str| load(path, None).or_raise(),
-    )
-    .with(&[], "tensor::load(tensor([[1, 2], [3, 4]]).save(\"matrix.npy\"))");
-    b.function(
-        "tensor::load(path, name) -> Tensor",
-        "",
-        |path: &str, name: &str| load(path, Some(name)).or_raise(),
-    );
 }
 
 /// An error of a script or of the program.
@@ -280,21 +257,6 @@ fn derivatives(b: &mut Binder) {
 
 fn conversions(b: &mut Binder) {
     b.function(
-        "values.tensor(name) -> Tensor",
-        "A named tensor of a parameter vector in its shape, as \"w1\"; `values.tensor()` is the whole vector.",
-        |v: &mut Values, name: &str| -> Bound<Tensor> {
-            let part = || {
-                let (numbers, shape) = v.part(name)?;
-                Tensor::from_f32(numbers, &shape)
-            };
-            part().or_raise()
-        },
-    );
-    b.engine
-        .register_fn("tensor", |v: &mut Values| -> Bound<Tensor> {
-            Tensor::from_f32(v.all().to_vec(), &[v.all().len()]).or_raise()
-        });
-    b.function(
         "data.inputs(split) -> Tensor",
         "The inputs of a split (\"train\", \"test\", …), [rows, dim].",
         |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
@@ -335,19 +297,7 @@ fn conversions(b: &mut Binder) {
     b.function(
         "parameters(tensor) -> Parameters",
         "",
-        |t: Tensor| -> Bound<Arc<Parameters>> {
-            let vectors = || {
-                let shape = t.shape()?.dims;
-                let all: Vec<f32> = t.to_f64("parameters")?.iter().map(|x| *x as f32).collect();
-                let length = match shape[..] {
-                    [n] | [_, n] => n,
-                    _ => anyhow::bail!("parameters: a tensor of shape {} is neither a vector nor one vector per row", t.shape()?),
-                };
-                let vectors = all.chunks(length).map(|v| Arc::new(v.to_vec()));
-                Ok(Arc::new(Parameters { vectors: vectors.collect() }))
-            };
-            vectors().or_raise()
-        },
+        |t: Tensor| -> Bound<Arc<Parameters>> { parameters(&t).map(Arc::new).or_raise() },
     );
     b.function(
         "model.tensors(parameters) -> map",
@@ -387,6 +337,25 @@ fn conversions(b: &mut Binder) {
             found().or_raise()
         },
     );
+}
+
+/// A tensor as parameters: one vector, or one per row.
+pub(super) fn parameters(t: &Tensor) -> Result<Parameters> {
+    if let Some(v) = t.as_vector() {
+        let vectors = vec![v.numbers().clone()];
+        return Ok(Parameters { vectors });
+    }
+    let shape = t.shape()?;
+    let all: Vec<f32> = t.to_f64("parameters")?.iter().map(|x| *x as f32).collect();
+    let ([length] | [_, length]) = shape.dims[..] else {
+        anyhow::bail!(
+            "parameters: a tensor of shape {shape} is neither a vector nor one vector per row"
+        );
+    };
+    let vectors = all.chunks(length).map(|v| Arc::new(v.to_vec()));
+    Ok(Parameters {
+        vectors: vectors.collect(),
+    })
 }
 
 /// The first vector of some parameters, which must be the model's.

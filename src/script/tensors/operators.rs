@@ -3,31 +3,22 @@
 use super::super::{Binder, Bound, OrRaise};
 use crate::kernels::tensor::{Binary, Tensor, Unary};
 use anyhow::anyhow;
-use rhai::Dynamic;
+use rhai::{Dynamic, Engine};
 
 /// A function of two tensors, or of a tensor and a number.
-macro_rules! pairs {
-    ($engine:expr, $name:expr, $f:expr) => {{
-        let f: fn(&Tensor, &Tensor) -> crate::error::Result<Tensor> = $f;
-        let right = move |a: &Tensor, x: f64| f(a, &Tensor::number(x, a)?);
-        let left = move |x: f64, b: &Tensor| f(&Tensor::number(x, b)?, b);
-        $engine
-            .register_fn($name, move |a: Tensor, b: Tensor| -> Bound<Tensor> {
-                f(&a, &b).or_raise()
-            })
-            .register_fn($name, move |a: Tensor, x: f64| -> Bound<Tensor> {
-                right(&a, x).or_raise()
-            })
-            .register_fn($name, move |a: Tensor, x: i64| -> Bound<Tensor> {
-                right(&a, x as f64).or_raise()
-            })
-            .register_fn($name, move |x: f64, b: Tensor| -> Bound<Tensor> {
-                left(x, &b).or_raise()
-            })
-            .register_fn($name, move |x: i64, b: Tensor| -> Bound<Tensor> {
-                left(x as f64, &b).or_raise()
-            });
-    }};
+fn pairs(e: &mut Engine, name: &str, f: Binary) {
+    let right = move |a: &Tensor, x: f64| -> Bound<Tensor> {
+        let number = Tensor::number(x, a).or_raise()?;
+        a.binary(f, &number).or_raise()
+    };
+    let left = move |x: f64, b: &Tensor| -> Bound<Tensor> {
+        Tensor::number(x, b).or_raise()?.binary(f, b).or_raise()
+    };
+    e.register_fn(name, move |a: Tensor, b: Tensor| a.binary(f, &b).or_raise())
+        .register_fn(name, move |a: Tensor, x: f64| right(&a, x))
+        .register_fn(name, move |a: Tensor, x: i64| right(&a, x as f64))
+        .register_fn(name, move |x: f64, b: Tensor| left(x, &b))
+        .register_fn(name, move |x: i64, b: Tensor| left(x as f64, &b));
 }
 
 /// A comparison that gives true or false.
@@ -47,10 +38,8 @@ fn one(t: &Tensor, name: &str) -> Bound<f64> {
     let what = format!("the comparison {name}");
     t.item(&what)
         .map_err(|e| match t {
-            Tensor::Concrete(_) => {
-                anyhow!("{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)")
-            }
             Tensor::Traced(_) => e,
+            _ => anyhow!("{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)"),
         })
         .or_raise()
 }
@@ -81,26 +70,19 @@ pub(super) fn bind(b: &mut Binder) {
         ("-", Binary::Subtract),
         ("*", Binary::Multiply),
         ("/", Binary::Divide),
+        ("**", Binary::Power),
+        ("pow", Binary::Power),
+        // Of a tensor and a whole number these are methods, along that axis.
+        ("max", Binary::Max),
+        ("min", Binary::Min),
     ] {
-        match f {
-            Binary::Add => pairs!(e, name, |a, b| a.binary(Binary::Add, b)),
-            Binary::Subtract => pairs!(e, name, |a, b| a.binary(Binary::Subtract, b)),
-            Binary::Multiply => pairs!(e, name, |a, b| a.binary(Binary::Multiply, b)),
-            _ => pairs!(e, name, |a, b| a.binary(Binary::Divide, b)),
-        }
+        pairs(e, name, f);
     }
-    e.register_fn("-", |a: Tensor| -> Bound<Tensor> {
-        a.unary(Unary::Negate).or_raise()
-    });
+    e.register_fn("-", |a: Tensor| a.unary(Unary::Negate).or_raise());
+    // Whole powers are products.
     for name in ["**", "pow"] {
-        pairs!(e, name, |a, b| a.binary(Binary::Power, b));
-        // Whole powers are products.
-        e.register_fn(name, |a: Tensor, x: f64| -> Bound<Tensor> {
-            a.power(x).or_raise()
-        });
-        e.register_fn(name, |a: Tensor, x: i64| -> Bound<Tensor> {
-            a.power(x as f64).or_raise()
-        });
+        e.register_fn(name, |a: Tensor, x: f64| a.power(x).or_raise())
+            .register_fn(name, |a: Tensor, x: i64| a.power(x as f64).or_raise());
     }
     decisions!(e, "<" <, ">" >, "<=" <=, ">=" >=, "==" ==, "!=" !=);
     // Of two tensors, whether they are the same.
@@ -117,7 +99,7 @@ macro_rules! unary {
 
 macro_rules! binary {
     ($b:expr, $($f:ident $name:literal $signature:literal $doc:literal;)*) => {$(
-        pairs!($b.engine, $name, |a, b| a.binary(Binary::$f, b));
+        pairs(&mut $b.engine, $name, Binary::$f);
         $b.function($signature, $doc, |a: Tensor, b: Tensor| -> Bound<Tensor> { a.binary(Binary::$f, &b).or_raise() });
     )*};
 }
@@ -130,7 +112,11 @@ fn elements(b: &mut Binder) {
         Abs "tensor.abs() -> Tensor" "Absolute values.";
         Sin "tensor.sin() -> Tensor" "Sines, of radians.";
         Cos "tensor.cos() -> Tensor" "Cosines, of radians.";
+        Tan "tensor.tan() -> Tensor" "Tangents, of radians.";
         Tanh "tensor.tanh() -> Tensor" "Hyperbolic tangents.";
+        Sinh "tensor.sinh() -> Tensor" "Hyperbolic sines.";
+        Cosh "tensor.cosh() -> Tensor" "Hyperbolic cosines.";
+        Atan "tensor.atan() -> Tensor" "Arcus tangents, in radians.";
         Sigmoid "tensor.sigmoid() -> Tensor" "1/(1+e^-x), the activation \"logistic\" of model::mlp.";
         Relu "tensor.relu() -> Tensor" "max(0, x).";
         Softplus "tensor.softplus() -> Tensor" "ln(1 + e^x), without overflow.";
@@ -140,6 +126,7 @@ fn elements(b: &mut Binder) {
     binary!(b,
         Max "maximum" "tensor.maximum(other) -> Tensor" "The larger of each pair of elements, of a tensor and another or a number.";
         Min "minimum" "tensor.minimum(other) -> Tensor" "The smaller of each pair of elements.";
+        LnAddExp "ln_add_exp" "tensor.ln_add_exp(other) -> Tensor" "ln(e^a + e^b) of each pair of elements, without overflow.";
         Less "lt" "tensor.lt(other) -> Tensor" "1 where it is less, otherwise 0, for each pair of elements; without a gradient.";
         LessEqual "le" "tensor.le(other) -> Tensor" "1 where it is less or equal, otherwise 0.";
         Greater "gt" "tensor.gt(other) -> Tensor" "1 where it is greater, otherwise 0.";

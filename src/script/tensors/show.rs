@@ -1,6 +1,7 @@
 //! How tensors print: as NumPy's arrays do.
 
-use crate::kernels::tensor::Tensor;
+use crate::error::Result;
+use crate::kernels::tensor::{Graph, Shape, Tensor};
 
 /// Above this many numbers, only the ends of each axis are shown.
 const MANY: usize = 1000;
@@ -14,6 +15,20 @@ pub(super) fn show(t: &Tensor) -> String {
         Ok(shape) => shape,
         Err(_) => return "tensor of inputs, to be traced".into(),
     };
+    if let Some(v) = t.as_vector() {
+        let (all, shown) = (v.numbers(), 8);
+        let each = all.iter().take(shown).map(|x| format!("{x:?}"));
+        let more = match all.len() > shown {
+            true => format!(", … {} in all", all.len()),
+            false => String::new(),
+        };
+        return format!("[{}{more}]", each.collect::<Vec<_>>().join(", "));
+    }
+    if t.is_energy()
+        && let Ok(text) = formulas(t, &shape)
+    {
+        return text;
+    }
     let Ok(numbers) = t.to_f64("print") else {
         return format!("tensor of shape {shape}, to be traced");
     };
@@ -29,6 +44,17 @@ pub(super) fn show(t: &Tensor) -> String {
         out += &format!("  {shape}");
     }
     out
+}
+
+/// What a tensor of an energy is in terms of parameters; of several numbers the first.
+fn formulas(t: &Tensor, shape: &Shape) -> Result<String> {
+    let graph = Graph::new(&t.symbol()?)?;
+    let each = (0..shape.count().min(8)).map(|i| graph.formula(i));
+    let each = each.collect::<Result<Vec<_>>>()?.join(", ");
+    Ok(match shape.rank() {
+        0 => each,
+        _ => format!("[{each}]"),
+    })
 }
 
 /// Which entries of an axis are shown; none for the gap.

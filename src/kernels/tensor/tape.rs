@@ -1,27 +1,29 @@
-//! Compiled expressions, their evaluation and their gradient.
+//! Graphs compiled number by number in double precision, their evaluation and their gradient.
 
-use super::Expression;
+use super::element::Element;
+use super::formula::word;
 use super::graph::Graph;
-use super::operation::Operation;
-use super::program::{LANES, Program, Registers, Scratch, run_lanes};
+use super::operation::Unary;
+use super::registers::{LANES, Line, Registers, Scratch, run_lanes};
+use super::scalars::Scalars;
 use anyhow::Result;
 
-/// A compiled expression.
+/// A compiled graph of one number, in double precision: what a vector of parameters and each data example make of it.
 ///
 /// What does not depend on the data example is computed once per evaluation, the rest once per example. Equal subexpressions
 /// are computed once, wherever they came from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tape {
     pub(super) parameters: usize,
     pub(super) inputs: usize,
     /// Shared registers: constants, parameters, results.
     pub(super) constants: Vec<f64>,
     pub(super) weights: Vec<u32>,
-    pub(super) shared: Program,
+    pub(super) shared: Line,
     /// Registers per example: copies of shared registers, columns of the example, results.
     pub(super) carried: Vec<u32>,
     pub(super) columns: Vec<u32>,
-    pub(super) rows: Program,
+    pub(super) rows: Line,
     /// Register of the result; a shared one if the tape depends on no input.
     pub(super) output: u32,
     /// Whether the result depends on a parameter.
@@ -29,9 +31,12 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Compile an expression of `parameters` parameters and of data examples with `inputs` columns.
-    pub fn compile(expression: &Expression, parameters: usize, inputs: usize) -> Result<Self> {
-        Graph::new(parameters, inputs).compile(expression)
+    /// Compile a graph of `parameters` parameters and of data examples with `inputs` columns.
+    ///
+    /// # Errors
+    /// If the graph gives no single number, was traced over the inputs of a model, or uses a parameter or a column that does not exist.
+    pub fn compile(graph: &Graph, parameters: usize, inputs: usize) -> Result<Self> {
+        Scalars::compile(graph, parameters, inputs)
     }
 
     /// Number of parameters.
@@ -46,7 +51,7 @@ impl Tape {
 
     /// Number of operations: once per evaluation, and once per example.
     pub fn operations(&self) -> (usize, usize) {
-        (self.shared.instructions.len(), self.rows.instructions.len())
+        (self.shared.steps.len(), self.rows.steps.len())
     }
 
     /// The sum of the values over `rows`, 0 if there are none; the gradient of the sum is added to `grad`.
@@ -154,17 +159,21 @@ impl Tape {
             list.iter().for_each(|i| number(u64::from(*i)));
         }
         number(u64::from(self.output));
-        for program in [&self.shared, &self.rows] {
-            bytes.extend((program.instructions.len() as u64).to_le_bytes());
-            for step in &program.instructions {
-                bytes.extend(step.operation.name().as_bytes());
-                if let Operation::Powi(n) = step.operation {
+        for line in [&self.shared, &self.rows] {
+            bytes.extend((line.steps.len() as u64).to_le_bytes());
+            for step in &line.steps {
+                bytes.extend(word(step.element).as_bytes());
+                if let Element::One(Unary::Power(n)) = step.element {
                     bytes.extend(n.to_le_bytes());
                 }
                 bytes.push(b'\n');
-                step.operands
-                    .iter()
-                    .for_each(|i| bytes.extend(i.to_le_bytes()));
+                let count = if step.element == Element::Choose {
+                    3
+                } else {
+                    2
+                };
+                let operands = step.operands.iter().take(count);
+                operands.for_each(|i| bytes.extend(i.to_le_bytes()));
             }
         }
         bytes

@@ -1,6 +1,6 @@
 //! Straight lines of operations on registers, each of which is a few lanes wide, and the way back through them.
 
-use super::operation::{Operation, Pull};
+use super::element::{Element, Register, Sums};
 use crate::kernels::simd;
 
 /// Examples that go through a program together.
@@ -10,58 +10,56 @@ pub const LANES: usize = 16;
 
 /// Registers that nothing is computed for come first, then one for every instruction.
 #[derive(Debug, Default)]
-pub struct Program {
+pub struct Line {
     /// Number of registers that are filled from outside.
     pub given: usize,
     /// What is computed.
-    pub instructions: Vec<Instruction>,
+    pub steps: Vec<Step>,
 }
 
 /// One operation on registers; the result goes to the next register.
 #[derive(Debug, Clone, Copy)]
-pub struct Instruction {
+pub struct Step {
     /// What is done.
-    pub operation: Operation,
-    /// Registers of the operands, the same one twice if there is only one.
-    pub operands: [u32; 2],
+    pub element: Element,
+    /// Registers of the operands; the first again where there are fewer.
+    pub operands: [u32; 3],
     /// Which operands have a gradient.
-    pub active: [bool; 2],
+    pub active: [bool; 3],
 }
 
-impl Program {
+impl Line {
     /// Number of registers.
     pub fn registers(&self) -> usize {
-        self.given + self.instructions.len()
+        self.given + self.steps.len()
     }
 
     #[inline(always)]
     fn forward<const L: usize>(&self, registers: &mut [[f64; L]]) {
-        for (i, step) in self.instructions.iter().enumerate() {
+        for (i, step) in self.steps.iter().enumerate() {
             let (before, after) = registers.split_at_mut(self.given + i);
-            let [a, b] = step.operands.map(|r| &before[r as usize]);
-            step.operation.values(a, b, &mut after[0]);
+            let of = step.operands.map(|r| &before[r as usize]);
+            step.element.values(of, Register(&mut after[0]));
         }
     }
 
     /// `gradients` holds those with respect to the results, and is left zero but for the given registers.
     #[inline(always)]
     fn backward<const L: usize>(&self, registers: &[[f64; L]], gradients: &mut [[f64; L]]) {
-        for (i, step) in self.instructions.iter().enumerate().rev() {
-            if step.active == [false; 2] {
+        for (i, step) in self.steps.iter().enumerate().rev() {
+            if step.active == [false; 3] {
                 continue;
             }
             let (before, after) = gradients.split_at_mut(self.given + i);
-            let g = std::mem::replace(&mut after[0], [0.0; L]);
-            let [a, b] = step.operands.map(|r| r as usize);
-            step.operation.pull(&mut Pull {
-                a: &registers[a],
-                b: &registers[b],
-                y: &registers[self.given + i],
-                g: &g,
-                gradients: before,
-                first: step.active[0].then_some(a),
-                second: step.active[1].then_some(b),
-            });
+            let delta = std::mem::replace(&mut after[0], [0.0; L]);
+            let of = step.operands.map(|r| &registers[r as usize]);
+            let y = &registers[self.given + i];
+            let sums = Sums {
+                registers: before,
+                operands: step.operands,
+                active: step.active,
+            };
+            step.element.slopes(of, y, &delta, sums);
         }
     }
 
@@ -78,11 +76,11 @@ impl Program {
 
 simd! {
     /// Compute the values for several examples; with `gradients`, pass back those that it holds.
-    pub fn run_lanes(program: &Program, registers: &mut [[f64; LANES]], seed: Option<(usize, &mut [[f64; LANES]])>) {
-        program.forward(registers);
+    pub fn run_lanes(line: &Line, registers: &mut [[f64; LANES]], seed: Option<(usize, &mut [[f64; LANES]])>) {
+        line.forward(registers);
         if let Some((output, gradients)) = seed {
             gradients[output] = [1.0; LANES];
-            program.backward(registers, gradients);
+            line.backward(registers, gradients);
         }
     }
 }
@@ -112,8 +110,8 @@ impl Scratch {
         Self::default()
     }
 
-    /// Room for as many registers as the two programs have.
-    pub(super) fn registers(&mut self, shared: &Program, rows: &Program) -> Registers<'_> {
+    /// Room for as many registers as the two lines have.
+    pub(super) fn registers(&mut self, shared: &Line, rows: &Line) -> Registers<'_> {
         let (n, m) = (shared.registers(), rows.registers());
         // Lanes start at a cache line, which a vector of doubles need not.
         let needed = 2 * m * LANES + LANES;

@@ -1,6 +1,6 @@
 //! Elementary functions in double precision that vectorise: branch-free, no table, no fused multiply–add.
 //!
-//! Polynomials are those of fdlibm (Sun Microsystems) and, for tanh, of Cephes (S. Moshier). Unlike [`super::super::math`], they
+//! Polynomials are those of fdlibm (Sun Microsystems) and, for tanh, of Cephes (S. Moshier). Unlike [`crate::kernels::math`], they
 //! overflow to infinity, underflow to zero through the subnormal numbers, and give NaN where there is no value.
 
 #![allow(clippy::excessive_precision)] // The constants as they are published.
@@ -119,42 +119,35 @@ pub fn softplus(x: f64) -> f64 {
     positive + ln_1p(exp(-x.abs()))
 }
 
-/// ln(exp(a) + exp(b)).
-#[inline(always)]
-pub fn ln_add_exp(a: f64, b: f64) -> f64 {
-    // The difference of equal infinities would be NaN.
-    let gap = if a == b { 0.0 } else { (a - b).abs() };
-    max(a, b) + ln_1p(exp(-gap))
-}
-
-/// The larger of two numbers, NaN if one of them is.
-#[inline(always)]
-pub fn max(a: f64, b: f64) -> f64 {
-    if a > b || a.is_nan() { a } else { b }
-}
-
 /// x^n by repeated squaring.
 #[inline(always)]
-pub fn powi<const L: usize>(x: &[f64; L], n: i64) -> [f64; L] {
-    let (mut square, mut power) = (*x, [1.0; L]);
-    let mut left = n.unsigned_abs();
-    while left > 0 {
-        if left & 1 == 1 {
-            power.iter_mut().zip(&square).for_each(|(p, s)| *p *= s);
+pub fn powi(x: &[f64], n: i32, out: &mut [f64]) {
+    // All lanes of a vector at a time.
+    for (x, out) in x.chunks(16).zip(out.chunks_mut(16)) {
+        let mut square = [0.0; 16];
+        let square = &mut square[..x.len()];
+        square.copy_from_slice(x);
+        out.fill(1.0);
+        let mut left = n.unsigned_abs();
+        while left > 0 {
+            if left & 1 == 1 {
+                out.iter_mut().zip(&*square).for_each(|(p, s)| *p *= s);
+            }
+            left >>= 1;
+            if left > 0 {
+                square.iter_mut().for_each(|s| *s *= *s);
+            }
         }
-        left >>= 1;
-        if left > 0 {
-            square.iter_mut().for_each(|s| *s *= *s);
+        if n < 0 {
+            out.iter_mut().for_each(|p| *p = 1.0 / *p);
         }
     }
-    if n < 0 {
-        power.iter_mut().for_each(|p| *p = 1.0 / *p);
-    }
-    power
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Binary;
+    use super::super::element::{Element, Register};
     use super::*;
 
     /// Largest error in units of the last place of the exact value.
@@ -193,10 +186,16 @@ mod tests {
         assert_eq!((tanh(1e300), tanh(f64::NEG_INFINITY)), (1.0, -1.0));
         assert_eq!((sigmoid(-1e300), sigmoid(1e300)), (0.0, 1.0));
         assert_eq!((softplus(1e300), softplus(-1e300)), (1e300, 0.0));
-        let infinity = f64::INFINITY;
-        assert_eq!(ln_add_exp(-infinity, -infinity), -infinity);
-        assert_eq!(ln_add_exp(infinity, infinity), infinity);
-        assert_eq!(ln_add_exp(-infinity, 3.0), 3.0);
-        assert!(max(f64::NAN, 1.0).is_nan() && max(1.0, f64::NAN).is_nan());
+        let (infinity, two) = (f64::INFINITY, |f: Binary, a: f64, b: f64| {
+            let mut out = [0.0];
+            Element::Two(f).values([&[a], &[b], &[b]], Register(&mut out));
+            out[0]
+        });
+        assert_eq!(two(Binary::LnAddExp, -infinity, -infinity), -infinity);
+        assert_eq!(two(Binary::LnAddExp, infinity, infinity), infinity);
+        assert_eq!(two(Binary::LnAddExp, -infinity, 3.0), 3.0);
+        for f in [Binary::Max, Binary::Min] {
+            assert!(two(f, f64::NAN, 1.0).is_nan() && two(f, 1.0, f64::NAN).is_nan());
+        }
     }
 }
