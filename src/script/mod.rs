@@ -19,6 +19,7 @@ mod integers;
 mod ladders;
 mod learning;
 pub mod library;
+mod native;
 pub mod notebook;
 mod objects;
 mod parameters;
@@ -369,7 +370,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
     let _ = rhai::config::hashing::set_hashing_seed(Some([2, 3, 5, 7]));
     let mut b = Binder {
-        engine: Engine::new(),
+        engine: native::Native::default(),
         modules: BTreeMap::new(),
         items: Vec::new(),
         context: context.clone(),
@@ -411,11 +412,12 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     room::bind(&mut b);
     integers::bind(&mut b);
     let Binder {
-        mut engine,
+        engine,
         modules,
         items,
         ..
     } = b;
+    let mut engine = engine.finish();
     for (name, module) in modules {
         engine.register_static_module(&name, module.into());
     }
@@ -424,7 +426,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
 
 /// Binds functions and writes down their reference entries.
 struct Binder {
-    engine: Engine,
+    engine: native::Native,
     modules: BTreeMap<String, Module>,
     items: Vec<Item>,
     context: Arc<Context>,
