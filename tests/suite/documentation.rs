@@ -5,6 +5,7 @@ use ergodic::options::{Default, Options};
 use ergodic::script::{all_items, reference};
 
 #[test]
+#[ignore = "long: tests/run"]
 fn every_item_is_documented_and_every_example_runs() {
     let mut examples = 0;
     for item in all_items() {
@@ -38,6 +39,7 @@ fn every_item_is_documented_and_every_example_runs() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn the_scripts_of_every_page_run() {
     for (name, text) in ergodic::front::docs::PAGES {
         let scripts: Vec<_> = text.split("```rhai\n").skip(1).collect();
