@@ -5,7 +5,6 @@ use ergodic::options::{Default, Options};
 use ergodic::script::{all_items, reference};
 
 #[test]
-#[ignore = "long: tests/run"]
 fn every_item_is_documented_and_every_example_runs() {
     let mut examples = 0;
     for item in all_items() {
