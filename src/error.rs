@@ -117,10 +117,11 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// The entry of `known` nearest to `name`, if one is near enough to be what was meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
     known
         .into_iter()
         .filter(|k| !k.is_empty())
-        .map(|k| (edit_distance(name, k), k))
+        .map(|k| (strsim::osa_distance(&lower, &k.to_lowercase()), k))
         .filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 3)
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
@@ -201,32 +202,6 @@ pub fn message(text: &str) -> String {
         last - first,
         &text[last..]
     )
-}
-
-/// Damerau–Levenshtein distance (optimal string alignment), over characters.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.to_lowercase().chars().collect();
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut d = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in d.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, first) in d[0].iter_mut().enumerate() {
-        *first = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (d[i - 1][j] + 1)
-                .min(d[i][j - 1] + 1)
-                .min(d[i - 1][j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(d[i - 2][j - 2] + 1);
-            }
-            d[i][j] = best;
-        }
-    }
-    d[a.len()][b.len()]
 }
 
 #[cfg(test)]

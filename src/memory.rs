@@ -129,6 +129,11 @@ pub fn peak() -> Option<u64> {
     Machine::this().field("proc/self/status", "VmHWM:")
 }
 
+/// Bytes of the whole machine that Linux's /proc/meminfo has under `name`, as "MemTotal:"; none elsewhere.
+pub fn of_machine(name: &str) -> Option<u64> {
+    Machine::this().field("proc/meminfo", name)
+}
+
 /// Bytes that are free, and what limits them.
 #[derive(Debug, PartialEq)]
 struct Free {

@@ -1,6 +1,7 @@
 //! Binds functions, verbs, constructors and objects, and writes down their reference entries at the same time.
 
 use super::convert::{Call, entry, from_json, from_value, given, to_value};
+use super::native::NativeEngine;
 use super::reference::Item;
 use super::{Bound, Context, OrRaise, constructors, raise, words};
 use crate::error::Result;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 /// Binds functions and writes down their reference entries.
 pub(super) struct Binder {
-    pub engine: Engine,
+    pub engine: NativeEngine,
     pub items: Vec<Item>,
     pub context: Arc<Context>,
     /// By namespace; those of none are called by their bare name.
@@ -32,7 +33,7 @@ impl Binder {
     /// One that has bound nothing yet.
     pub fn new(context: &Arc<Context>) -> Self {
         Self {
-            engine: Engine::new(),
+            engine: NativeEngine::default(),
             items: Vec::new(),
             context: context.clone(),
             modules: BTreeMap::new(),
@@ -40,14 +41,15 @@ impl Binder {
     }
 
     /// The engine, and the reference of what was bound.
-    pub fn finish(mut self) -> (Engine, Vec<Item>) {
+    pub fn finish(self) -> (Engine, Vec<Item>) {
+        let mut engine = self.engine.finish();
         for (name, module) in self.modules {
             match name.as_str() {
-                "" => self.engine.register_global_module(module.into()),
-                name => self.engine.register_static_module(name, module.into()),
+                "" => engine.register_global_module(module.into()),
+                name => engine.register_static_module(name, module.into()),
             };
         }
-        (self.engine, self.items)
+        (engine, self.items)
     }
 
     /// Bind a function. The signature is as a script calls it: `verb(a, b) -> T`, `space::name(a) -> T` or `object.method(a) -> T`.

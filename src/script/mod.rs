@@ -20,6 +20,7 @@ mod integers;
 mod kinds;
 mod learning;
 pub mod library;
+mod native;
 pub mod notebook;
 mod objects;
 mod parameters;

@@ -215,6 +215,7 @@ fn every_registered_sampler_is_tested_here() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn every_sampler_does_on_an_accelerator_what_it_does_here() {
     if Emulated::new().is_none() {
         return skip("no C++ compiler found");

@@ -33,6 +33,7 @@ fn well(noise: f64) -> String {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn halving_extrapolates_by_the_order_that_the_sampler_states() {
     // Steps that are a quarter of the largest stable one: x = ¼ whole, and what is left of it at half the step.
     let factor = |x: f64| 2.0 / (1.0 - x);
@@ -80,6 +81,7 @@ fn halving_extrapolates_by_the_order_that_the_sampler_states() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn where_the_order_is_not_known_nothing_is_extrapolated() {
     for (sampler, said) in [
         (
@@ -118,6 +120,7 @@ fn where_the_order_is_not_known_nothing_is_extrapolated() {
 
 /// Every baseline, and the ratio as the step. Two widths from the minimum λ̂ is 2 - ½·4·4 at x of about 0.
 #[test]
+#[ignore = "long: tests/run"]
 fn pseudo_langevin_takes_every_baseline_and_halves_its_ratio() {
     // The first batch of each of four chains has a noise of sd 20·6/√10 for its loss.
     for (baseline, most) in [("paired", 0.5), ("full", 0.5), ("first_batch", 50.0)] {
@@ -312,6 +315,7 @@ fn scripts_and_the_command_line_subtract_the_same_way() {
 
 /// Without step sizes the largest stable one is found, whatever the sampler's own; what is recommended is confirmed by a neighbour.
 #[test]
+#[ignore = "long: tests/run"]
 fn calibration_finds_its_grid_and_recommends_a_plateau() {
     for (own, noise) in [(1e-6, 0.0), (50.0, 1.0)] {
         let c = found(&format!(

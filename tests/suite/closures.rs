@@ -66,6 +66,7 @@ const SCENE: &str = r#"
 "#;
 
 #[test]
+#[ignore = "long: tests/run"]
 fn every_captured_object_is_the_same_on_any_number_of_threads() {
     let scratch = Scratch::new();
     let helper = scratch.file(
@@ -316,6 +317,7 @@ const RESUMED: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
+#[ignore = "long: tests/run"]
 fn a_run_is_resumed_only_with_the_same_closure() {
     for (i, (before, closure, was, is)) in RESUMED.iter().enumerate() {
         let scratch = Scratch::new();
@@ -348,6 +350,7 @@ fn a_run_is_resumed_only_with_the_same_closure() {
 
 /// Whatever else is resumed knows its closures too.
 #[test]
+#[ignore = "long: tests/run"]
 fn every_kind_of_run_knows_its_closures() {
     let potential = "let k = 1.0; let t = target(potential::closure(2, |w| 0.5 * k * w.norm2()), #{ prior: prior::gaussian(1.0) });";
     let observe = "observe: [|s| s.step * k]";

@@ -172,6 +172,7 @@ fn emulated() -> Open {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn an_accelerator_takes_it_as_the_native_one() {
     if Emulated::new().is_none() {
         return skip("no C++ compiler");
@@ -212,6 +213,7 @@ fn close(a: &Value, b: &Value, count: &mut usize) {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn every_sampler_takes_a_model_that_is_no_chain_of_layers() {
     for sampler in [
         SGLD,

@@ -69,6 +69,7 @@ fn kinds() -> [(String, &'static str, &'static str); 3] {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn going_back_to_the_older_checkpoint_is_said_here_and_in_the_record() {
     for (source, name, at) in kinds() {
         let scratch = Scratch::new();
@@ -209,6 +210,7 @@ fn a_flipped_bit_in_weights_or_traces_is_found() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn what_a_script_writes_stays_within_its_results() {
     let scratch = Scratch::new();
     let run_ = "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, every: 1 })";

@@ -73,6 +73,7 @@ fn complete(script: &Path, out: &Path, more: &[&str]) -> BTreeMap<String, Vec<u8
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn threads_do_not_change_a_bit() {
     let scratch = Scratch::new();
     let script = scratch.file("script.rhai", SCRIPT);
@@ -88,6 +89,7 @@ fn threads_do_not_change_a_bit() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn a_run_killed_at_ten_moments_continues_bit_for_bit() {
     let scratch = Scratch::new();
     let script = scratch.file("script.rhai", SCRIPT);
@@ -209,6 +211,7 @@ fn validations_and_calibrations_go_on_where_they_were_killed() {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "long: tests/run"]
 fn ctrl_c_saves_and_exits_with_130() {
     let scratch = Scratch::new();
     let script = scratch.file("script.rhai", SCRIPT);
@@ -248,6 +251,7 @@ fn ctrl_c_saves_and_exits_with_130() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn a_changed_script_is_not_resumed() {
     let scratch = Scratch::new();
     let script = scratch.file("script.rhai", SCRIPT);

@@ -38,6 +38,7 @@ fn every_item_is_documented_and_every_example_runs() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn the_scripts_of_every_page_run() {
     for (name, text) in ergodic::front::docs::PAGES {
         let scripts: Vec<_> = text.split("```rhai\n").skip(1).collect();

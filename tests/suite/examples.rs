@@ -102,6 +102,7 @@ fn sample(rows: usize, seeds: usize, steps: usize, result: &str) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
     const SEEDS: usize = 24;
     let r = Regression::new();
@@ -159,6 +160,7 @@ fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn singular_fluctuation_and_wbic_are_those_of_the_posterior() {
     let r = Regression::new();
     let found = sample(

@@ -17,6 +17,7 @@ fn error(source: &str) -> String {
 /// Null: the weight of the left mode and ln Z by every estimator are right on average over 20 seeds (4 standard errors), and bars of one
 /// standard error contain the truth in 68 % of the cases (4 standard errors of a binomial share over the seeds of all dimensions).
 #[test]
+#[ignore = "long: tests/run"]
 fn weights_and_ln_z_of_mixtures_are_right_and_covered() {
     let estimators = [
         "thermodynamic_integration",
@@ -152,6 +153,7 @@ fn holds_the_law_of(target: &str, sampler: &str, steps: u64, every: u64) {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn exact_samplers_hold_the_law_of_every_rung() {
     holds_the_law("sampler::hmc(#{ leapfrog: 3 })", 12_000, 1);
     holds_the_law("sampler::hmc(#{ leapfrog: 3 })", 24_000, 3);
@@ -161,6 +163,7 @@ fn exact_samplers_hold_the_law_of_every_rung() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn samplers_with_momenta_hold_the_law_of_every_rung() {
     let full = "gradient: gradient::full()";
     let langevin = format!("sampler::langevin(#{{ dt: 0.1, friction: 0.3, {full} }})");
@@ -207,6 +210,7 @@ fn adapted_step_sizes_stay_with_their_rungs() {
 
 /// Step sizes belong to the chain and are frozen at the end of burn-in, wherever it was then; Adam's momentum goes with the temperature.
 #[test]
+#[ignore = "long: tests/run"]
 fn preconditioned_samplers_hold_the_law_of_every_rung() {
     let full = "gradient: gradient::full()";
     for (name, every) in [("rmsprop_sgld", 20), ("adam_sgld", 5)] {
@@ -219,6 +223,7 @@ fn preconditioned_samplers_hold_the_law_of_every_rung() {
 
 /// Masses are not to be set by where a replica is when it changes its temperature: with swaps every 5 steps that would show.
 #[test]
+#[ignore = "long: tests/run"]
 fn pseudo_langevin_holds_the_law_of_every_rung() {
     let noisy = harmonic(", examples: 1000, noise: 1.0");
     let sampler = "sampler::pseudo_langevin(#{ batch: 100, friction: 0.3 })";

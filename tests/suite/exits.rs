@@ -23,6 +23,7 @@ fn stream(lost: Lost) -> Stdio {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 #[cfg(target_os = "linux")]
 fn lost_output_does_not_change_what_a_command_ends_with() {
     let scratch = Scratch::new();

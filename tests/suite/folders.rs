@@ -112,6 +112,7 @@ fn judge(output: &Output, seed: u64, out: &Path, expected: &BTreeMap<String, Vec
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn of_two_started_at_once_each_has_its_own_folder() {
     let place = Place::new();
     let expected = [1, 2].map(|seed| place.alone(seed, &[]));
@@ -138,6 +139,7 @@ fn of_two_started_at_once_each_has_its_own_folder() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn of_two_that_name_one_folder_one_is_told() {
     let place = Place::new();
     let expected = [1, 2].map(|seed| place.alone(seed, &[]));
@@ -157,6 +159,7 @@ fn of_two_that_name_one_folder_one_is_told() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn of_two_that_resume_one_folder_one_is_told() {
     let place = Place::new();
     let expected = place.alone(1, &["--set", "steps=40_000"]);

@@ -67,6 +67,7 @@ fn check_within(most: f64, name: &str, found: &[f64], expected: f64) {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn estimates_have_the_mean_of_the_gaussian_posterior() {
     // ε·precision is 0.13: large enough that the variance of the recursion, not that of the posterior, is what must come out.
     let (step, batch) = (1e-6, 500.0);
@@ -141,6 +142,7 @@ fn pseudo_langevin_estimates_and_its_step_is_the_ratio() {
 
 /// The spread of λ̂ over seeds is what its standard error says, whatever the baseline; pairing makes both small.
 #[test]
+#[ignore = "long: tests/run"]
 fn error_bars_are_the_spread_over_seeds() {
     const SEEDS: usize = 40;
     let mut typical = Vec::new();
@@ -177,6 +179,7 @@ fn error_bars_are_the_spread_over_seeds() {
 
 /// The recommended step is one whose estimate is right, and steps that are too large or too small are told apart.
 #[test]
+#[ignore = "long: tests/run"]
 fn calibration_recommends_a_step_that_is_right() {
     let source = REGRESSION.replace("DATA", "\"rows\"")
         + "let c = calibrate_llc(p.target, sampler::sgld(#{ batch: 500 }), #{ start: p.start, seed: 2, steps: 20_000, step_sizes: [1e-9, 1.5e-7, 3e-7, 1e-5, 1e-3], tolerance: 0.05 }).to_map();
@@ -222,6 +225,7 @@ fn calibration_recommends_nothing_that_is_wrong() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn singular_and_restricted_targets_have_their_coefficients() {
     // U = w⁴ alone: nβ⟨U⟩ = 1/4 at any nβ.
     let found = numbers(

@@ -26,6 +26,7 @@ fn within(source: &str, kib: u64, seconds: u64) -> Output {
 const GIB: u64 = 1 << 20;
 
 #[test]
+#[ignore = "long: tests/run"]
 fn what_does_not_fit_is_refused_before_it_is_tried() {
     let all = [
         "tensor::zeros(1_000_000_000)",
@@ -87,6 +88,7 @@ fn a_script_that_fills_the_memory_is_stopped() {
 
 /// Every level of nesting takes stack to compare, print, copy and drop. (A million levels cannot be had: Rhai takes a minute for 60,000.)
 #[test]
+#[ignore = "long: tests/run"]
 fn deeply_nested_values_end_nothing() {
     let uses = [
         "a == a",
@@ -179,6 +181,7 @@ fn gzip(pieces: usize, piece: &[u8], head: &[u8]) -> Vec<u8> {
 
 /// Files that are small and hold more than all memory, or say so.
 #[test]
+#[ignore = "long: tests/run"]
 fn compression_bombs_are_refused_as_they_are_read() {
     let scratch = Scratch::new();
     const MIB: usize = 1 << 20;

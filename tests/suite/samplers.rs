@@ -209,6 +209,7 @@ fn momenta_drawn_anew_by_pseudo_langevin_lag_by_half_a_step() {
 /// U = ⟨(S - y)²⟩ + ½·0.1|w|² with S = Σw has one stiff direction, of curvature 2N + 0.1. Null: V is constant, its collective ratio is N times the
 /// mean one, and Var(S) = (1 + (1+c1²)(N-1)𝒯)·NT/(2N + 0.1). By default 𝒯 is so small that this is T; with the masses of the paper it is 3.9 T.
 #[test]
+#[ignore = "long: tests/run"]
 fn correlated_noise_heats_its_own_direction() {
     let n = 50.0;
     for (masses, least, most) in [("collective", 0.0, 0.06), ("noise", 1.0, 2.0)] {

@@ -73,6 +73,7 @@ fn every_script_is_tested() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn langevin_vs_metropolis() {
     let value = quick("langevin_vs_metropolis", &["--set", "sets=1"]);
     let methods = value["methods"].as_array().unwrap();
@@ -87,6 +88,7 @@ fn langevin_vs_metropolis() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn ohzeki_mixture() {
     let value = quick("ohzeki_mixture", &["--set", "seeds=3"]);
     let settings = value["settings"].as_array().unwrap();
@@ -96,6 +98,7 @@ fn ohzeki_mixture() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn zambon_noise() {
     let value = quick("zambon_noise", &[]);
     let fraction = value["ks_fraction"].as_f64().unwrap();
@@ -103,6 +106,7 @@ fn zambon_noise() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn zambon_diffusion() {
     let more = ["--set", "hidden=[10]", "--set", "leapfrog=[5]"];
     let value = quick("zambon_diffusion", &more);
@@ -113,6 +117,7 @@ fn zambon_diffusion() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn zambon_fashion() {
     let value = quick("zambon_fashion", &[]);
     assert_eq!(value["data"], "digits");
@@ -120,6 +125,7 @@ fn zambon_fashion() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn quickstart() {
     let value = quick("quickstart", &[]);
     arrays(&value, &["cost", "norm2", "error", "error_test", "energy"]);
@@ -127,6 +133,7 @@ fn quickstart() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn zambon_thermodynamics() {
     let value = quick(
         "zambon_thermodynamics",
@@ -137,6 +144,7 @@ fn zambon_thermodynamics() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn zambon_generalisation() {
     let value = quick("zambon_generalisation", &[]);
     arrays(
@@ -147,6 +155,7 @@ fn zambon_generalisation() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn the_script_in_the_readme_runs() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let script = readme
@@ -184,6 +193,7 @@ fn llc_quickstart() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn llc_transformer() {
     let v = quick("llc_transformer", &[]);
     let parts = v["coefficients"].as_array().unwrap();
@@ -196,6 +206,7 @@ fn llc_transformer() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn llc_normal_crossing() {
     let v = quick("llc_normal_crossing", &[]);
     let cases = v["cases"].as_array().unwrap();
@@ -204,6 +215,7 @@ fn llc_normal_crossing() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn llc_benchmark() {
     let v = quick("llc_benchmark", &[]);
     assert_eq!(v["minibatches"].as_array().map(Vec::len), Some(7 * 7));
@@ -225,6 +237,7 @@ fn double_well_exchange() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn remd_digits() {
     let found = quick("remd_digits", &[]);
     let size = &found["sizes"][0];
@@ -235,6 +248,7 @@ fn remd_digits() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn training_set_size() {
     let found = quick("training_set_size", &[]);
     assert_eq!(found["examples"].as_array().unwrap().len(), 2);
@@ -249,6 +263,7 @@ fn evidence() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn transition() {
     let found = quick("transition", &[]);
     let number = |name: &str| found[name].as_f64().unwrap();
@@ -257,6 +272,7 @@ fn transition() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn learning_curve() {
     let found = quick("learning_curve", &[]);
     assert_eq!(found["score"].as_array().unwrap().len(), 2);
@@ -264,6 +280,7 @@ fn learning_curve() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn own_model() {
     let found = quick("own_model", &[]);
     // The network written in the script is the native one, to the last bit.

@@ -94,6 +94,7 @@ fn populations_find_ln_z_and_the_weights_of_modes() {
 
 /// Null: in a box of width 30 exp(-½|w - 1|²/T) integrates to (2πT)^(d/2) / 30^d, also below T = 1; 4 standard errors over 20 seeds.
 #[test]
+#[ignore = "long: tests/run"]
 fn walls_and_other_temperatures_are_exact() {
     for temperature in [1.0, 0.1] {
         let found = evaluate(&format!(

@@ -55,6 +55,8 @@ pub fn root() -> &'static Path {
 pub fn ergodic() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ergodic"));
     command.current_dir(root());
+    // Set by tests/run, to be told how long tests take; cargo would compile anew for it.
+    command.env_remove("RUSTC_BOOTSTRAP");
     command
 }
 

@@ -42,15 +42,15 @@ macro_rules! cases {
         }
 
         mod gaussian {
-            $(#[test] fn $name() { super::$name().on_gaussian(); })*
+            $(#[test] #[ignore = "long: tests/run"] fn $name() { super::$name().on_gaussian(); })*
         }
 
         mod double_wells {
-            $(#[test] fn $name() { super::$name().on_wells(); })*
+            $(#[test] #[ignore = "long: tests/run"] fn $name() { super::$name().on_wells(); })*
         }
 
         mod small_network {
-            $(#[test] fn $name() { super::$name().on_network(); })*
+            $(#[test] #[ignore = "long: tests/run"] fn $name() { super::$name().on_network(); })*
         }
     };
 }
@@ -86,6 +86,7 @@ fn every_registered_sampler_is_in_the_table_of_biases() {
 
 /// Null: with every form that has not the law a run says so, with the number; with the others it says nothing.
 #[test]
+#[ignore = "long: tests/run"]
 fn what_does_not_have_the_law_says_so_with_the_number() {
     let target =
         super::target("target(potential::gaussian(#{ dim: 2, examples: 1000, noise: 1.0 }))");

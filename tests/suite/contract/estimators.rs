@@ -14,11 +14,13 @@ fn sgld_with(gradient: &str, variance: f64) {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn full_gradients_have_no_noise() {
     sgld_with("full()", 0.0);
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn minibatches_without_replacement_have_less_noise() {
     // Half of the examples, or the difference would be too small to see: 1 - 500/999.
     let variance = 16.0 / 500.0 * 500.0 / 999.0;
@@ -30,6 +32,7 @@ fn minibatches_without_replacement_have_less_noise() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn control_variates_take_noise_away_that_does_not_depend_on_the_parameters() {
     sgld_with("control_variates(#{ batch: 4 })", 0.0);
     sgld_with(
@@ -55,6 +58,7 @@ fn measured(gradient: &str, expected: f64) {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn the_noise_of_the_gradient_is_measured() {
     measured("batch: 4", VARIANCE);
     measured(

@@ -124,6 +124,7 @@ fn record(
 /// Null: the bars of every estimator contain the truth in 68 % of data sets, for independent rungs of autocorrelated
 /// draws (autocorrelation time of E: 4.6) and of independent ones.
 #[test]
+#[ignore = "long: tests/run"]
 fn error_bars_cover_for_independent_rungs() {
     for (dim, rungs, first, phi, draws) in [
         (2, 8, 0.0, 0.8, 500),
@@ -152,6 +153,7 @@ fn error_bars_cover_for_independent_rungs() {
 
 /// Null: the bars cover for replica exchange, whose rungs are correlated.
 #[test]
+#[ignore = "long: tests/run"]
 fn error_bars_cover_for_replica_exchange() {
     let problem = Gaussian {
         dim: 4,
@@ -191,6 +193,7 @@ fn error_bars_cover_for_replica_exchange() {
 /// Null: rungs that share 80 % of their noise are as good as independent. Taken for independent, the bars of the
 /// integral must be too short by more than the coverage test can miss; taken for what they are, they must cover.
 #[test]
+#[ignore = "long: tests/run"]
 fn correlated_rungs_are_told_from_independent_ones() {
     let problem = Gaussian {
         dim: 10,
@@ -229,6 +232,7 @@ fn correlated_rungs_are_told_from_independent_ones() {
 /// Null: bootstrap errors of two estimators cover, over blocks of all rungs together where replicas exchange and of each
 /// rung alone where they do not.
 #[test]
+#[ignore = "long: tests/run"]
 fn the_block_bootstrap_covers() {
     let problem = Gaussian {
         dim: 4,

@@ -36,6 +36,7 @@ const CASES: [(usize, usize); 3] = [(2, 11), (10, 12), (50, 19)];
 /// Null: no estimator is biased by more than its error bar at any dimension, with and without the prior at the start,
 /// for independent and for autocorrelated draws.
 #[test]
+#[ignore = "long: tests/run"]
 fn every_estimator_finds_the_exact_evidence() {
     for (dim, rungs) in CASES {
         let problem = Gaussian {
@@ -87,6 +88,7 @@ fn a_mislabelled_ladder_is_noticed() {
 
 /// Null: the estimates of the discretisation error are off by more than 4 of their standard errors, or of no use.
 #[test]
+#[ignore = "long: tests/run"]
 fn the_discretisation_error_of_a_coarse_ladder_is_estimated() {
     let problem = Gaussian {
         dim: 10,

@@ -19,6 +19,7 @@ fn problem() -> TwoPhases {
 /// Null: the transition temperature and the height of the peak lie in their bootstrap bars in 68 % of data sets, and
 /// those of the reweighted energy in its own.
 #[test]
+#[ignore = "long: tests/run"]
 fn the_transition_temperature_is_covered() {
     let problem = problem();
     let betas = [0.4, 0.8, 1.2, 1.6, 2.0];

@@ -176,6 +176,7 @@ fn own_scripts_are_imported_from_beside_the_script() {
 
 /// Interrupted within a recipe, and resumed: the same numbers, bit for bit.
 #[test]
+#[ignore = "long: tests/run"]
 fn a_recipe_is_resumed_where_it_was() {
     let scratch = Scratch::new();
     let script = scratch.file(

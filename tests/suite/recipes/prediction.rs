@@ -4,6 +4,7 @@ use super::{found, near, number, numbers};
 
 /// A linear student of a linear teacher: least squares is off by σ² d/2(n - d - 1) in the mean, whose slope the fit must find.
 #[test]
+#[ignore = "long: tests/run"]
 fn a_learning_curve_has_the_exponent_of_linear_regression() {
     const D: f64 = 4.0;
     let sizes = [16.0, 32.0, 64.0, 128.0, 256.0];

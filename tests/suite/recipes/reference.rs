@@ -9,6 +9,7 @@ use ergodic::simulation::session::Session;
 use std::collections::BTreeMap;
 
 #[test]
+#[ignore = "long: tests/run"]
 fn every_recipe_is_documented_and_every_example_runs() {
     assert_eq!(RECIPES.len(), 6);
     for (name, source) in RECIPES {

@@ -17,6 +17,7 @@ fn of_a_quartic(nbeta: f64, gamma: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn the_protocol_gives_the_learning_coefficients_that_are_known() {
     let estimated = |setting: &str| {
         found(&format!(
@@ -88,6 +89,7 @@ fn the_protocol_says_what_is_wrong() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn samplers_are_compared_at_equal_cost_and_a_hot_one_is_found() {
     let value = found(
         "import \"method_comparison\" as methods;

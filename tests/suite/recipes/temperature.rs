@@ -17,6 +17,7 @@ fn heat_capacity(t: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn a_transition_is_bracketed_where_the_heat_capacity_peaks() {
     let value = found(
         "import \"transition\" as transition;
@@ -109,6 +110,7 @@ fn left_after(temperatures: &[f64], epsilon: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn annealing_finds_the_better_well_as_often_as_the_chain_must() {
     let run = |schedule: &str| {
         found(&format!(

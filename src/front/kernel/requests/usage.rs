@@ -1,5 +1,6 @@
 //! `usage_request`: what the kernel and its machine are busy with, as far as Linux tells in /proc; little elsewhere.
 
+use crate::memory;
 use serde_json::{Value, json};
 use std::fs::read_to_string;
 use std::sync::{Mutex, PoisonError};
@@ -29,23 +30,19 @@ impl Meter {
             "pid": std::process::id(),
             "cpu_count": std::thread::available_parallelism().map_or(1, |n| n.get()),
         });
-        if let Ok(status) = read_to_string("/proc/self/status")
-            && let Some(bytes) = kibibytes(&status, "VmRSS:")
-        {
+        if let Some(bytes) = memory::resident() {
             usage["kernel_memory"] = json!(bytes);
         }
-        if let Ok(memory) = read_to_string("/proc/meminfo")
-            && let (Some(total), Some(available)) = (
-                kibibytes(&memory, "MemTotal:"),
-                kibibytes(&memory, "MemAvailable:"),
-            )
-        {
+        if let (Some(total), Some(available)) = (
+            memory::of_machine("MemTotal:"),
+            memory::of_machine("MemAvailable:"),
+        ) {
             let used = total.saturating_sub(available);
             usage["host_virtual_memory"] = json!({
                 "total": total,
                 "available": available,
                 "used": used,
-                "free": kibibytes(&memory, "MemFree:").unwrap_or(0),
+                "free": memory::of_machine("MemFree:").unwrap_or(0),
                 "percent": percent(used as f64, total as f64),
             });
         }
@@ -100,22 +97,12 @@ fn machine(text: &str) -> Option<(u64, u64)> {
     Some((all.saturating_sub(ticks.get(3)? + ticks.get(4)?), all))
 }
 
-/// The bytes of a line like `VmRSS:   12 kB`.
-fn kibibytes(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-    let number = line.split_whitespace().next()?;
-    Some(number.parse::<u64>().ok()? * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_of_proc_are_read() {
-        let text = "VmPeak:\t  20 kB\nVmRSS:\t   12 kB\n";
-        assert_eq!(kibibytes(text, "VmRSS:"), Some(12 * 1024));
-        assert_eq!(kibibytes(text, "VmSwap:"), None);
         let stat = "7 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
         assert_eq!(process(stat), Some(42));
         let stat = "cpu  1 2 3 40 50 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";

@@ -36,33 +36,36 @@ debug-assertions = false
 overflow-checks = false
 "#;
 
-/// What would be optimised with the rest to no end, for minutes: macros, which only the compiler calls, and what no cell calls.
-const UNHURRIED: [&str; 19] = [
-    "aho-corasick",
+/// What the section for all packages would optimise to no end, for minutes: macros, which only the compiler calls, and the command line, which
+/// no cell does.
+const UNHURRIED: [&str; 14] = [
     "bytemuck_derive",
     "cc",
     "clap_builder",
     "clap_derive",
     "darling_core",
     "derive_builder_core",
-    "fancy-regex",
-    "regex-automata",
-    "regex-syntax",
     "rhai_codegen",
     "serde_derive",
     "syn",
     "synstructure",
     "thiserror-impl",
-    "tokenizers",
     "yoke-derive",
     "zerocopy-derive",
     "zerofrom-derive",
 ];
 
-fn profile() -> String {
-    let plain = |name| format!("\n[profile.dev.package.{name}]\nopt-level = 0\n");
-    format!("{PROFILE}{}", UNHURRIED.map(plain).concat())
+/// The settings for cells; what no run calls is compiled as the manifest says for releases.
+fn profile(manifest: &str) -> String {
+    let all = UNHURRIED.map(|name| format!("{name} = {{ opt-level = 0 }}\n"));
+    let cold = manifest
+        .split_once(COLD)
+        .map_or("", |(_, after)| after.split("\n\n").next().unwrap_or(""));
+    format!("{PROFILE}\n[profile.dev.package]\n{}{cold}\n", all.concat())
 }
+
+/// Where the manifest has that.
+const COLD: &str = "\n[profile.release.package]\n";
 
 /// The library as one dynamic library that all cells share, with everything that it is made of: cells link against it in no time, and
 /// there is one set of threads and one flag for interrupts, not one per cell.
@@ -179,9 +182,12 @@ fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
         Some((before, _)) => before.to_string(),
         None => manifest,
     };
-    fs::write(own.join("Cargo.toml"), manifest + DYNAMIC)?;
+    fs::write(own.join("Cargo.toml"), format!("{manifest}{DYNAMIC}"))?;
     fs::create_dir_all(prepared.folder.join(".cargo"))?;
-    fs::write(prepared.folder.join(".cargo/config.toml"), profile())?;
+    fs::write(
+        prepared.folder.join(".cargo/config.toml"),
+        profile(&manifest),
+    )?;
     fs::create_dir_all(prepared.folder.join("config"))?;
     let template = prepared.template();
     fs::create_dir_all(&template)?;
@@ -293,7 +299,7 @@ fn checksum(source: &Path) -> Result<String> {
             hash.update(&bytes);
         }
     }
-    hash.update(profile().as_bytes());
+    hash.update(profile("").as_bytes());
     Ok(format!("{:08x}-{count}", hash.finalize()))
 }
 
@@ -304,7 +310,11 @@ mod tests {
     #[test]
     fn what_is_not_optimised_is_among_the_dependencies() {
         let versions = include_str!("../../../../Cargo.lock");
-        for name in UNHURRIED {
+        let settings = profile(include_str!("../../../../Cargo.toml"));
+        let names = settings.lines().filter_map(|l| l.split_once(" = { opt-"));
+        let names: Vec<_> = names.map(|(name, _)| name).collect();
+        assert!(names.contains(&"syn") && names.contains(&"tokenizers"));
+        for name in names {
             assert!(versions.contains(&format!("name = \"{name}\"")), "{name}");
         }
     }
