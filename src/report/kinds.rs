@@ -9,6 +9,7 @@ use super::{checks, figures, tables};
 use crate::error::Result;
 use crate::object::Object;
 use crate::simulation::evidence::of_populations;
+use crate::simulation::job::Printed;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
@@ -251,6 +252,51 @@ impl Told for Benchmark {
         let setting = format!("<pre>{}</pre>\n", escape(&cut(&setting)));
         let table = tables::benchmark(self, &part.name).html();
         [table, details("Settings", &setting)].concat()
+    }
+}
+
+impl Told for Printed {
+    fn line(&self) -> String {
+        format!("{}, {:.1} s", self.kind, self.record.seconds)
+    }
+
+    fn done(&self) -> bool {
+        self.record.done
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        let state = match self.record.done {
+            true => "done; its script prints the result",
+            false => "UNFINISHED; continue with --resume",
+        };
+        Ok(format!("'{name}': a {}, {state}\n\n", self.kind))
+    }
+
+    fn json(&self) -> Result<Value> {
+        Ok(json!({ "kind": self.kind, "seconds": self.record.seconds }))
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        Ok(vec![match self.record.done {
+            true => check("Finished", Level::Good, "its script prints the result"),
+            false => check(
+                "Finished",
+                Level::Look,
+                "unfinished; continue with --resume",
+            ),
+        }])
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        Ok(Vec::new())
+    }
+
+    fn tables(&self, _: &Part, _: Option<&Summary>) -> String {
+        String::new()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.record.notes
     }
 }
 

@@ -3,6 +3,7 @@
 use super::kinds::{Course, Damaged, Told};
 use super::sampled::Sampled;
 use crate::error::Result;
+use crate::simulation::job::Printed;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
@@ -151,8 +152,11 @@ fn read(folder: &Path) -> Result<Box<dyn Told>> {
     if let Some((so_far, done)) = Trained::load(folder)? {
         return Ok(Box::new(Course { so_far, done }));
     }
-    match Smc::load(folder)? {
-        Some((so_far, done)) => Ok(Box::new(Course { so_far, done })),
+    if let Some((so_far, done)) = Smc::load(folder)? {
+        return Ok(Box::new(Course { so_far, done }));
+    }
+    match Printed::load(folder)? {
+        Some(printed) => Ok(Box::new(printed)),
         None => anyhow::bail!(
             "{}: the checkpoint is of another kind or version",
             folder.display()

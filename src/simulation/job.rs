@@ -128,6 +128,30 @@ pub trait Job: Kept {
     }
 }
 
+/// A job that has no result on disk but its checkpoint: its script prints what came out.
+#[derive(Debug, Clone)]
+pub struct Printed {
+    /// "calibration", "validation".
+    pub kind: String,
+    /// What is known of it.
+    pub record: Record,
+}
+
+impl Printed {
+    /// From its folder; none if the folder is that of something else.
+    ///
+    /// # Errors
+    /// If the checkpoint cannot be read.
+    pub fn load(folder: &Path) -> Result<Option<Self>> {
+        let found = checkpoint::load(&folder.join("checkpoint"))?;
+        Ok(found.and_then(|(saved, _)| {
+            let kind = saved.meta["what"]["job"].as_str()?.to_string();
+            let record = Record::of(&saved.meta);
+            Some(Self { kind, record })
+        }))
+    }
+}
+
 /// A description, with the record.
 pub fn described(mut meta: Map<String, Value>, record: &Record) -> Value {
     if !record.notes.is_empty() {

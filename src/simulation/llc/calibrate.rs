@@ -235,7 +235,7 @@ pub fn calibrate(
     let job = Calibrating {
         name: session.name_run("calibrate_llc", o.opt_text("name"))?,
         what: json!({
-            "calibration": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
+            "job": "calibration", "given": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
             "sampler": sampler.name(), "options": sampler.options, "quick": session.quick, "seed": session.seed,
         }),
         target,

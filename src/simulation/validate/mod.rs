@@ -147,7 +147,7 @@ pub fn validate(
     let points = state.params.iter().map(|x| x.to_le_bytes());
     points.for_each(|x| hash.update(&x));
     let what = json!({
-        "validation": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
+        "job": "validation", "given": o.describe(), "fingerprint": hash.finalize(), "target": target.describe(),
         "sampler": sampler.name(), "options": sampler.options, "seed": seed, "stops": stops, "steps": interval,
     });
     let job = Validation {
