@@ -1691,6 +1691,10 @@ pub mod verbs {
             ///
             /// integer, ≥ 0; if absent: from --seed.
             seed = "seed": Count,
+            /// Name, and that of the folder of its checkpoint.
+            ///
+            /// string; if absent: validate-1, ….
+            name = "name": Words,
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
         ///
@@ -1947,6 +1951,10 @@ pub mod verbs {
             ///
             /// integer, ≥ 0; if absent: from --seed.
             seed = "seed": Count,
+            /// Name, and that of the folder of its checkpoint.
+            ///
+            /// string; if absent: calibrate_llc-1, ….
+            name = "name": Words,
         }
         /// ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.
         ///
