@@ -198,12 +198,13 @@ fn validations_and_calibrations_go_on_where_they_were_killed() {
         let script = scratch.file(&format!("{name}.rhai"), source);
         let output = ergodic()
             .args(["run", "--quiet", "--json", "--out"])
-            .arg(scratch.join("whole"))
+            .arg(scratch.join(format!("{name}-whole")))
             .arg(&script)
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", text(&output));
-        let (found, killed) = killed_and_resumed(&script, &scratch.join("killed"), name);
+        let out = scratch.join(format!("{name}-killed"));
+        let (found, killed) = killed_and_resumed(&script, &out, name);
         assert!(killed >= 2, "{name} was killed {killed} times");
         assert_eq!(found, String::from_utf8_lossy(&output.stdout), "{name}");
     }
