@@ -25,7 +25,7 @@ pub(super) struct Binder {
     pub engine: NativeEngine,
     pub items: Vec<Item>,
     pub context: Arc<Context>,
-    /// By namespace; those of none are called by their bare name.
+    /// By namespace.
     modules: BTreeMap<String, Module>,
 }
 
@@ -44,10 +44,7 @@ impl Binder {
     pub fn finish(self) -> (Engine, Vec<Item>) {
         let mut engine = self.engine.finish();
         for (name, module) in self.modules {
-            match name.as_str() {
-                "" => engine.register_global_module(module.into()),
-                name => engine.register_static_module(name, module.into()),
-            };
+            engine.register_static_module(&name, module.into());
         }
         (engine, self.items)
     }
@@ -95,12 +92,11 @@ impl Binder {
 
     /// Bind a function of arguments of these types.
     fn native(&mut self, namespace: &str, name: &str, types: &[TypeId], f: RhaiFunc) {
-        let f = match namespace {
-            "" => f,
-            _ => wrapped(f, placed),
-        };
+        if namespace.is_empty() {
+            return self.engine.enter(name, types, f);
+        }
         let module = self.modules.entry(namespace.into()).or_default();
-        FuncRegistration::new(name).set_into_module_raw(module, types, f);
+        FuncRegistration::new(name).set_into_module_raw(module, types, wrapped(f, placed));
     }
 
     /// Bind a function that takes its arguments as they are, of these types, and write down its entry.

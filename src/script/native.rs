@@ -53,7 +53,8 @@ impl NativeEngine {
         self
     }
 
-    fn enter(&mut self, name: &str, types: &[TypeId], f: RhaiFunc) {
+    /// Enter a function that is called by its bare name, in the place of an earlier one of arguments of the same types.
+    pub fn enter(&mut self, name: &str, types: &[TypeId], f: RhaiFunc) {
         FuncRegistration::new(name)
             .in_global_namespace()
             .set_into_module_raw(&mut self.global, types, f);
