@@ -1,12 +1,13 @@
 //! Operators and functions of each element, between tensors and numbers, both ways round.
 
+use super::super::native::NativeEngine;
 use super::super::{Binder, Bound, OrRaise};
 use crate::kernels::tensor::{Binary, Tensor, Unary};
 use anyhow::anyhow;
-use rhai::{Dynamic, Engine};
+use rhai::Dynamic;
 
 /// A function of two tensors, or of a tensor and a number.
-fn pairs(e: &mut Engine, name: &str, f: Binary) {
+fn pairs(e: &mut NativeEngine, name: &str, f: Binary) {
     let right = move |a: &Tensor, x: f64| -> Bound<Tensor> {
         let number = Tensor::number(x, a).or_raise()?;
         a.binary(f, &number).or_raise()
