@@ -140,7 +140,7 @@ impl Tensor {
     }
 
     /// Length of the first axis.
-    pub fn len(&self) -> Result<usize> {
+    pub fn length(&self) -> Result<usize> {
         let shape = self.shape()?;
         ensure!(!shape.rows, "len: the number of examples is open");
         let first = shape.dims.first().copied();
@@ -157,7 +157,7 @@ impl Tensor {
         if !self.is_vector()? {
             return self.select(0, i);
         }
-        let n = self.len()?;
+        let n = self.length()?;
         let at = if i < 0 { i + n as i64 } else { i };
         let at = usize::try_from(at).ok().filter(|a| *a < n);
         let at = at.ok_or_else(|| anyhow!("index {i} of a vector of {n} numbers"))?;
@@ -169,7 +169,7 @@ impl Tensor {
 
     /// So many entries along the first axis; of an energy's vectors also none.
     pub fn entries(&self, from: i64, count: i64) -> Result<Tensor> {
-        let n = self.len()?;
+        let n = self.length()?;
         let at = |x: i64| usize::try_from(x).ok().filter(|x| *x <= n);
         let range = at(from).zip(at(from.saturating_add(count)));
         let range = range.filter(|(a, z)| a < z || a == z && self.is_energy());

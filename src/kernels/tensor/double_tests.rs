@@ -319,7 +319,8 @@ fn the_mixture_at_every_number_of_rows() {
 
 #[test]
 fn vectors_of_every_width_give_the_same_bits() {
-    let mut functions: Vec<Box<dyn Fn(&E) -> E>> = vec![
+    type Function = dyn Fn(&E) -> E;
+    let mut functions: Vec<Box<Function>> = vec![
         Box::new(|x| x.powi(-7)),
         Box::new(|x| x.powf(1.3) / x.two(Binary::LnAddExp, 0.1).max(x * 3.0 - 1.0)),
         Box::new(|x| {
@@ -516,7 +517,7 @@ fn vectors() {
     check(&(-mixed).sum(), &[point], &ONE, |w| {
         w.iter().map(|x| x - 2.0 / (x * x)).sum()
     });
-    let length = |e: &E| e.0.len().unwrap();
+    let length = |e: &E| e.0.length().unwrap();
     assert_eq!((length(&v), length(&v.slice(1..3))), (5, 2));
     assert_eq!(v.slice(1..3).index(0).text(), "w[1]");
     let error = v.0.index(5).err().unwrap().to_string();
@@ -599,7 +600,7 @@ fn shapes_products_and_choices() {
         // Weights that tell places apart.
         let weighted = |w: &Tensor| {
             let out = f(w).unwrap().flatten().unwrap();
-            let n = out.len().unwrap();
+            let n = out.length().unwrap();
             let weights = (0..n).map(|i| (i as f64).cos()).collect();
             out.dot(&Tensor::from_f64(weights, &[n]).unwrap()).unwrap()
         };

@@ -136,12 +136,12 @@ fn by_hand(f: Element, of: &[&Tensor]) -> Result<Tensor> {
     };
     let operands = [at(0), at(1), at(2)];
     let mut y = vec![0.0; at(0).len()];
-    f.values(operands, Slice(0, &mut y));
+    f.values(|i| operands[i], Slice(0, &mut y));
     let mut out = like(&y)?;
     let ones = vec![1.0; y.len()];
     for (which, t) in of.iter().enumerate().filter(|(_, t)| t.track_op()) {
         let mut slope = vec![0.0; y.len()];
-        f.slopes(operands, &y[..], &ones[..], Slice(which, &mut slope));
+        f.slopes(|i| operands[i], &y[..], &ones[..], Slice(which, &mut slope));
         out = (out + carried(t, &like(&slope)?)?)?;
     }
     Ok(out)

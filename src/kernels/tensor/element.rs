@@ -8,6 +8,7 @@ use crate::kernels::simd;
 
 /// What is done to each element of one, two or three tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)] // A tag of its own is read faster than one hidden in the fields.
 pub enum Element {
     /// Of one.
     One(Unary),
@@ -85,7 +86,8 @@ impl<const L: usize> Results<f64> for Register<'_, L> {
 pub struct Sums<'a, const L: usize> {
     pub registers: &'a mut [[f64; L]],
     pub operands: [u32; 3],
-    pub active: [bool; 3],
+    /// A bit for each operand.
+    pub active: u8,
 }
 
 impl<const L: usize> Results<f64> for Sums<'_, L> {
@@ -93,7 +95,7 @@ impl<const L: usize> Results<f64> for Sums<'_, L> {
 
     #[inline(always)]
     fn each(&mut self, operand: usize, of: [&[f64; L]; 3], f: impl Fn(f64, f64, f64) -> f64) {
-        if self.active[operand] {
+        if self.active >> operand & 1 == 1 {
             let change = lanes(of, f);
             let sums = &mut self.registers[self.operands[operand] as usize];
             *sums = lanes([sums, &change, &change], |s, c, _| s + c);
@@ -240,10 +242,17 @@ fn binary<R: Real, T: Results<R>>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut
 
 /// `delta · ∂f/∂a` and `delta · ∂f/∂b`, where f gave y.
 #[inline(always)]
-fn binary_slope<R: Real, T: Results<R>>(f: Binary, [a, b, y, d]: [&T::Numbers; 4], out: &mut T) {
+fn binary_slope<'a, R: Real, T: Results<R>>(
+    f: Binary,
+    of: impl Fn(usize) -> &'a T::Numbers,
+    [y, d]: [&T::Numbers; 2],
+    out: &mut T,
+) where
+    T::Numbers: 'a,
+{
     let zero = R::of(0.0);
     macro_rules! both {
-        ([$($of:ident),*] $first:expr, [$($with:ident),*] $second:expr) => {{
+        ([$($of:expr),*] $first:expr, [$($with:expr),*] $second:expr) => {{
             out.each(0, [$($of),*], $first);
             out.each(1, [$($with),*], $second);
         }};
@@ -251,73 +260,94 @@ fn binary_slope<R: Real, T: Results<R>>(f: Binary, [a, b, y, d]: [&T::Numbers; 4
     match f {
         Binary::Add => both!([d, d, d] | d, _, _ | d, [d, d, d] | d, _, _ | d),
         Binary::Subtract => both!([d, d, d] |d, _, _| d, [d, d, d] |d: R, _, _| -d),
-        Binary::Multiply => both!([b, d, d] | b, d, _ | d * b, [a, d, d] | a, d, _ | d * a),
+        Binary::Multiply => both!(
+            [of(1), d, d] | b,
+            d,
+            _ | d * b,
+            [of(0), d, d] | a,
+            d,
+            _ | d * a
+        ),
         Binary::Divide => {
-            out.each(0, [b, d, d], |b, d, _| d / b);
+            out.each(0, [of(1), d, d], |b, d, _| d / b);
             match R::DOUBLE {
-                true => out.each(1, [y, b, d], |y, b, d| -d * y / b),
-                false => out.each(1, [a, b, d], |a, b, d| d * (-a / (b * b))),
+                true => out.each(1, [y, of(1), d], |y, b, d| -d * y / b),
+                false => out.each(1, [of(0), of(1), d], |a, b, d| d * (-a / (b * b))),
             }
         }
         Binary::Power => both!(
-            [a, b, d] |a: R, b, d| {
+            [of(0), of(1), d] |a: R, b, d| {
                 let slope = b * a.powf(b - R::of(1.0));
                 d * if b == zero { zero } else { slope }
             },
             // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
-            [a, y, d] |a: R, y, d| if y == zero { zero } else { d * (y * a.ln()) }
+            [of(0), y, d] |a: R, y, d| if y == zero { zero } else { d * (y * a.ln()) }
         ),
         Binary::Max => both!(
-            [a, b, d] | a,
+            [of(0), of(1), d] | a,
             b,
             d | side(a, b, d, zero),
-            [a, b, d] | a,
+            [of(0), of(1), d] | a,
             b,
             d | side(b, a, d, zero)
         ),
         Binary::Min => both!(
-            [a, b, d] | a,
+            [of(0), of(1), d] | a,
             b,
             d | side(b, a, d, zero),
-            [a, b, d] | a,
+            [of(0), of(1), d] | a,
             b,
             d | side(a, b, d, zero)
         ),
         Binary::LnAddExp => both!(
-            [a, b, d] |a: R, b, d| d * (a - b).sigmoid(),
-            [a, b, d] |a, b: R, d| d * (b - a).sigmoid()
+            [of(0), of(1), d] |a: R, b, d| d * (a - b).sigmoid(),
+            [of(0), of(1), d] |a, b: R, d| d * (b - a).sigmoid()
         ),
         _ => both!([d, d, d] | _, _, _ | zero, [d, d, d] | _, _, _ | zero),
     }
 }
 
 impl Element {
-    /// The function of some elements of its operands; those that it has not are ignored.
+    /// The function of some elements of its operands; only those that it has are asked for.
     #[inline(always)]
-    pub fn values<R: Real, T: Results<R>>(self, [a, b, c]: [&T::Numbers; 3], mut out: T) {
+    pub fn values<'a, R: Real, T: Results<R>>(
+        self,
+        of: impl Fn(usize) -> &'a T::Numbers,
+        mut out: T,
+    ) where
+        T::Numbers: 'a,
+    {
         let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary(f, a, &mut out),
-            Element::Two(f) => binary(f, [a, b], &mut out),
-            Element::Choose => out.each(0, [a, b, c], |c, a, b| if c != zero { a } else { b }),
+            Element::One(f) => unary(f, of(0), &mut out),
+            Element::Two(f) => binary(f, [of(0), of(1)], &mut out),
+            Element::Choose => out.each(
+                0,
+                [of(0), of(1), of(2)],
+                |c, a, b| {
+                    if c != zero { a } else { b }
+                },
+            ),
         }
     }
 
     /// `delta · ∂f/∂(operand)` for one operand or all, where f gave y.
     #[inline(always)]
-    pub fn slopes<R: Real, T: Results<R>>(
+    pub fn slopes<'a, R: Real, T: Results<R>>(
         self,
-        [a, b, _]: [&T::Numbers; 3],
+        of: impl Fn(usize) -> &'a T::Numbers,
         y: &T::Numbers,
         delta: &T::Numbers,
         mut out: T,
-    ) {
+    ) where
+        T::Numbers: 'a,
+    {
         let zero = R::of(0.0);
         match self {
-            Element::One(f) => unary_slope(f, [a, y, delta], &mut out),
-            Element::Two(f) => binary_slope(f, [a, b, y, delta], &mut out),
+            Element::One(f) => unary_slope(f, [of(0), y, delta], &mut out),
+            Element::Two(f) => binary_slope(f, of, [y, delta], &mut out),
             Element::Choose => {
-                let of = [a, delta, delta];
+                let of = [of(0), delta, delta];
                 out.each(1, of, |c, d, _| if c != zero { d } else { zero });
                 out.each(2, of, |c, d, _| if c != zero { zero } else { d });
             }
@@ -337,13 +367,13 @@ impl Element {
 simd! {
     /// [`Element::values`] in single precision.
     pub fn values(f: Element, of: [&[f32]; 3], out: &mut [f32]) {
-        f.values(of, Slice(0, out));
+        f.values(|i| of[i], Slice(0, out));
     }
 }
 
 simd! {
     /// [`Element::slopes`] in single precision.
     pub fn slopes(f: Element, which: usize, of: [&[f32]; 3], y: &[f32], delta: &[f32], out: &mut [f32]) {
-        f.slopes(of, y, delta, Slice(which, out));
+        f.slopes(|i| of[i], y, delta, Slice(which, out));
     }
 }

@@ -201,7 +201,7 @@ impl Tensor {
         let single =
             |t: &&Tensor| t.as_vector().is_some() || t.shape().is_ok_and(|s| s.rank() == 0);
         let vector = operands.iter().find_map(|t| t.as_vector());
-        match vector.filter(|_| element && !double && operands.iter().all(|t| single(t))) {
+        match vector.filter(|_| element && !double && operands.iter().all(single)) {
             Some(v) => v.like(&out).map(Tensor::Vector),
             None => Ok(Tensor::Concrete(out)),
         }

@@ -24,8 +24,8 @@ pub struct Step {
     pub element: Element,
     /// Registers of the operands; the first again where there are fewer.
     pub operands: [u32; 3],
-    /// Which operands have a gradient.
-    pub active: [bool; 3],
+    /// Which operands have a gradient: a bit for each.
+    pub active: u8,
 }
 
 impl Line {
@@ -37,29 +37,33 @@ impl Line {
     #[inline(always)]
     fn forward<const L: usize>(&self, registers: &mut [[f64; L]]) {
         for (i, step) in self.steps.iter().enumerate() {
-            let (before, after) = registers.split_at_mut(self.given + i);
-            let of = step.operands.map(|r| &before[r as usize]);
-            step.element.values(of, Register(&mut after[0]));
+            if let (before, [out, ..]) = registers.split_at_mut(self.given + i) {
+                let of = |k: usize| &before[step.operands[k] as usize];
+                step.element.values(of, Register(out));
+            }
         }
     }
 
     /// `gradients` holds those with respect to the results, and is left zero but for the given registers.
     #[inline(always)]
     fn backward<const L: usize>(&self, registers: &[[f64; L]], gradients: &mut [[f64; L]]) {
-        for (i, step) in self.steps.iter().enumerate().rev() {
-            if step.active == [false; 3] {
-                continue;
-            }
-            let (before, after) = gradients.split_at_mut(self.given + i);
-            let delta = std::mem::replace(&mut after[0], [0.0; L]);
-            let of = step.operands.map(|r| &registers[r as usize]);
-            let y = &registers[self.given + i];
-            let sums = Sums {
-                registers: before,
-                operands: step.operands,
-                active: step.active,
+        let mut rest = &mut gradients[..self.registers()];
+        for (step, y) in self.steps.iter().zip(&registers[self.given..]).rev() {
+            let Some((delta, before)) = rest.split_last_mut() else {
+                return;
             };
-            step.element.slopes(of, y, &delta, sums);
+            if step.active != 0 {
+                let sums = Sums {
+                    registers: before,
+                    operands: step.operands,
+                    active: step.active,
+                };
+                // Not copied: registers are aligned to cache lines, which the stack is not.
+                let of = |k: usize| &registers[step.operands[k] as usize];
+                step.element.slopes(of, y, delta, sums);
+                *delta = [0.0; L];
+            }
+            rest = before;
         }
     }
 

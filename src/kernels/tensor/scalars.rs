@@ -111,8 +111,8 @@ impl Scalars {
         let [a, b, c] = operands;
         let constants = operands.map(|o| self.constant(o));
         if let [Some(x), Some(y), Some(z)] = constants {
-            let mut value = [0.0];
-            element.values([&[x], &[y], &[z]], Register(&mut value));
+            let (of, mut value) = ([[x], [y], [z]], [0.0]);
+            element.values(|k| &of[k], Register(&mut value));
             return self.intern(Value::Constant(value[0].to_bits()));
         }
         let [left, right, _] = constants;
@@ -199,9 +199,12 @@ impl Scalars {
                 Element::Two(_) => 2,
                 Element::Choose => 3,
             };
-            let moves = |k: usize| k < count && element.moves(k) && uses[of[k] as usize].active;
+            let moves = |k: &usize| element.moves(*k) && uses[of[*k] as usize].active;
+            let active = (0..count)
+                .filter(moves)
+                .map(|k| u8::from(uses[i].active) << k);
+            let active = active.sum();
             let operands = of.map(|o| at[o as usize]);
-            let active = [0, 1, 2].map(|k| uses[i].active && moves(k));
             at[i] = line.registers() as u32;
             line.steps.push(Step {
                 element,

@@ -107,7 +107,9 @@ fn methods(b: &mut Binder) {
     .register_fn("slice", |t: &mut Tensor, name: &str| {
         t.part(name).or_raise()
     })
-    .register_get("len", |t: &mut Tensor| t.len().map(|n| n as i64).or_raise());
+    .register_get("len", |t: &mut Tensor| {
+        t.length().map(|n| n as i64).or_raise()
+    });
     b.function(
         "tensor.norm2() -> Tensor",
         "The sum of squares; as sum.",
@@ -121,7 +123,7 @@ fn methods(b: &mut Binder) {
     .function(
         "tensor.len() -> integer",
         "The length of the first axis.",
-        |t: &mut Tensor| t.len().map(|n| n as i64).or_raise(),
+        |t: &mut Tensor| t.length().map(|n| n as i64).or_raise(),
     )
     .function(
         "tensor.tensor(name) -> Tensor",
