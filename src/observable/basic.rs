@@ -140,7 +140,7 @@ entry!(
     "w·w_start / (|w| |w_start|), the overlap with the start of the run.",
     "observable::overlap()",
     |v| {
-        let (w, start) = (&*v.chain.w, (v.start)());
+        let (w, start) = (v.chain.w, (v.start)());
         Ok(dot(w, &start) / (dot(w, w) * dot(&start, &start)).sqrt())
     }
 );

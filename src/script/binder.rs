@@ -173,7 +173,7 @@ impl Visitor for Binder {
         self.object::<H>(H::Object::NAME, |x| x.object().text());
         for (name, get) in H::Object::FIELDS {
             self.engine
-                .register_get(*name, |x: &mut H| from_value(&get(x.object())));
+                .register_get(name, |x: &mut H| from_value(&get(x.object())));
         }
         let Some(entries) = H::Object::ENTRIES else {
             return;
