@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The result of everything that can fail.
@@ -62,6 +63,27 @@ pub fn interrupted_for() -> Option<Duration> {
     since.map(|s| s.elapsed())
 }
 
+/// Asks one piece of work to stop, while others of the process go on. A clone asks the same.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Ask it to stop, and to save before.
+    pub fn interrupt(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has been asked to stop, alone or with [everything](interrupt).
+    pub fn interrupted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) || interrupted()
+    }
+
+    /// Forget that it was asked to stop.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
 /// Forget an interrupt, before the next cell of an interactive session.
 pub fn clear_interrupt() {
     INTERRUPTED.store(false, Ordering::SeqCst);
@@ -76,6 +98,53 @@ pub fn go_on(what: &str) -> Result<()> {
         .into()),
         false => Ok(()),
     }
+}
+
+/// An option is unknown, missing, of another kind or out of its range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadOption {
+    /// What it configures: "sampler::sgld", "sweep".
+    pub owner: String,
+    /// Its name.
+    pub option: String,
+    /// The whole message: what is wrong, and what is allowed.
+    pub message: String,
+}
+
+impl fmt::Display for BadOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BadOption {}
+
+/// A file cannot be read or written, or has not what it should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The whole message: what is wrong, where in the file, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for BadFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BadFile {}
+
+/// What a file gives, or why it cannot, as a [`BadFile`].
+pub fn in_file<T>(path: impl AsRef<Path>, result: Result<T>) -> Result<T> {
+    result.map_err(|e| match Interrupted::is(&e) {
+        true => e,
+        false => {
+            let (path, message) = (path.as_ref().into(), format!("{e:#}"));
+            BadFile { path, message }.into()
+        }
+    })
 }
 
 /// Every chain of a run failed. Exit code 3.

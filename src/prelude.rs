@@ -4,34 +4,40 @@
 //! use ergodic::prelude::*;
 //!
 //! # fn main() -> Result<()> {
-//! let data = make::dataset("digits", options! {})?;
-//! let net = make::model("mlp", options! { layers: [64, 16, 10] })?;
-//! let prior = make::prior("l2", options! { lambda: 10.0 })?;
-//! let target = make::target(&net, &data, options! { prior: prior })?;
-//! let sgld = make::sampler("sgld", options! { step: 1e-5, batch: 100 })?;
-//! let run = sweep(&target, &sgld, options! { temperatures: logspace(1e-5, 1e-3, 4), steps: 2000 })?;
+//! let data = dataset::Digits::new().build()?;
+//! let net = model::Mlp::new([64, 16, 10]).build()?;
+//! let prior = prior::L2::new(10.0).build()?;
+//! let target = Target::of(&net, &data).prior(&prior).run()?;
+//! let sgld = sampler::Sgld::new().step(1e-5).batch(100).build()?;
+//! let run = sweep(&target, &sgld).temperatures(logspace(1e-5, 1e-3, 4)).steps(2000).run()?;
 //! println!("{}", run.summary()?);
 //! # Ok(())
 //! # }
 //! ```
 
+pub use crate::builders::verbs::{
+    benchmark, calibrate_llc, compare, evidence, evidence_of_smc, exchange, laplace, llc,
+    llc_benchmark, llc_problem, posterior, sample, smc, sweep, train, validate, verify,
+    verify_of_run,
+};
 pub use crate::builders::{
-    dataset, gradient, model, observable, optimizer, potential, prior, sampler, verbs,
+    dataset, gradient, linspace, logspace, model, observable, open, optimizer, potential, prior,
+    sampler, verbs,
 };
 pub use crate::dataset::{Dataset, Inputs, Split, Targets};
 pub use crate::engine::report::{self, Report};
 pub use crate::engine::{Chains, Member, Vector};
-pub use crate::error::Result;
+pub use crate::error::{BadFile, BadOption, EveryChainFailed, Interrupted, Result};
 pub use crate::front::display::{Display as _, Table, display};
-pub use crate::front::notebook::{
-    Plots, Session, exchange, linspace, logspace, make, open, sample, sweep, train, verify,
-};
+pub use crate::front::notebook::Session;
+pub use crate::front::report::report as write_report;
 pub use crate::kernels::map::Kernel;
 pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};
 pub use crate::model::Model;
 pub use crate::observable::{Observable, View};
 pub use crate::options::{Entry, Given, Options};
 pub use crate::plot::{Axis, Figure, Panel, Series};
+pub use crate::report::figures as plots;
 pub use crate::rng::Purpose;
 pub use crate::sampler::gradient::Estimator;
 pub use crate::sampler::{Before, Configured, Sampler};

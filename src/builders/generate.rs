@@ -6,7 +6,7 @@ use crate::registry::{self, Visitor};
 use crate::simulation::session::Session;
 use crate::verb::{self as argument, Arguments, Outcome, Verb};
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// The text of `table.rs`.
@@ -19,6 +19,7 @@ pub fn generate() -> String {
         registry::coefficients,
         registry::evidences,
         registry::populations,
+        registry::of_populations,
     ] {
         list(&mut all);
     }
@@ -26,9 +27,15 @@ pub fn generate() -> String {
         "//! The builders, generated from the tables of options: do not edit. `UPDATE=1 cargo test builders` writes it anew.\n",
     );
     for (namespace, made, entries) in &all.namespaces {
+        // What is made of Rust code has no options.
+        let own = match *namespace {
+            "observable" => "    pub use crate::observable::measure;\n",
+            "sampler" => "    pub use crate::sampler::{named, own, register};\n",
+            _ => "",
+        };
         let _ = write!(
             out,
-            "\n/// Builders of `{namespace}::…`.\npub mod {namespace} {{\n    use super::super::*;\n    use std::sync::Arc;\n\n    \
+            "\n/// Builders of `{namespace}::…`.\npub mod {namespace} {{\n    use super::super::*;\n{own}    use std::sync::Arc;\n\n    \
              builders! {{ \"{namespace}\", {};\n{entries}    }}\n}}\n",
             made
         );
@@ -48,6 +55,8 @@ struct Tables {
     /// Namespaces with the type of what they make, and their builders.
     namespaces: Vec<(&'static str, String, String)>,
     verbs: String,
+    /// Names of functions that are taken.
+    functions: HashSet<String>,
 }
 
 impl Tables {
@@ -64,17 +73,39 @@ impl Tables {
         }
     }
 
-    /// The type of an argument, if it is an object.
-    fn argument(&self, kind: argument::Kind) -> Option<String> {
-        let argument::Kind::Held(id) = kind else {
-            return None;
+    /// An argument of a verb, if it can be one of a function: its name in scripts, or `name`, and its type.
+    fn argument(&self, name: Option<&str>, kind: argument::Kind) -> Option<String> {
+        let (called, kind) = match kind {
+            argument::Kind::Held(id) => {
+                let (called, (_, path)) = self.types.iter().find(|(_, t)| t.0 == id)?;
+                (called.to_lowercase(), format!("Arc<{path}>"))
+            }
+            argument::Kind::Text => (String::new(), "String".into()),
+            argument::Kind::Any => (String::new(), "crate::options::Value".into()),
+            _ => return None,
         };
-        let (_, path) = self.types.values().find(|(held, _)| *held == id)?;
-        Some(format!("Arc<{path}>"))
+        Some(format!("{}: {kind}", name.unwrap_or(&called)))
     }
 
-    /// The setters of a table.
-    fn options(&self, specs: &[Spec]) -> String {
+    /// The kind of values that a setter takes.
+    fn kind(&self, spec: &Spec) -> String {
+        match spec.kind {
+            Kind::Float(_) => "Number".into(),
+            Kind::Int(_) => "Count".into(),
+            Kind::Schedule(_) => "Rate".into(),
+            Kind::Bool => "Flag".into(),
+            Kind::Text | Kind::Choice(_) => "Words".into(),
+            Kind::Floats(_) => "Numbers".into(),
+            Kind::Ints(_) => "Counts".into(),
+            Kind::Trigger => "When".into(),
+            Kind::Anything(_) => "Anything".into(),
+            Kind::Object(name) => format!("Handle<{}>", self.inner(name)),
+            Kind::Objects(name) => format!("Handles<{}>", self.inner(name)),
+        }
+    }
+
+    /// The setters of options.
+    fn setters<'a>(&self, specs: impl IntoIterator<Item = &'a Spec>) -> String {
         let mut out = String::new();
         for spec in specs {
             let default = match spec.default {
@@ -84,20 +115,12 @@ impl Tables {
             };
             let text = format!("{}\n\n{}; {default}.", spec.doc, spec.kind.describe());
             documented(&mut out, 12, &text);
-            let kind = match spec.kind {
-                Kind::Float(_) => "Number".into(),
-                Kind::Int(_) => "Count".into(),
-                Kind::Schedule(_) => "Rate".into(),
-                Kind::Bool => "Flag".into(),
-                Kind::Text | Kind::Choice(_) => "Words".into(),
-                Kind::Floats(_) => "Numbers".into(),
-                Kind::Ints(_) => "Counts".into(),
-                Kind::Trigger => "When".into(),
-                Kind::Anything(_) => "Anything".into(),
-                Kind::Object(name) => format!("Handle<{}>", self.inner(name)),
-                Kind::Objects(name) => format!("Handles<{}>", self.inner(name)),
-            };
-            let _ = writeln!(out, "            {0} = \"{0}\": {kind},", spec.name);
+            let _ = writeln!(
+                out,
+                "            {0} = \"{0}\": {1},",
+                spec.name,
+                self.kind(spec)
+            );
         }
         out
     }
@@ -124,8 +147,26 @@ impl Visitor for Tables {
             let name = entry.name;
             documented(&mut text, 8, entry.doc);
             let path = path.replace(' ', "");
-            let _ = writeln!(text, "        {} = \"{name}\" of {path} {{", camel(name));
-            text += &self.options(entry.options);
+            let needed = |s: &&Spec| matches!(s.default, Default::Required);
+            let (mut needed, others): (Vec<_>, Vec<_>) = entry.options.iter().partition(needed);
+            // In the order in which scripts give them.
+            needed.sort_by_key(|s: &&Spec| {
+                entry
+                    .arguments
+                    .iter()
+                    .position(|a| *a == s.name)
+                    .unwrap_or(usize::MAX)
+            });
+            let given = needed
+                .iter()
+                .map(|s| format!("{0} = \"{0}\": {1}", s.name, self.kind(s)));
+            let given = given.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(
+                text,
+                "        {} = \"{name}\"({given}) of {path} {{",
+                camel(name)
+            );
+            text += &self.setters(others);
             text += "        }\n";
         }
         match self.namespaces.iter_mut().find(|n| n.0 == namespace) {
@@ -145,26 +186,43 @@ impl Visitor for Tables {
         Session: AsRef<S>,
     {
         let name = verb.name.rsplit("::").next().unwrap_or(verb.name);
-        let kinds = A::forms().into_iter().next().unwrap_or_default();
-        let named = verb.arguments.iter().zip(kinds);
-        let arguments = named.map(|(a, kind)| Some(format!("{a}: {}", self.argument(kind)?)));
-        let arguments: Option<Vec<_>> = arguments.collect();
-        // Verbs without options are functions already, and so are those of a text or a list.
-        let (Some(arguments), false) = (arguments, verb.options.is_empty()) else {
-            return;
-        };
-        let (setters, made) = (self.options(verb.options), self.made(R::NAME));
-        documented(&mut self.verbs, 8, verb.doc);
-        let _ = writeln!(
-            self.verbs,
-            "        {}, {name}({}) = {} => {} {{",
-            camel(name),
-            arguments.join(", "),
-            path.replace(' ', ""),
-            made
-        );
-        self.verbs += &setters;
-        self.verbs += "        }\n";
+        for (number, kinds) in A::forms().into_iter().enumerate() {
+            // The reference names the arguments of the first form only.
+            let names = verb
+                .arguments
+                .iter()
+                .copied()
+                .map(Some)
+                .filter(|_| number == 0);
+            let names = names.chain(std::iter::repeat(None));
+            let arguments = names
+                .zip(kinds)
+                .map(|(name, kind)| self.argument(name, kind));
+            // A list of anything is better given to a function that says of what.
+            let Some(arguments) = arguments.collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let mut name = name.to_string();
+            if !self.functions.insert(name.clone()) {
+                let first = arguments.first().and_then(|a| a.split(':').next());
+                name = format!("{name}_of_{}", first.unwrap_or_default());
+            }
+            let form = match number {
+                0 => "Into::into",
+                _ => "crate::verb::Either::Second",
+            };
+            documented(&mut self.verbs, 8, verb.doc);
+            let _ = writeln!(
+                self.verbs,
+                "        {}, {name}({}) = {form}, {} => {} {{",
+                camel(&name),
+                arguments.join(", "),
+                path.replace(' ', ""),
+                self.made(R::NAME)
+            );
+            self.verbs += &self.setters(verb.options);
+            self.verbs += "        }\n";
+        }
     }
 }
 

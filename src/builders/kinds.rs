@@ -68,3 +68,33 @@ impl<T: ?Sized, H: Handle<T>, const N: usize> Handles<T> for [H; N] {}
 pub trait Anything: Into<Value> {}
 
 impl<T: Into<Value>> Anything for T {}
+
+/// What may be given as an argument of this type: a handle or a reference to one, a string, or what an option may hold.
+pub trait Takes<T> {
+    /// The argument.
+    fn take(self) -> T;
+}
+
+impl<T: ?Sized> Takes<Arc<T>> for Arc<T> {
+    fn take(self) -> Arc<T> {
+        self
+    }
+}
+
+impl<T: ?Sized> Takes<Arc<T>> for &Arc<T> {
+    fn take(self) -> Arc<T> {
+        self.clone()
+    }
+}
+
+impl Takes<String> for &str {
+    fn take(self) -> String {
+        self.into()
+    }
+}
+
+impl<T: Into<Value>> Takes<Value> for T {
+    fn take(self) -> Value {
+        self.into()
+    }
+}

@@ -1,35 +1,70 @@
-//! Typed builders: everything a script constructs, for Rust code whose editor completes each option with its documentation.
+//! Typed builders: everything a script constructs and calls, for Rust code whose editor completes each option with its documentation.
 //!
 //! `sampler::Sgld::new().step(1e-5).batch(100).build()?` is a script's `sampler::sgld(#{ step: 1e-5, batch: 100 })`, and
-//! `verbs::sweep(&target, &sampler).temperatures([1e-4, 1e-3]).steps(1000).run(&session)?` its `sweep`. Names, kinds and documentation are those
-//! of the tables of options: `table.rs` is [generated](generate()) from them, and a test compares the two. What is given is checked as a
-//! script's options are, when `build` or `run` is called.
+//! `sweep(&target, &sampler).temperatures([1e-4, 1e-3]).steps(1000).run()?` its `sweep`. Options that must be given are arguments of `new`.
+//! Names, kinds and documentation are those of the tables of options: `table.rs` is [generated](generate()) from them, and a test compares
+//! the two. Options are checked as a script's are, when `build` or `run` is called.
 
 mod generate;
 mod kinds;
 mod table;
 
+use crate::error::Result;
+use crate::simulation::run::Run;
 pub use generate::generate;
 pub use kinds::{
-    Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, Rate, When, Words,
+    Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, Rate, Takes, When, Words,
 };
+use std::path::Path;
+use std::sync::Arc;
 pub use table::*;
+
+/// Opens a run that was saved before, finished or not, with the draws it has so far.
+///
+/// # Errors
+/// If the folder has no run, or its files cannot be read.
+pub fn open(folder: impl AsRef<Path>) -> Result<Arc<Run>> {
+    Run::open(folder.as_ref()).map(Arc::new)
+}
+
+/// Numbers from first to last, both included, with a constant ratio of neighbours.
+pub fn logspace(first: f64, last: f64, count: usize) -> Vec<f64> {
+    let mut out = linspace(first.ln(), last.ln(), count);
+    out.iter_mut().for_each(|x| *x = x.exp());
+    // The ends are the numbers themselves.
+    if let Some(x) = out.last_mut() {
+        *x = last;
+    }
+    if let Some(x) = out.first_mut() {
+        *x = first;
+    }
+    out
+}
+
+/// Numbers from first to last, both included, with a constant difference of neighbours.
+pub fn linspace(first: f64, last: f64, count: usize) -> Vec<f64> {
+    let part = |i: usize| i as f64 / (count.max(2) - 1) as f64;
+    let at = |i| first + (last - first) * part(i);
+    (0..count).map(at).collect()
+}
 
 /// Builders of one namespace: for each entry its documentation, its name in Rust and in scripts, its table, and its options with the kinds that
 /// they take.
 macro_rules! builders {
     ($namespace:literal, $made:ty;
-    $($(#[$doc:meta])* $name:ident = $script:literal of $registry:path {
+    $($(#[$doc:meta])* $name:ident = $script:literal($($needed:ident = $needed_key:literal: $needed_kind:path),*) of $registry:path {
         $($(#[$about:meta])* $option:ident = $key:literal: $kind:path,)*
     })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Default)]
+        #[derive(Clone)]
         pub struct $name($crate::options::Given);
 
+        // What must be given has no default.
+        #[allow(clippy::new_without_default)]
         impl $name {
-            /// A builder with no option given.
-            pub fn new() -> Self {
-                Self::default()
+            /// A builder with what must be given.
+            pub fn new($($needed: impl $needed_kind),*) -> Self {
+                Self($crate::options::Given::new()$(.with($needed_key, $needed))*)
             }
 
             $(
@@ -39,7 +74,7 @@ macro_rules! builders {
                 }
             )*
 
-            /// The object.
+            /// Builds the object.
             ///
             /// # Errors
             /// If an option is missing, of another kind or out of its range, and those of the constructor.
@@ -53,7 +88,7 @@ use builders;
 
 /// Builders of verbs: for each its documentation, its names, its arguments, and its options with the kinds that they take.
 macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident, $function:ident($($argument:ident: $type:ty),*) = $verb:path => $made:ty {
+    ($($(#[$doc:meta])* $name:ident, $function:ident($($argument:ident: $type:ty),*) = $form:path, $verb:path => $made:ty {
         $($(#[$about:meta])* $option:ident = $key:literal: $kind:path,)*
     })*) => {$(
         $(#[$doc])*
@@ -64,9 +99,9 @@ macro_rules! calls {
         }
 
         $(#[$doc])*
-        pub fn $function($($argument: &$type),*) -> $name {
+        pub fn $function($($argument: impl Takes<$type>),*) -> $name {
             $name {
-                $($argument: $argument.clone(),)*
+                $($argument: $argument.take(),)*
                 given: Default::default(),
             }
         }
@@ -80,16 +115,40 @@ macro_rules! calls {
                 }
             )*
 
-            /// Call it in a session.
+            /// Calls it in the [current](crate::simulation::session::Session::current) session of this process.
             ///
             /// # Errors
             /// If an option is missing, of another kind or out of its range, and those of the verb.
-            pub fn run(self, session: &impl AsRef<$crate::simulation::session::Session>) -> $crate::error::Result<$made> {
+            pub fn run(self) -> $crate::error::Result<$made> {
+                self.run_in(&$crate::simulation::session::Session::current())
+            }
+
+            /// Calls it in a session of yours.
+            ///
+            /// # Errors
+            /// If an option is missing, of another kind or out of its range, and those of the verb.
+            pub fn run_in(self, session: &impl AsRef<$crate::simulation::session::Session>) -> $crate::error::Result<$made> {
                 let session: &$crate::simulation::session::Session = session.as_ref();
-                let arguments = ($(self.$argument,)*).into();
-                $verb.run(arguments, self.given, session.as_ref())
+                $verb.run($form(($(self.$argument,)*)), self.given, session.as_ref())
             }
         }
     )*};
 }
 use calls;
+
+impl crate::target::Target {
+    /// A builder of the distribution of a network's weights: [`verbs::target`].
+    pub fn of(
+        model: impl Takes<Arc<dyn crate::model::Model>>,
+        dataset: impl Takes<Arc<crate::dataset::Dataset>>,
+    ) -> verbs::Target {
+        verbs::target(model, dataset)
+    }
+
+    /// A builder of the distribution exp(-U/T) of a potential: [`verbs::target_of_potential`].
+    pub fn of_potential(
+        potential: impl Takes<Arc<dyn crate::target::Potential>>,
+    ) -> verbs::TargetOfPotential {
+        verbs::target_of_potential(potential)
+    }
+}

@@ -9,7 +9,7 @@ pub mod dataset {
         /// 1797 handwritten digits of 8×8 pixels in 10 classes, bundled with the program.
         /// Source: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, test part (doi 10.24432/C50P49), licence CC BY 4.0.
         /// A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 examples per class (here at most about 140 are there).
-        Digits = "digits" of crate::dataset::REGISTRY {
+        Digits = "digits"() of crate::dataset::REGISTRY {
             /// Number of training examples kept of every class, after test and validation rows are set aside.
             ///
             /// integer, ≥ 1; if absent: all.
@@ -38,7 +38,7 @@ pub mod dataset {
         /// Random spin vectors: each example is the ±1 vector of its class with every component flipped at random.
         /// Reference vectors v(k) ∈ {±1}^dim and labels y are uniform; component i of an example is v_i(y) with probability 1 - flip and -v_i(y) with probability flip, all independent (Zambon et al., pseudo-Langevin, section II.1, eq. 2). With the defaults about a tenth of the examples are nearer to another class than to their own (section III).
         /// Row i of a split depends on the seed, dim, classes and flip only: more rows continue fewer rows. One byte per component.
-        SpinVectors = "spin_vectors" of crate::dataset::REGISTRY {
+        SpinVectors = "spin_vectors"() of crate::dataset::REGISTRY {
             /// Components of a vector, d in the paper.
             ///
             /// integer, ≥ 1; default `100`.
@@ -71,7 +71,7 @@ pub mod dataset {
         /// Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.
         /// `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with a dot before "idx" and with .gz; or each file is named by its own option. Whether a file is gzipped is seen from its content.
         /// `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.
-        Idx = "idx" of crate::dataset::REGISTRY {
+        Idx = "idx"() of crate::dataset::REGISTRY {
             /// Folder with the four files.
             ///
             /// string; if absent: every file is named.
@@ -127,11 +127,7 @@ pub mod dataset {
         }
         /// A table of numbers with one example per line, from a text file (also gzipped).
         /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, …; in regression one or more columns are targets. Every cell must be a finite number.
-        Csv = "csv" of crate::dataset::REGISTRY {
-            /// The file.
-            ///
-            /// string; must be given.
-            path = "path": Words,
+        Csv = "csv"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Column of the label or target: its name, or its number from 0; negative numbers count from the end.
             ///
             /// column name or number; if absent: the last column.
@@ -171,11 +167,7 @@ pub mod dataset {
         }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
         /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
-        Npz = "npz" of crate::dataset::REGISTRY {
-            /// The file.
-            ///
-            /// string; must be given.
-            path = "path": Words,
+        Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array of training inputs.
             ///
             /// string; default `x_train`.
@@ -209,7 +201,7 @@ pub mod dataset {
         ///
         /// A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its beginning until the row is full (Olsson et al. 2022, "In-context learning and induction heads", have such rows with one repeat). Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that no fixed distance finds the earlier place. The labels within the first segment cannot be foretold: no model has there, on average over new rows, a loss below ln(vocabulary).
         /// Row i of a split depends on the seed, vocabulary, context and segment only: more rows continue fewer rows. Two bytes per token.
-        Induction = "induction" of crate::dataset::REGISTRY {
+        Induction = "induction"() of crate::dataset::REGISTRY {
             /// Number of different tokens.
             ///
             /// integer, 2 … 65536; default `64`.
@@ -242,11 +234,7 @@ pub mod dataset {
         /// The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
         ///
         /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is foretold once. What is left at the end is no row. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.
-        Text = "text" of crate::dataset::REGISTRY {
-            /// The file.
-            ///
-            /// string; must be given.
-            path = "path": Words,
+        Text = "text"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Input tokens of a row; each has a label.
             ///
             /// integer, 1 … 1048576; default `64`.
@@ -271,11 +259,7 @@ pub mod dataset {
         /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.
         ///
         /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; what is left at its end is no row. The type of the file is told by its content.
-        Tokens = "tokens" of crate::dataset::REGISTRY {
-            /// The file.
-            ///
-            /// string; must be given.
-            path = "path": Words,
+        Tokens = "tokens"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array in an .npz or safetensors file.
             ///
             /// string; if absent: the only one there is.
@@ -304,11 +288,7 @@ pub mod dataset {
         /// What a model with parameters of its own choice answers to random inputs, with noise: regression with a known truth.
         ///
         /// `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & Watanabe, §3.1: tanh(B tanh(Ax)) of width 10-3-10, noise 0.1, parameters uniform in 0..1). The test split keeps its noise-free targets: `predict: "test"` then gives the generalisation error of the averaged prediction.
-        Teacher = "teacher" of crate::model::teacher::REGISTRY {
-            /// The teacher f.
-            ///
-            /// Model; must be given.
-            model = "model": Handle<dyn crate::model::Model>,
+        Teacher = "teacher"(model = "model": Handle<dyn crate::model::Model>) of crate::model::teacher::REGISTRY {
             /// Standard deviation of the noise on a target component.
             ///
             /// number, ≥ 0; default `0.1`.
@@ -338,11 +318,7 @@ pub mod model {
         /// A fully connected network: `a_l = f(W_l a_{l-1} + b_l)`, any widths.
         ///
         /// Tensors are named `w1` \[out, in], `b1` \[out], `w2`, …, in this order. Zambon (2026) has ReLU on the output too: `output: "relu"`; Baldock & Marzari (2019) have a logistic one. Gradients are derived by hand.
-        Mlp = "mlp" of crate::model::REGISTRY {
-            /// Widths from input to output, at least two.
-            ///
-            /// array of integers, ≥ 1; must be given.
-            layers = "layers": Counts,
+        Mlp = "mlp"(layers = "layers": Counts) of crate::model::REGISTRY {
             /// Activation of the hidden layers.
             ///
             /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `relu`.
@@ -367,11 +343,7 @@ pub mod model {
         /// A deep linear network: `y = W_M … W_1 x`, no biases.
         ///
         /// Tensors are named `w1` \[H_1, H_0], `w2`, …. Its local learning coefficient is known exactly (Aoyagi; Hitchcock & Hoogland 2025), which makes it the benchmark of learning-coefficient estimators.
-        DeepLinear = "deep_linear" of crate::model::REGISTRY {
-            /// H_0 … H_M, from input to output, at least two.
-            ///
-            /// array of integers, ≥ 1; must be given.
-            widths = "widths": Counts,
+        DeepLinear = "deep_linear"(widths = "widths": Counts) of crate::model::REGISTRY {
             /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
             ///
             /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
@@ -386,15 +358,7 @@ pub mod model {
         /// `x ← x + Σ_heads softmax(q kᵀ/√d_head) v W_O` with `q, k` from `LN(x) + position` and `v` from `LN(x)`: learned positions act on keys and queries only (Press et al. 2021, "Shortformer"). Embedding and unembedding are not tied. The defaults are the network of Hitchcock & Hoogland (2025, D.4) without biases; it had vocabulary 5000 and context 1024. Data: dataset::induction, dataset::text, dataset::tokens.
         ///
         /// Tensors, in this order: `embed` \[vocabulary, width], `position` \[context, width]; for each block `block1.norm.weight`, `block1.norm.bias` \[width], `block1.attn.query`, `block1.attn.key`, `block1.attn.value`, `block1.attn.out`, all \[heads, head_width, width]; `final_norm.weight`, `final_norm.bias` \[width], `unembed` \[vocabulary, width]. So a head is one slice along the first axis of each of the four, and that is what `block2.attn.head3` is a name for (the third head of the second block, for the option `restrict` of llc): query, key and value are the weights of a torch.nn.Linear, out is the transpose of one (TransformerLens: W_Q, W_K, W_V with their last axes exchanged, W_O as it is). With biases, a block ends with `.query_bias`, `.key_bias`, `.value_bias` \[heads, head_width] and `.out_bias` \[width], the model with `unembed_bias` \[vocabulary]. Gradients are derived by hand.
-        Transformer = "transformer" of crate::model::REGISTRY {
-            /// Number of different tokens: `classes` of the data set.
-            ///
-            /// integer, 2 … 65536; must be given.
-            vocabulary = "vocabulary": Count,
-            /// Tokens of a row: `dim` of the data set.
-            ///
-            /// integer, 1 … 1048576; must be given.
-            context = "context": Count,
+        Transformer = "transformer"(vocabulary = "vocabulary": Count, context = "context": Count) of crate::model::REGISTRY {
             /// Number of blocks.
             ///
             /// integer, 1 … 1000; default `4`.
@@ -434,41 +398,21 @@ pub mod prior {
 
     builders! { "prior", Arc<crate::target::prior::Prior>;
         /// No prior: R = 0.
-        None = "none" of crate::target::prior::REGISTRY {
+        None = "none"() of crate::target::prior::REGISTRY {
         }
         /// A Gaussian prior: R = ½·precision·|w|², so that w ~ N(0, T/precision).
-        Gaussian = "gaussian" of crate::target::prior::REGISTRY {
-            /// Inverse variance of each parameter at T = 1.
-            ///
-            /// number, ≥ 0; must be given.
-            precision = "precision": Number,
+        Gaussian = "gaussian"(precision = "precision": Number) of crate::target::prior::REGISTRY {
         }
         /// An L2 prior scaled with the number of parameters: R = (λ/2N)|w|² (Zambon 2026, eq. 3).
-        L2 = "l2" of crate::target::prior::REGISTRY {
-            /// λ; Zambon (2026) uses 10 for spin vectors.
-            ///
-            /// number, ≥ 0; must be given.
-            lambda = "lambda": Number,
+        L2 = "l2"(lambda = "lambda": Number) of crate::target::prior::REGISTRY {
         }
         /// A Gaussian around a point: R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix; their main text omits the ½).
-        Localised = "localised" of crate::target::prior::REGISTRY {
-            /// γ, the strength of the localisation.
-            ///
-            /// number, ≥ 0; must be given.
-            gamma = "gamma": Number,
-            /// w0, from `train`, `run.params()` or `parameters`.
-            ///
-            /// Parameters; must be given.
-            centre = "centre": Handle<crate::target::prior::Parameters>,
+        Localised = "localised"(gamma = "gamma": Number, centre = "centre": Handle<crate::target::prior::Parameters>) of crate::target::prior::REGISTRY {
         }
         /// A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).
         ///
         /// Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis refuses to leave, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.
-        UniformBox = "uniform_box" of crate::target::prior::REGISTRY {
-            /// Full width(s) of the box.
-            ///
-            /// number, or array with one number per tensor of the model; must be given.
-            width = "width": Anything,
+        UniformBox = "uniform_box"(width = "width": Anything) of crate::target::prior::REGISTRY {
         }
     }
 }
@@ -482,7 +426,7 @@ pub mod potential {
         /// An anisotropic Gaussian: U = ½ Σ k_i (w_i - 1)², k spaced geometrically from 1 to `condition`.
         ///
         /// Exact: mean 1, variance T/k_i.
-        Gaussian = "gaussian" of crate::target::analytic::REGISTRY {
+        Gaussian = "gaussian"() of crate::target::analytic::REGISTRY {
             /// Number of parameters.
             ///
             /// integer, ≥ 1; default `10`.
@@ -507,7 +451,7 @@ pub mod potential {
         /// Independent double wells: U = Σ barrier·(w_i² - 1)² + tilt·w_i.
         ///
         /// The weight of the left well is known by one-dimensional quadrature.
-        DoubleWell = "double_well" of crate::target::analytic::REGISTRY {
+        DoubleWell = "double_well"() of crate::target::analytic::REGISTRY {
             /// Number of parameters, one well pair each.
             ///
             /// integer, ≥ 1; default `1`.
@@ -538,7 +482,7 @@ pub mod potential {
         /// Exact: w_0 ~ N(0, s²T) and w_1 + b (w_0² - s²) ~ N(0, T) are independent, and so are the others, w_i ~ N(0, T). Hence w_1 has mean b s² (1 - T), which is 0 at T = 1, and variance T + 2 b² s⁴ T²; w_0 and w_1 are not correlated.
         ///
         /// Source: Haario, Saksman & Tamminen 1999, with s = 10 and b = 0.03 ("moderately twisted") or b = 0.1 ("strongly twisted").
-        Banana = "banana" of crate::target::analytic::REGISTRY {
+        Banana = "banana"() of crate::target::analytic::REGISTRY {
             /// Number of parameters, even; the first two are twisted.
             ///
             /// integer, ≥ 2; default `2`.
@@ -569,7 +513,7 @@ pub mod potential {
         /// w_0 is the tensor `v`, the other N - 1 parameters are the tensor `x`. Exact at T = 1: v has mean 0 and variance s², x_i mean 0 and variance e^{s²/2} (90.02 for s = 3, but heavy-tailed: judge by v). At temperature T: v ~ N(½ (N - 1) s² (T - 1), s²T), and x_i given v ~ N(0, T e^v).
         ///
         /// Source: Neal 2003, Slice sampling, section 8, with N = 10 and s = 3.
-        Funnel = "funnel" of crate::target::analytic::REGISTRY {
+        Funnel = "funnel"() of crate::target::analytic::REGISTRY {
             /// Number of parameters, v included.
             ///
             /// integer, ≥ 2; default `10`.
@@ -598,7 +542,7 @@ pub mod potential {
         /// Known, by quadrature: μ has mean 4.397 and standard deviation 3.318, τ has mean 3.598, ln τ has mean 0.802, and θ_1 … θ_8 have means 6.212 4.940 3.927 4.757 3.615 4.043 6.297 4.854.
         ///
         /// Source: Rubin 1981; Gelman et al., Bayesian Data Analysis, section 5.5. Data and priors are those of eight_schools_centered and eight_schools_noncentered in posteriordb (Magnusson et al. 2024), which samples τ through its logarithm too.
-        EightSchools = "eight_schools" of crate::target::analytic::REGISTRY {
+        EightSchools = "eight_schools"() of crate::target::analytic::REGISTRY {
             /// Whether `theta` holds the effects θ_j themselves (a funnel, hard to sample), or (θ_j - μ)/τ (easy).
             ///
             /// true or false; default `false`.
@@ -623,7 +567,7 @@ pub mod potential {
         /// U is 0 wherever a w_j is: with several exponents exp(-U/T) cannot be normalised, so add prior::gaussian or prior::uniform_box. For energy: "tempered", ask for n `examples`.
         ///
         /// Source: Watanabe 2009, Algebraic geometry and statistical learning theory (there K(w) is in this form after resolution).
-        NormalCrossing = "normal_crossing" of crate::target::analytic::REGISTRY {
+        NormalCrossing = "normal_crossing"() of crate::target::analytic::REGISTRY {
             /// k_j, one for each parameter; U has twice this power of it.
             ///
             /// array of integers, 1 … 100; default `\[2, 1]`.
@@ -646,7 +590,7 @@ pub mod potential {
         /// Exact: pairs are independent, x ~ N(a, T/2), and y given x ~ N(x², T/2b). Hence y has mean a² + T/2 and variance T/2b + 2a²T + T²/2, and its covariance with x is aT.
         ///
         /// Source: Rosenbrock 1960, with a = 1 and b = 100, as a function to minimise; as a density Goodman & Weare 2010 (at T = 20).
-        Rosenbrock = "rosenbrock" of crate::target::analytic::REGISTRY {
+        Rosenbrock = "rosenbrock"() of crate::target::analytic::REGISTRY {
             /// Number of parameters, even: two per pair.
             ///
             /// integer, ≥ 2; default `2`.
@@ -681,7 +625,7 @@ pub mod potential {
         /// Use energy: "sum", so that U = Σ_i loss_i + R is minus the log posterior up to a constant; the prior is not part of it, add prior::gaussian(0.1).
         ///
         /// Source: Ohzeki & Ichiki 2015, eqs. 30-31, with n = 100 and b = 10; tied means as in Welling & Teh 2011, section 5.1. The gradient with respect to θ_2 in eq. 36 of the former is misprinted: that of ln(e_1 + e_2) is b (x - θ_1 - θ_2) e_2/(e_1 + e_2), e_k being the two exponentials.
-        Mixture = "mixture" of crate::target::analytic::REGISTRY {
+        Mixture = "mixture"() of crate::target::analytic::REGISTRY {
             /// b, the inverse variance of either component.
             ///
             /// number, > 0; default `10`.
@@ -706,7 +650,7 @@ pub mod potential {
         /// A mixture of isotropic Gaussians whose means lie on the first axis: U = -ln Σ_k a_k N(w; c_k e_1, σ²), a = `weights` (made to sum to 1), c = `centres`, σ = `sigma`.
         ///
         /// Exact: at T = 1 without a prior mode k has the weight a_k, and ∫ e^-U dw = 1. With prior::gaussian(1/τ²) it has a weight ∝ a_k N(c_k; 0, σ² + τ²), and the evidence is ∫ e^-U p(w) dw = (2π(σ² + τ²))^(-N/2) Σ_k a_k exp(-c_k²/2(σ² + τ²)). With prior::uniform_box around all modes the weights are a_k and the evidence is the inverse of its volume.
-        GaussianMixture = "gaussian_mixture" of crate::target::analytic::REGISTRY {
+        GaussianMixture = "gaussian_mixture"() of crate::target::analytic::REGISTRY {
             /// Number of parameters.
             ///
             /// integer, ≥ 1; default `2`.
@@ -746,7 +690,7 @@ pub mod optimizer {
 
     builders! { "optimizer", Arc<crate::simulation::optimizer::Optimizer>;
         /// Adam (Kingma & Ba 2015), on the gradient of L + R/s.
-        Adam = "adam" of crate::simulation::optimizer::REGISTRY {
+        Adam = "adam"() of crate::simulation::optimizer::REGISTRY {
             /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
             ///
             /// number or schedule, > 0; default `1e-3`.
@@ -783,7 +727,7 @@ pub mod optimizer {
         /// Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.
         ///
         /// Decays all parameters, as `torch.optim.AdamW` given all of them does.
-        Adamw = "adamw" of crate::simulation::optimizer::REGISTRY {
+        Adamw = "adamw"() of crate::simulation::optimizer::REGISTRY {
             /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
             ///
             /// number or schedule, > 0; default `1e-3`.
@@ -822,7 +766,7 @@ pub mod optimizer {
             patience = "patience": Count,
         }
         /// Stochastic gradient descent with momentum, on the gradient of L + R/s: `v ← μv + g`, `w ← w - lr·v`.
-        Sgd = "sgd" of crate::simulation::optimizer::REGISTRY {
+        Sgd = "sgd"() of crate::simulation::optimizer::REGISTRY {
             /// Learning rate, or a schedule over epochs.
             ///
             /// number or schedule, > 0; default `1e-2`.
@@ -858,10 +802,10 @@ pub mod gradient {
 
     builders! { "gradient", Arc<crate::sampler::gradient::Estimator>;
         /// ∇U over all examples: no noise.
-        Full = "full" of crate::sampler::gradient::REGISTRY {
+        Full = "full"() of crate::sampler::gradient::REGISTRY {
         }
         /// `s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is right on average.
-        Minibatch = "minibatch" of crate::sampler::gradient::REGISTRY {
+        Minibatch = "minibatch"() of crate::sampler::gradient::REGISTRY {
             /// m, examples per minibatch.
             ///
             /// integer, ≥ 1; default `100`.
@@ -874,7 +818,7 @@ pub mod gradient {
         /// `∇L_B(w) - ∇L_B(w0) + ∇L(w0)` in place of ∇L_B(w): a minibatch gradient whose noise shrinks with |w - w0|².
         ///
         /// The gradient at the anchor w0 is taken over the same minibatch, and over all examples once at the start of the run, so a step costs two minibatch gradients. Worth it near w0 (Baker, Fearnhead, Fox & Nemeth 2019; Nagapetyan et al. 2017): the summary's measured noise says whether it is.
-        ControlVariates = "control_variates" of crate::sampler::gradient::REGISTRY {
+        ControlVariates = "control_variates"() of crate::sampler::gradient::REGISTRY {
             /// m, examples per minibatch.
             ///
             /// integer, ≥ 1; default `100`.
@@ -894,13 +838,14 @@ pub mod gradient {
 /// Builders of `sampler::…`.
 pub mod sampler {
     use super::super::*;
+    pub use crate::sampler::{named, own, register};
     use std::sync::Arc;
 
     builders! { "sampler", Arc<crate::sampler::Configured>;
         /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Langevin dynamics: `w ← w - (ε/2) g + sqrt(εT) η`.
         ///
         /// g is the minibatch gradient of U, η standard normal. Welling & Teh (2011); Iwagaki & Watanabe with ε = 2α; Hitchcock & Hoogland (2025), algorithm 1. The minibatch noise heats the chain by (ε/4)·V per component, V the variance of g, and the finite step adds an error of order ε·curvature: watch the virial temperature.
-        Sgld = "sgld" of crate::sampler::REGISTRY {
+        Sgld = "sgld"() of crate::sampler::REGISTRY {
             /// Step size ε, in parameter² per energy.
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -919,7 +864,7 @@ pub mod sampler {
         /// `ε_i = ε/(sqrt(v_i) + a)`, `w_i ← w_i - (ε_i/2) g_i + sqrt(ε_i T) η_i`, v the mean of g_L², g_L the minibatch gradient of the mean loss without s and prior. In the first half of burn-in the mean forgets by `decay`, in the second half it forgets nothing, and then it is frozen: step sizes that do not depend on w need no Γ, and minibatches heat the chain as they do in sampler::sgld, by (ε_i/4)·V. Without burn-in v is that of the first minibatch.
         ///
         /// `preconditioner: "running"` is algorithm 3 of Hitchcock & Hoogland (2025; Li et al. 2016): `v ← bv + (1-b)g_L²` all the time, v = 1 at the start, v̂ = v/(1-b^(t+1)) (they print the exponent t, which divides by zero at t = 0). As there, the term Γ that makes up for steps that depend on w is left out: the law is not exp(-U/T), however small ε is. At b = 0.99 the cost of a small network comes out 1.7 % too high, which the virial temperature does not show, and U of a Gaussian of condition 4 at T = 0.5 by 30 %.
-        RmspropSgld = "rmsprop_sgld" of crate::sampler::REGISTRY {
+        RmspropSgld = "rmsprop_sgld"() of crate::sampler::REGISTRY {
             /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -950,7 +895,7 @@ pub mod sampler {
         /// Step sizes as in sampler::rmsprop_sgld; `u ← b1 u + (1-b1)\[sqrt(ε_i T) η - (ε_i/2) g]`, `w ← w + u`: Langevin dynamics with the momentum u, and the friction 1-b1 per step.
         ///
         /// `preconditioner: "running"` is algorithm 2 of Hitchcock & Hoogland (2025): v runs on, and the mean is that of the loss gradient only, `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, about one half of it by the lag and the other by v.
-        AdamSgld = "adam_sgld" of crate::sampler::REGISTRY {
+        AdamSgld = "adam_sgld"() of crate::sampler::REGISTRY {
             /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -985,15 +930,7 @@ pub mod sampler {
         /// `ε_t = ½ε0(cos(πφ) + 1)`, φ the part of the cycle that is over (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, `exploration`, no noise is injected: gradient descent with large steps, to find another mode. It ends in a minimum, from where noise must bring the chain back to its temperature before there is anything to sample: that is the next part, `settling`. It does so if Σε over that part is several times 1/k for the smallest curvature k that counts; at the defaults Σε is 0.17·ε0·cycle, with exploration 0.8 and settling 0.1 only 0.006·ε0·cycle. A cycle that is too short samples a law that is too cold, and the virial thermometer, which is that of the samples alone, says so.
         ///
         /// Only what is recorded in the rest of a cycle is a sample, and records elsewhere are refused: `every: trigger::cyclical(cycle, exploration + settling, steps)` records there.
-        CyclicalSgld = "cyclical_sgld" of crate::sampler::REGISTRY {
-            /// ε0, the step size at the start of a cycle.
-            ///
-            /// number, > 0; must be given.
-            step = "step": Number,
-            /// Steps per cycle; many more than 6/(ε0·k), k the smallest curvature that counts.
-            ///
-            /// integer, ≥ 2; must be given.
-            cycle = "cycle": Count,
+        CyclicalSgld = "cyclical_sgld"(step = "step": Number, cycle = "cycle": Count) of crate::sampler::REGISTRY {
             /// Part of a cycle without noise.
             ///
             /// number, 0 ≤ x < 1; default `0.25`.
@@ -1016,7 +953,7 @@ pub mod sampler {
         /// Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go round. `between: "parameters"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: "replicas"`: the same between the chains of a temperature, each with a minibatch of its own ("data flow", eq. 26). For two parameters, or two replicas, the cyclic form vanishes; J = \[\[0, 1], \[-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other way round. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would leave through them: there γ must be 0.
         ///
         /// With `form` "rmsprop" or "adam" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, frozen at the end of burn-in unless the `preconditioner` is "running"; with "adam" the step without the flow is a running mean, of gradient and noise.
-        OhzekiIchiki = "ohzeki_ichiki" of crate::sampler::REGISTRY {
+        OhzekiIchiki = "ohzeki_ichiki"() of crate::sampler::REGISTRY {
             /// Step size ε, in parameter² per energy; Ohzeki's dt is ε/2.
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -1061,7 +998,7 @@ pub mod sampler {
         /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Hamiltonian Monte Carlo.
         ///
         /// `p ← (1-α)p - εg + sqrt(2αεT) η`, `w ← w + p`, with p ~ N(0, εT) (Chen, Fox & Guestrin 2014, eq. 15). The minibatch noise heats the chain by (ε/2α)·V per component. `kinetic` is that of the mean momentum of two steps, which is T where that of p is T/(1-α/2). Algorithm 4 of Hitchcock & Hoogland (2025) has half the force, -(ε/2)g, and so samples exp(-U/2T): `form: "hitchcock2025"` reproduces that, with its virial temperature of 2T.
-        Sghmc = "sghmc" of crate::sampler::REGISTRY {
+        Sghmc = "sghmc"() of crate::sampler::REGISTRY {
             /// Step size ε, in parameter² per energy: the square of the time step.
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -1086,7 +1023,7 @@ pub mod sampler {
         /// Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.
         ///
         /// `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: `form: "ding2014"`. Noise that differs between components is balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half the force, |p| in place of |p|², and α in place of α0 in the noise: `form: "hitchcock2025"`, whose friction grows without bound.
-        Sgnht = "sgnht" of crate::sampler::REGISTRY {
+        Sgnht = "sgnht"() of crate::sampler::REGISTRY {
             /// Step size ε, in parameter² per energy: the square of the time step.
             ///
             /// number or schedule, > 0; default `1e-4`.
@@ -1111,11 +1048,7 @@ pub mod sampler {
         /// Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.
         ///
         /// The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the virial temperature. With a noisy gradient the chain is heated by δt(1+c1²)V/(4γM) or so; sampler::pseudo_langevin corrects for that.
-        Langevin = "langevin" of crate::sampler::REGISTRY {
-            /// δt; well below sqrt(M/largest curvature).
-            ///
-            /// number, > 0; must be given.
-            dt = "dt": Number,
+        Langevin = "langevin"(dt = "dt": Number) of crate::sampler::REGISTRY {
             /// γ, friction per time: momenta are forgotten in about 1/γ.
             ///
             /// number, > 0; default `1.0`.
@@ -1140,7 +1073,7 @@ pub mod sampler {
         /// V enters masses clamped from below, so that weights that see no gradient keep a finite mass, and a mass is never so small that the prior's oscillation is badly resolved (M ≥ 25 δt²·precision) or that thermal motion moves a weight by more than 5 % of the weights' root mean square per step (M ≥ 400 δt²·T/⟨w²⟩).
         ///
         /// V counts the noise of each parameter alone. The noise of a network is correlated between parameters: it heats a few stiff directions far more than 𝒯 says, to T·(1+(1+c1²)𝒯) in a direction where its ratio is 𝒯. The collective ratio tr Q²/tr Q, where Q is the matrix that has the 𝒯_i on its diagonal, is the mean of the ratios of all directions, each weighted by the noise in it; it is measured with V and reported as `ratio_collective`. By default the masses are multiplied, in burn-in, until it is `ratio`. With masses: "noise" they follow V alone, as published: chains move up to a hundred times faster, and the law is off (on digits, 64-16-10, m = 30 of 300, the collective ratio is about 1 and the cost 4 to 11 % too large). The collective ratio falls with m.
-        PseudoLangevin = "pseudo_langevin" of crate::sampler::REGISTRY {
+        PseudoLangevin = "pseudo_langevin"() of crate::sampler::REGISTRY {
             /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
             ///
             /// integer, ≥ 1; if absent: 100.
@@ -1201,7 +1134,7 @@ pub mod sampler {
         /// With `batch` or `gradient`, trajectories follow the gradient of a minibatch that is drawn once per trajectory, and are accepted by U over all examples: still exact, but a trajectory that follows another energy is soon rejected (mb-hMC of Zambon et al.).
         ///
         /// During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics. At the walls of prior::uniform_box a coordinate is mirrored and its momentum turned, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the share of trajectories that reached that: the step is too large for where they went. `hamiltonian` is H at the start of a trajectory (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.
-        Hmc = "hmc" of crate::sampler::REGISTRY {
+        Hmc = "hmc"() of crate::sampler::REGISTRY {
             /// Velocity-Verlet steps per trajectory.
             ///
             /// integer, 1 … 60000; default `10`.
@@ -1238,7 +1171,7 @@ pub mod sampler {
         /// Samples exp(-U/T) exactly, by the No-U-Turn sampler.
         ///
         /// Hoffman & Gelman (2014), with multinomial choice of the next state along the trajectory and the generalised U-turn criterion (Betancourt 2017): a velocity-Verlet trajectory is doubled, forwards or backwards in time, until its ends come closer to each other. Step size and masses adapt in burn-in as those of sampler::hmc do. One step is one trajectory; `leapfrog` in the sample statistics is the number of its gradients, each over all examples. `reached_max_treedepth` is the share of trajectories that `max_depth` ended before they turned: raise it where that is not rare. `diverging`, `hamiltonian` and `bfmi` are as in sampler::hmc.
-        Nuts = "nuts" of crate::sampler::REGISTRY {
+        Nuts = "nuts"() of crate::sampler::REGISTRY {
             /// Doublings at most: trajectories have up to 2^max_depth steps.
             ///
             /// integer, 1 … 14; default `10`.
@@ -1263,7 +1196,7 @@ pub mod sampler {
         /// Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.
         ///
         /// Proposes `w' = w - (ε/2M)∇U(w) + sqrt(εT/M) η` and accepts with probability min(1, p(w')q(w'→w)/p(w)q(w→w')) (Besag 1994; Roberts & Tweedie 1996). That is hybrid Monte Carlo of one velocity-Verlet step of δt = sqrt(ε), as which it is computed: ΔH/T is the logarithm of the acceptance ratio. Step size and masses adapt in burn-in as those of sampler::hmc do.
-        Mala = "mala" of crate::sampler::REGISTRY {
+        Mala = "mala"() of crate::sampler::REGISTRY {
             /// Step size ε (the first one, if adapted).
             ///
             /// number, > 0; if absent: found at the start.
@@ -1284,7 +1217,7 @@ pub mod sampler {
         /// Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).
         ///
         /// Metropolis et al. (1953); Iwagaki & Watanabe, §2.4. U is computed over all examples, in double precision; no gradient is needed, but for the virial thermometer, which takes one every `thermometer` steps and holds its last value in between.
-        Metropolis = "metropolis" of crate::sampler::REGISTRY {
+        Metropolis = "metropolis"() of crate::sampler::REGISTRY {
             /// σ, the standard deviation of a proposal, per parameter; fixed if it is given.
             ///
             /// number, > 0; if absent: adapted during burn-in.
@@ -1304,21 +1237,22 @@ pub mod sampler {
 /// Builders of `observable::…`.
 pub mod observable {
     use super::super::*;
+    pub use crate::observable::measure;
     use std::sync::Arc;
 
     builders! { "observable", Arc<Box<dyn crate::observable::Observable>>;
         /// The cost L(w): mean loss per training example, over all of them.
         ///
         /// Costs a forward pass over the training data per record.
-        Cost = "cost" of crate::observable::REGISTRY {
+        Cost = "cost"() of crate::observable::REGISTRY {
         }
         /// The energy U(w) = s·L(w) + R(w), over all training examples.
-        Energy = "energy" of crate::observable::REGISTRY {
+        Energy = "energy"() of crate::observable::REGISTRY {
         }
         /// The fraction of misclassified examples on a split (Zambon 2026, eq. 4).
         ///
         /// Its trace is called `error` on the training split, `error_test` on the test split.
-        Error = "error" of crate::observable::REGISTRY {
+        Error = "error"() of crate::observable::REGISTRY {
             /// Which part of the data set.
             ///
             /// "train" · "test" · "validation"; default `train`.
@@ -1327,45 +1261,41 @@ pub mod observable {
         /// The mean loss per example on a split.
         ///
         /// Its trace is called `loss` on the training split (the same as `cost`), `loss_test` on the test split.
-        Loss = "loss" of crate::observable::REGISTRY {
+        Loss = "loss"() of crate::observable::REGISTRY {
             /// Which part of the data set.
             ///
             /// "train" · "test" · "validation"; default `train`.
             split = "split": Words,
         }
         /// |w|², the squared norm of all parameters.
-        Norm2 = "norm2" of crate::observable::REGISTRY {
+        Norm2 = "norm2"() of crate::observable::REGISTRY {
         }
         /// |w - w_start|², the squared distance to the start of the run.
-        Distance2 = "distance2" of crate::observable::REGISTRY {
+        Distance2 = "distance2"() of crate::observable::REGISTRY {
         }
         /// w·w_start / (|w| |w_start|), the overlap with the start of the run.
-        Overlap = "overlap" of crate::observable::REGISTRY {
+        Overlap = "overlap"() of crate::observable::REGISTRY {
         }
         /// One parameter w_i, by its index in the flat vector. Its trace is called `w` with the index, as `w0`.
-        Parameter = "parameter" of crate::observable::REGISTRY {
-            /// i, from 0 to N-1.
-            ///
-            /// integer, ≥ 0; must be given.
-            index = "index": Count,
+        Parameter = "parameter"(index = "index": Count) of crate::observable::REGISTRY {
         }
         /// (1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.
         ///
         /// NaN for samplers without momenta.
-        KineticTemperature = "kinetic_temperature" of crate::observable::REGISTRY {
+        KineticTemperature = "kinetic_temperature"() of crate::observable::REGISTRY {
         }
         /// (1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.
         ///
         /// It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.
-        VirialTemperature = "virial_temperature" of crate::observable::REGISTRY {
+        VirialTemperature = "virial_temperature"() of crate::observable::REGISTRY {
         }
         /// Mean acceptance probability since the last record; NaN for samplers that always move.
-        Acceptance = "acceptance" of crate::observable::REGISTRY {
+        Acceptance = "acceptance"() of crate::observable::REGISTRY {
         }
         /// The variance of the minibatch gradient of U, averaged over each tensor of the model (Zambon 2026, Fig. 5c).
         ///
         /// Of minibatches drawn independently. Pseudo-Langevin keeps it anyway: then it costs nothing. For other samplers it is estimated from `draws` minibatches per record. Its trace has one more dimension, `tensor`.
-        GradientVariance = "gradient_variance" of crate::observable::REGISTRY {
+        GradientVariance = "gradient_variance"() of crate::observable::REGISTRY {
             /// m, examples per minibatch.
             ///
             /// integer, ≥ 1; if absent: the sampler's batch, or 100.
@@ -1378,7 +1308,7 @@ pub mod observable {
         /// The loss ℓ_i(w) of single examples: rows of a split, spread evenly over it.
         ///
         /// Its trace is called example_losses, or example_losses_test for the test split, and has one more dimension, whose labels are the rows ("7"), or rows and positions ("7.31"); `data.row(split, 7)` shows one. With `observe: \[observable::example_losses()]` an estimate of a learning coefficient has `influence()`, `susceptibilities()` and `singular_fluctuation()`. Costs a forward pass over these rows per record.
-        ExampleLosses = "example_losses" of crate::observable::REGISTRY {
+        ExampleLosses = "example_losses"() of crate::observable::REGISTRY {
             /// The split.
             ///
             /// "train" · "test" · "validation"; default `train`.
@@ -1404,7 +1334,7 @@ pub mod verbs {
         /// The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.
         ///
         /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
-        Target, target(model: Arc<dyn crate::model::Model>, dataset: Arc<crate::dataset::Dataset>) = crate::target::build::TARGET => Arc<crate::target::Target> {
+        Target, target(model: Arc<dyn crate::model::Model>, dataset: Arc<crate::dataset::Dataset>) = Into::into, crate::target::build::TARGET => Arc<crate::target::Target> {
             /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
             ///
             /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
@@ -1422,10 +1352,36 @@ pub mod verbs {
             /// Prior; if absent: prior::none().
             prior = "prior": Handle<crate::target::prior::Prior>,
         }
+        /// The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.
+        ///
+        /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
+        TargetOfPotential, target_of_potential(potential: Arc<dyn crate::target::Potential>) = crate::verb::Either::Second, crate::target::build::TARGET => Arc<crate::target::Target> {
+            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
+            ///
+            /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
+            loss = "loss": Words,
+            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
+            ///
+            /// "mean" · "sum" · "tempered"; default `mean`.
+            energy = "energy": Words,
+            /// β0 of "tempered".
+            ///
+            /// number, > 0; default `1`.
+            beta0 = "beta0": Number,
+            /// The prior energy R; see the namespace `prior`.
+            ///
+            /// Prior; if absent: prior::none().
+            prior = "prior": Handle<crate::target::prior::Prior>,
+        }
+        /// A target of known law by its name: "gaussian", "double_well", "banana", "funnel", "eight_schools", "normal_crossing", "rosenbrock", "mixture", "gaussian_mixture".
+        ///
+        /// `target::analytic("funnel", #{ dim: 5 })` is `target(potential::funnel(#{ dim: 5 }))`; the options are those of the potential and those of `target`.
+        Analytic, analytic(name: String) = Into::into, crate::target::build::ANALYTIC => Arc<crate::target::Target> {
+        }
         /// Optimise parameters on L + R/s: starting points for samplers, and the baseline they are compared with.
         ///
         /// Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: `trained.history("error_test")`. With early stopping the best parameters on the validation split are kept, otherwise the last.
-        Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = crate::simulation::train::TRAIN => Arc<crate::simulation::train::Trained> {
+        Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = Into::into, crate::simulation::train::TRAIN => Arc<crate::simulation::train::Trained> {
             /// Independent trainings, from different initial parameters.
             ///
             /// integer, 1 … 1000000; default `1`.
@@ -1450,7 +1406,7 @@ pub mod verbs {
         /// Sample at one temperature (a number or a schedule).
         ///
         /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
-        Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
+        Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
             /// T, a number or a schedule.
             ///
             /// number or schedule, > 0; default `1`.
@@ -1499,7 +1455,7 @@ pub mod verbs {
         /// Sample at several temperatures at once, with `chains` chains each.
         ///
         /// The trace store has the dims chain, draw, temperature.
-        Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
+        Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
             /// The temperatures; each has its own chains.
             ///
             /// array of numbers, > 0; must be given.
@@ -1552,7 +1508,7 @@ pub mod verbs {
         /// With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
         ///
         /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.
-        Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
+        Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
             /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one.
             ///
             /// array of numbers, > 0; must be given.
@@ -1629,7 +1585,7 @@ pub mod verbs {
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
         /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
-        Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::benchmark::BENCHMARK => serde_json::Value {
+        Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
             /// Chains that step side by side.
             ///
             /// integer, 1 … 1000000; default `1`.
@@ -1650,7 +1606,7 @@ pub mod verbs {
         /// Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
         ///
         /// `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of hybrid Monte Carlo by `compare(reference, run)`.
-        Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::validate::VALIDATE => serde_json::Value {
+        Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::validate::VALIDATE => serde_json::Value {
             /// Temperature T.
             ///
             /// number, > 0; default `1`.
@@ -1701,7 +1657,7 @@ pub mod verbs {
         /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
         ///
         /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
-        Verify, verify(run: Arc<crate::simulation::run::Run>) = crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
+        Verify, verify(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
             /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
             ///
             /// integer, 8 … 1000000; default `200`.
@@ -1715,8 +1671,32 @@ pub mod verbs {
             /// integer, 1 … 10000; default `10`.
             leapfrog = "leapfrog": Count,
         }
+        /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
+        ///
+        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
+        ///
+        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
+            /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
+            ///
+            /// integer, 8 … 1000000; default `200`.
+            draws = "draws": Count,
+            /// Accept/reject moves of each exact chain.
+            ///
+            /// integer, 1 … 10000; default `10`.
+            moves = "moves": Count,
+            /// Leapfrog steps of each move, each a gradient over all examples.
+            ///
+            /// integer, 1 … 10000; default `10`.
+            leapfrog = "leapfrog": Count,
+        }
+        /// Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.
+        ///
+        /// The first is the reference: differences are the second minus the first, as `ergodic compare` has them.
+        Compare, compare(reference: Arc<crate::simulation::run::Run>, run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::compare::COMPARE => Arc<crate::simulation::compare::Comparison> {
+        }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.
-        Posterior, posterior(target: Arc<crate::target::Target>) = crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
+        Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter.
             ///
             /// array of numbers, any finite number; must be given.
@@ -1738,12 +1718,17 @@ pub mod verbs {
             /// integer, 1 … 20; default `2`.
             points = "points": Count,
         }
+        /// A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.
+        ///
+        /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.
+        Open, open(folder: String) = Into::into, crate::simulation::verbs::OPEN => Arc<crate::simulation::run::Run> {
+        }
         /// Estimate the local learning coefficient at a point: `λ̂ = nβ(⟨L(w)⟩ - L(w0))` over `exp(-nβ L(w) - ½γ|w-w0|²)`.
         ///
         /// Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 on the same minibatches; samplers that accept or reject give the loss over all examples.
         ///
         /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
-        Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
+        Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
             /// w0, the point whose coefficient is estimated and where all chains start; one vector: of several, `start.at(0)`.
             ///
             /// Parameters; must be given.
@@ -1808,7 +1793,7 @@ pub mod verbs {
         /// A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).
         ///
         /// Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.
-        LlcProblem, llc_problem() = crate::simulation::llc::problems::LLC_PROBLEM => Arc<crate::simulation::llc::problems::Posed> {
+        LlcProblem, llc_problem() = Into::into, crate::simulation::llc::problems::LLC_PROBLEM => Arc<crate::simulation::llc::problems::Posed> {
             /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is ours): its name is about the number of parameters.
             ///
             /// "1K" · "100K" · "1M" · "10M" · "100M"; if absent: "1K" unless widths are given.
@@ -1845,7 +1830,7 @@ pub mod verbs {
         /// Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).
         ///
         /// `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems that are ordered rightly; `coverage`, how often λ lies within 1.96 of our standard errors. `plot::llc_benchmark(benchmark)` draws it. What is finished is saved: an interrupted benchmark goes on with `--resume`.
-        LlcBenchmark, llc_benchmark() = crate::simulation::llc::benchmark::LLC_BENCHMARK => Arc<crate::simulation::llc::table::Benchmark> {
+        LlcBenchmark, llc_benchmark() = Into::into, crate::simulation::llc::benchmark::LLC_BENCHMARK => Arc<crate::simulation::llc::table::Benchmark> {
             /// Class of problems.
             ///
             /// "1K" · "100K" · "1M" · "10M" · "100M"; default `1K`.
@@ -1910,7 +1895,7 @@ pub mod verbs {
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
         /// Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
-        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
+        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
             /// w0, as in `llc`.
             ///
             /// Parameters; must be given.
@@ -1963,11 +1948,42 @@ pub mod verbs {
         /// `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. With energy: "sum" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).
         ///
         /// Fields: verdict ("converged", "not yet": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; "wrong": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; lower_bound and upper_bound (Gibbs-Bogoliubov).
-        Evidence, evidence(run: Arc<crate::simulation::run::Run>) = crate::simulation::evidence::EVIDENCE => Arc<crate::simulation::evidence::Evidence> {
+        Evidence, evidence(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::evidence::EVIDENCE => Arc<crate::simulation::evidence::Evidence> {
             /// The temperature whose ln Z is wanted: 1 for the evidence.
             ///
             /// number, > 0; default `1`.
             temperature = "temperature": Number,
+        }
+        /// The Laplace approximation of the log evidence at the optimum below `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
+        ///
+        /// MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. It sees one mode as a Gaussian: singular models, as networks are, have more; compare with `evidence`.
+        ///
+        /// Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: what a minimum nearby may be deeper).
+        Laplace, laplace(target: Arc<crate::target::Target>, start: crate::options::Value) = Into::into, crate::simulation::evidence::laplace::LAPLACE => Arc<crate::simulation::evidence::Laplace> {
+            /// T of the likelihood: 1 for the evidence.
+            ///
+            /// number, > 0; default `1`.
+            temperature = "temperature": Number,
+            /// ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; "auto" is exact up to N = 1000.
+            ///
+            /// "auto" · "exact" · "lanczos"; default `auto`.
+            method = "method": Words,
+            /// Random vectors of the quadrature.
+            ///
+            /// integer, ≥ 2; default `16`.
+            probes = "probes": Count,
+            /// Lanczos steps per vector.
+            ///
+            /// integer, ≥ 4; default `64`.
+            steps = "steps": Count,
+            /// Steps of minimisation before, from the start.
+            ///
+            /// integer, ≥ 0; default `2000`.
+            polish = "polish": Count,
+            /// Eigenvalues below this count as this: what is left of them is the noise of single precision, or the point is no minimum.
+            ///
+            /// number, > 0; if absent: the prior's precision, if it is Gaussian.
+            floor = "floor": Number,
         }
         /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
         ///
@@ -1976,7 +1992,7 @@ pub mod verbs {
         /// Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.
         ///
         /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
-        Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
+        Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
             /// Members of a population.
             ///
             /// integer, 2 … 1000000; default `128`.
@@ -2005,6 +2021,9 @@ pub mod verbs {
             ///
             /// string; if absent: smc-1, ….
             name = "name": Words,
+        }
+        /// ln Z by tempered sequential Monte Carlo, for `compare` and tables. Fields: ln_z and error, smc and smc_error.
+        EvidenceOfSmc, evidence_of_smc(smc: Arc<crate::simulation::smc::Smc>) = Into::into, crate::simulation::evidence::EVIDENCE_OF_POPULATIONS => Arc<crate::simulation::evidence::Evidence> {
         }
     }
 }

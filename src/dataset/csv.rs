@@ -1,7 +1,7 @@
 //! `dataset::csv`: a table of numbers, one example per line.
 
 use super::{Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, did_you_mean, in_file};
 use crate::memory::Growing;
 use crate::options::{Entry, Kind, Options, Value, option, optional, required};
 use ::csv::{ByteRecord, ReaderBuilder};
@@ -78,7 +78,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         },
     };
     let f = File::open(options.text("path")?)?;
-    let table = read(&f, separator, options.text("header")?)?;
+    let table = in_file(&f.path, read(&f, separator, options.text("header")?))?;
     let regression = options.text("task")? == "regression";
     let columns = target_columns(options, &f.path, &table, regression)?;
     ensure!(

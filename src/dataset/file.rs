@@ -1,7 +1,7 @@
 //! Reading files: opening with a message that helps, gzip by content, and the checks that labels of all files share.
 
 use super::Split;
-use crate::error::{Result, nearest};
+use crate::error::{Result, in_file, nearest};
 use crate::memory::{self, Growing};
 use crate::store::open_regular;
 use anyhow::{anyhow, bail, ensure};
@@ -24,6 +24,10 @@ pub(super) struct File {
 impl File {
     /// Read a file whole.
     pub fn open(path: &str) -> Result<File> {
+        in_file(path, Self::read(path))
+    }
+
+    fn read(path: &str) -> Result<File> {
         let p = Path::new(path);
         if p.is_dir() {
             bail!("cannot read '{path}': it is a folder, but a file is expected");

@@ -4,7 +4,7 @@ use super::resize::bilinear;
 use super::{
     Dataset, Inputs, PER_CLASS, SEED, Scale, Split, Targets, VALIDATION, file, project, scale,
 };
-use crate::error::Result;
+use crate::error::{Result, in_file};
 use crate::memory;
 use crate::options::{Entry, Kind, Options, Range, option, optional};
 use anyhow::{bail, ensure};
@@ -262,8 +262,8 @@ fn find(folder: &str, stem: &str, kind: &str, option: &str) -> Result<String> {
 }
 
 fn read_pair(images: &File, labels: &File, limit: Option<u64>) -> Result<Examples> {
-    let (sizes, mut pixels) = read::<3>(images)?;
-    let (count, raw) = read::<1>(labels)?;
+    let (sizes, mut pixels) = in_file(&images.path, read::<3>(images))?;
+    let (count, raw) = in_file(&labels.path, read::<1>(labels))?;
     let [rows, height, width] = sizes;
     file::check_counts((&images.path, rows), (&labels.path, count[0]))?;
     let keep = limit.map_or(rows, |l| rows.min(l as usize));

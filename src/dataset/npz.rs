@@ -1,7 +1,7 @@
 //! `dataset::npz`: NumPy arrays, from an archive that `numpy.savez` wrote.
 
 use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, scale};
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, did_you_mean, in_file};
 use crate::options::{Entry, Kind, Options, option, optional, required};
 use crate::store::npy::{self, Array, Numbers};
 use anyhow::{anyhow, bail, ensure};
@@ -54,14 +54,15 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
 
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
-    let mut archive = Archive::open(&f)?;
-    let train = archive.split(options.text("x_train")?, options.text("y_train")?)?;
+    let mut archive = in_file(&f.path, Archive::open(&f))?;
+    let train = archive.split(options.text("x_train")?, options.text("y_train")?);
+    let train = in_file(&f.path, train)?;
     let given = [options.opt_text("x_test"), options.opt_text("y_test")];
     let (x, y) = (given[0].unwrap_or("x_test"), given[1].unwrap_or("y_test"));
     // Arrays that were asked for, or one without the other, must not be passed over in silence.
     let wanted = given.iter().any(Option::is_some) || archive.has(x) || archive.has(y);
     let test = if wanted {
-        Some(archive.split(x, y)?)
+        Some(in_file(&f.path, archive.split(x, y))?)
     } else {
         None
     };

@@ -4,7 +4,7 @@ use super::file::File;
 use super::npz::Archive;
 use super::sequences::{MOST_TOKENS, TEST_ROWS, VALIDATION_ROWS, dataset, rows};
 use super::{Dataset, SEED};
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, did_you_mean, in_file};
 use crate::options::{Entry, Kind, Options, Range, optional, required};
 use crate::store::integers::Integers;
 use crate::store::npy::{self, Numbers};
@@ -56,7 +56,8 @@ struct Array {
 }
 
 fn build(options: &Options) -> Result<Arc<Dataset>> {
-    let array = read(options.text("path")?, options.opt_text("array"))?;
+    let path = options.text("path")?;
+    let array = in_file(path, read(path, options.opt_text("array")))?;
     let (what, shape) = (&array.what, &array.shape);
     ensure!(
         !array.data.is_empty(),

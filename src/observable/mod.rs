@@ -148,6 +148,39 @@ impl std::fmt::Debug for dyn Observable {
 /// A handle to an observable.
 pub type Handle = Arc<Box<dyn Observable>>;
 
+/// An observable of your own, a number from the state of a chain: `measure("largest", |view| …)`.
+///
+/// # Errors
+/// If the name is not one of letters, digits and underscores.
+pub fn measure(
+    name: &str,
+    f: impl Fn(&mut View) -> Result<f64> + Send + Sync + 'static,
+) -> Result<Handle> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    anyhow::ensure!(
+        !name.is_empty() && name.chars().all(fine),
+        "\"{name}\" cannot be the name of an observable; use letters, digits and '_'"
+    );
+    let name = name.into();
+    Ok(Arc::new(Box::new(Measured { name, f })))
+}
+
+struct Measured<F> {
+    name: String,
+    f: F,
+}
+
+impl<F: Fn(&mut View) -> Result<f64> + Send + Sync> Observable for Measured<F> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
+        out[0] = (self.f)(view)?;
+        Ok(())
+    }
+}
+
 /// Every observable a script can build.
 pub const REGISTRY: &[Entry<Handle>] = &[
     basic::COST,

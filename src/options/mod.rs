@@ -7,7 +7,7 @@ mod coerce;
 mod given;
 mod kind;
 
-use crate::error::{Result, a, did_you_mean};
+use crate::error::{BadOption, Result, a, did_you_mean};
 use crate::schedule::Schedule;
 use anyhow::{anyhow, bail};
 use coerce::{coerce, literal};
@@ -190,12 +190,15 @@ impl Options {
         specs: &'static [Spec],
         given: Vec<(String, Value)>,
     ) -> Result<Options> {
+        let bad = |option: &str, message: String| BadOption {
+            owner: owner.into(),
+            option: option.into(),
+            message,
+        };
         for (name, _) in &given {
             if !specs.iter().any(|s| s.name == name) {
-                bail!(
-                    "{owner} has no option '{name}'{}",
-                    did_you_mean(name, specs.iter().map(|s| s.name))
-                );
+                let known = did_you_mean(name, specs.iter().map(|s| s.name));
+                bail!(bad(name, format!("{owner} has no option '{name}'{known}")));
             }
         }
         let mut values = Vec::new();
@@ -204,15 +207,16 @@ impl Options {
         for spec in specs {
             let value = match given.iter().find(|(n, _)| n == spec.name) {
                 Some((_, v)) => {
-                    coerce(v, spec).map_err(|e| anyhow!("{owner}: option '{}' {e}", spec.name))?
+                    let wrong = |e| bad(spec.name, format!("{owner}: option '{}' {e}", spec.name));
+                    coerce(v, spec).map_err(wrong)?
                 }
                 None => match spec.default {
-                    Default::Required => bail!(
-                        "{owner} needs the option '{}' ({}): {}",
-                        spec.name,
-                        spec.kind.describe(),
-                        spec.doc
-                    ),
+                    Default::Required => {
+                        let (name, kind) = (spec.name, spec.kind.describe());
+                        let message =
+                            format!("{owner} needs the option '{name}' ({kind}): {}", spec.doc);
+                        bail!(bad(name, message))
+                    }
                     Default::Absent(_) => continue,
                     Default::Is(text) => coerce(&literal(text), spec)
                         .map_err(|e| anyhow!("{owner}: the default of '{}' {e}", spec.name))?,

@@ -128,6 +128,33 @@ pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
     Ok(plot::histogram(name, &values, &labels(run)))
 }
 
+impl Run {
+    /// Observables against temperature, a panel each, with error bars.
+    ///
+    /// # Errors
+    /// If there is no such observable; the message proposes the nearest one.
+    pub fn plot_sweep(&self, names: &[&str]) -> Result<Figure> {
+        let names: Vec<_> = names.iter().map(|n| canonical(n)).collect();
+        sweep(&[(self, &Summary::new(self)?)], &names)
+    }
+
+    /// The trace of an observable, a line per chain.
+    ///
+    /// # Errors
+    /// If there is no such observable; the message proposes the nearest one.
+    pub fn plot_traces(&self, name: &str) -> Result<Figure> {
+        traces(self, &canonical(name))
+    }
+
+    /// The distribution of an observable after burn-in, an outline per temperature.
+    ///
+    /// # Errors
+    /// If there is no such observable; the message proposes the nearest one.
+    pub fn plot_histogram(&self, name: &str) -> Result<Figure> {
+        histogram(self, &canonical(name))
+    }
+}
+
 /// How the draws of each healthy chain at a temperature rank among those of all.
 pub fn ranks(run: &Run, name: &str, temperature: usize) -> Result<Figure> {
     let draws = run.draws(name, 0, temperature, true)?;

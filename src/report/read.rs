@@ -141,9 +141,8 @@ impl Part {
 
 /// What is in a folder, of whatever kind.
 fn read(folder: &Path) -> Result<Box<dyn Told>> {
-    let benchmark = folder.join("benchmark.json");
-    if benchmark.is_file() {
-        return Ok(Box::new(store::read_json::<Benchmark>(&benchmark)?));
+    if let Some(benchmark) = Benchmark::load(folder)? {
+        return Ok(Box::new(benchmark));
     }
     if let Some((run, done)) = Run::load(folder)? {
         let (saved, run) = (Saved::of(&run)?, Arc::new(run));

@@ -27,7 +27,7 @@ pub mod sgnht;
 use crate::engine::Chains;
 use crate::engine::report::Report;
 use crate::error::{Result, did_you_mean};
-use crate::options::Entry;
+use crate::options::{Entry, Given};
 use crate::target::Target;
 pub use accuracy::Accuracy;
 pub use configured::Configured;
@@ -217,6 +217,14 @@ pub fn register(entry: Entry<Arc<Configured>>) -> Result<()> {
     // It is kept until the end of the process, as handles to it may be.
     all.push(Box::leak(Box::new(entry)));
     Ok(())
+}
+
+/// A sampler of your own, ready to run: [`Configured::own`].
+///
+/// # Errors
+/// As those of [`Configured::own`].
+pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Configured>> {
+    Configured::own(sampler, options)
 }
 
 /// The samplers that were registered.

@@ -1,7 +1,7 @@
 //! Benchmarks: how fast a sampler steps on a target, beside the time of its matrix products alone.
 
 use super::plan::Plan;
-use super::session::{self, Session};
+use super::session::Session;
 use super::state::State;
 use super::stepping::Shared;
 use super::threads::Workers;
@@ -97,6 +97,7 @@ pub fn benchmark(
         predictors: &[],
         limits: vec![f64::INFINITY; chains],
         ranks: &Alone,
+        interrupt: &session.interrupt,
     };
     let device = session.open_device()?;
     let mut workers = Workers::new(&shared, device.as_deref(), &state, session.threads)?;
@@ -129,7 +130,7 @@ pub fn benchmark(
             f.step
         );
     }
-    if session::interrupted() {
+    if session.interrupt.interrupted() {
         return Err(Interrupted {
             what: "a benchmark".into(),
         }

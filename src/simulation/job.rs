@@ -5,7 +5,7 @@
 
 use super::progress::Progress;
 use super::resume;
-use super::session::{self, Session};
+use super::session::Session;
 use crate::error::{Interrupted, Result};
 use crate::ranks::{agree, any};
 use crate::store::archive::{Archive, Kept};
@@ -219,7 +219,7 @@ pub fn drive<J: Job>(mut job: J, session: &Session) -> Result<J::Output> {
         let flag = |x: bool| f64::from(u8::from(x));
         let all = ranks.all_gather(&[
             flag(standing.more),
-            flag(session::interrupted()),
+            flag(session.interrupt.interrupted()),
             flag(due),
             standing.done as f64,
             standing.failed as f64,

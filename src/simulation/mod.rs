@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod exchange;
 mod export;
 pub mod health;
+mod in_memory;
 pub mod job;
 pub mod judge;
 pub mod llc;
@@ -37,14 +38,15 @@ pub mod validate;
 pub mod verbs;
 pub mod verify;
 
-use crate::error::{EveryChainFailed, Interrupted, Result};
-use crate::ranks::{Alone, agree};
+use crate::error::{EveryChainFailed, Result};
+use crate::ranks::agree;
 use crate::rng::MAX_CHAINS;
 use crate::sampler::Configured;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use exchange::Ladders;
+pub(crate) use in_memory::run_in_memory;
 use job::{Job, Record, Standing, drive};
 use parts::{Maker, Part};
 use plan::Plan;
@@ -56,7 +58,7 @@ use session::Session;
 use state::State;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use stepping::Shared;
 use threads::Workers;
 
@@ -99,6 +101,7 @@ pub fn run(
         predictors: &predictors,
         limits: plan.limits(&state, target),
         ranks: &*session.ranks,
+        interrupt: &session.interrupt,
     };
     let device = session.open_device()?;
     let job = Sampling {
@@ -252,63 +255,6 @@ fn watched(info: &RunInfo) -> Option<(String, usize)> {
     ];
     let at = |name: &str| info.column(name).ok().map(|(at, _)| (name.to_string(), at));
     NAMES.iter().find_map(|name| at(name))
-}
-
-/// Run a plan to its end in memory: nothing is written, and an interruption loses it.
-pub(crate) fn unsaved(
-    plan: &Plan,
-    target: &Target,
-    sampler: &Configured,
-    session: &Session,
-    threads: usize,
-) -> Result<Run> {
-    sampler.check(target)?;
-    let starts = plan.starts(target)?;
-    let columns = plan.columns(target, sampler, &[], &starts)?;
-    let mut state = plan.state((0..starts.count).collect(), target, sampler, &[])?;
-    state.start(&starts, target);
-    let info = plan.info(target, sampler, columns, None, session)?;
-    let shared = Shared {
-        plan,
-        target,
-        sampler,
-        slots: sampler.slots(target),
-        width: info.width(),
-        starts: &starts,
-        predictors: &[],
-        limits: plan.limits(&state, target),
-        ranks: &Alone,
-    };
-    let mut workers = Workers::new(&shared, None, &state, threads)?;
-    let begin = Instant::now();
-    workers.advance(&shared, &mut state, None)?;
-    while (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < plan.steps) {
-        if session::interrupted() {
-            let what = format!("'{}' within a run", plan.name);
-            return Err(Interrupted { what }.into());
-        }
-        let until = Instant::now() + Duration::from_millis(200);
-        workers.advance(&shared, &mut state, Some(until))?;
-    }
-    if let Some(ladders) = &mut state.ladders {
-        ladders.note_paths(plan.every.count(plan.steps));
-    }
-    let params = state.params.chunks_exact(state.dim);
-    let mut run = Run {
-        info,
-        folder: Default::default(),
-        params: params.map(|w| Arc::new(w.to_vec())).collect(),
-        records: state.records,
-        failures: state.failures,
-        steps: state.steps,
-        scores: Vec::new(),
-        ladders: state.ladders,
-        notes: Vec::new(),
-        seconds: begin.elapsed().as_secs_f64(),
-        origin: None,
-    };
-    run.sort_by_rung();
-    Ok(run)
 }
 
 /// The finished run, with its traces, weights and record on disk; an error if no chain survived.

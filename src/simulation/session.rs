@@ -12,10 +12,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 pub use super::progress::saves;
-pub use crate::error::{clear_interrupt, interrupt, interrupted, interrupted_for};
+pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, interrupted_for};
 
 /// How to get at an accelerator.
 pub type Open = Arc<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
+
+/// The session of this process, once it is needed, and what makes it.
+static CURRENT: Mutex<(Option<Session>, fn() -> Session)> = Mutex::new((None, of_program));
+
+/// A session that is numbered by the name of the program.
+fn of_program() -> Session {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(Path::file_stem);
+    let name = name.map_or("rust".into(), |n| n.to_string_lossy().into_owned());
+    Session::new(PathBuf::new()).numbered(&name)
+}
 
 /// What all runs of one script share. Clones share also which names are taken.
 #[derive(Clone)]
@@ -46,6 +57,8 @@ pub struct Session {
     pub shard: Option<(usize, usize)>,
     /// How many shards are to be put together.
     pub merge: Option<usize>,
+    /// To stop what this session runs, and nothing else of the process.
+    pub interrupt: Interrupt,
     claim: Arc<Mutex<Option<Claim>>>,
     names: Arc<Mutex<Names>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
@@ -71,10 +84,40 @@ impl Session {
             ranks: Arc::new(Alone),
             shard: None,
             merge: None,
+            interrupt: Interrupt::default(),
             claim: Arc::default(),
             names: Arc::default(),
             figures: Arc::default(),
         }
+    }
+
+    /// The same session, writing into the first folder `runs/NAME-1`, `runs/NAME-2`, … that is free. It shows progress, and runs that
+    /// are repeated get another name.
+    pub fn numbered(self, name: &str) -> Self {
+        // Where nothing can be written there is no claim, and the first run says so.
+        let (out, claim) = Claim::first_free(1, |k| PathBuf::from(format!("runs/{name}-{k}")));
+        let mut session = self.moved(out, claim);
+        session.quiet = false;
+        session.interactive = Some("");
+        session
+    }
+
+    /// The session of this process, in which the verbs of Rust code run unless they are given another: the one that was
+    /// [made current](Session::make_current), else a [numbered](Session::numbered) one with the name of the program, in a notebook `notebook`.
+    pub fn current() -> Self {
+        let mut current = CURRENT.lock().unwrap_or_else(|e| e.into_inner());
+        let (current, new) = &mut *current;
+        current.get_or_insert_with(*new).clone()
+    }
+
+    /// Make this the session of this process, in the place of the one before.
+    pub fn make_current(&self) {
+        CURRENT.lock().unwrap_or_else(|e| e.into_inner()).0 = Some(self.clone());
+    }
+
+    /// What makes the session of this process if it has none when it needs one.
+    pub fn current_is_made_by(new: fn() -> Self) {
+        CURRENT.lock().unwrap_or_else(|e| e.into_inner()).1 = new;
     }
 
     /// The same session, writing into a folder that has been claimed for it, if it could be.

@@ -3,7 +3,7 @@
 use super::exchange::Exchange;
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
-use super::session;
+use super::session::Interrupt;
 use super::state::{ChainMut, Lent};
 use crate::engine::Chains;
 use crate::engine::batched::Batched;
@@ -34,6 +34,8 @@ pub(super) struct Shared<'a> {
     pub limits: Vec<f64>,
     /// Those that move the other chains.
     pub ranks: &'a dyn Ranks,
+    /// Whoever asks it to stop.
+    pub interrupt: &'a Interrupt,
 }
 
 /// What a block steps with.
@@ -113,7 +115,7 @@ impl Lent<'_> {
 
     /// Prepare the chains for their first step.
     pub(super) fn prepare(&mut self, run: &Shared, worker: &mut Worker) -> Result<()> {
-        if session::interrupted() {
+        if run.interrupt.interrupted() {
             let what = format!("'{}' before its first step", run.plan.name);
             return Err(Interrupted { what }.into());
         }
@@ -179,7 +181,7 @@ impl Lent<'_> {
             if done == stop {
                 self.note_energies(run, worker)?;
             }
-            if Instant::now() >= until || session::interrupted() {
+            if Instant::now() >= until || run.interrupt.interrupted() {
                 break;
             }
         }

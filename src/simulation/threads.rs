@@ -1,7 +1,6 @@
 //! The blocks of a run on the threads of this machine: who steps next, and the swaps that replicas meet for.
 
 use super::exchange::Ladders;
-use super::session;
 use super::state::{ChainMut, Lent, State};
 use super::stepping::{Shared, Worker};
 use crate::engine::Vector;
@@ -170,7 +169,7 @@ fn step_all(
     let meet = blocks.meet;
     let (blocks, returned) = (Mutex::new(blocks), Condvar::new());
     let lock = || blocks.lock().unwrap_or_else(|e| e.into_inner());
-    let wanted = || deadline.is_some_and(|d| Instant::now() >= d || session::interrupted());
+    let wanted = || deadline.is_some_and(|d| Instant::now() >= d || run.interrupt.interrupted());
     let take = || {
         let mut blocks = lock();
         loop {

@@ -4,7 +4,7 @@ use super::course::Course;
 use super::job::{Job, Record, Standing, drive};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::resume;
-use super::session::{self, Session};
+use super::session::{self, Interrupt, Session};
 use super::summary::with_error;
 use crate::error::Result;
 use crate::kernels::update::dot;
@@ -250,6 +250,7 @@ pub fn train(
         n,
         splits,
         epochs,
+        interrupt: session.interrupt.clone(),
     };
     let job = Training {
         name,
@@ -436,6 +437,7 @@ struct Trainer<'a> {
     n: usize,
     splits: Vec<&'static str>,
     epochs: u64,
+    interrupt: Interrupt,
 }
 
 impl Trainer<'_> {
@@ -452,7 +454,7 @@ impl Trainer<'_> {
         let (mut loss, inverse) = (0.0, (1.0 / self.target.scale()) as f32);
         let before = c.clone();
         for (k, indices) in order.chunks(batch).enumerate() {
-            if session::interrupted() {
+            if self.interrupt.interrupted() {
                 // Back to the last whole epoch, which is what a checkpoint can hold.
                 *c = before;
                 return Ok(());

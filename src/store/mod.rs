@@ -40,7 +40,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Result;
+use crate::error::{BadFile, Result};
 
 /// Whether this process leaves the writing to another one.
 static SILENT: AtomicBool = AtomicBool::new(false);
@@ -139,16 +139,11 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     })
 }
 
-/// Writes `value` as indented JSON to `path`, atomically.
+/// Writes `value` as indented JSON to `path`, atomically; nothing where another process writes.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    match writes_nothing() {
-        true => Ok(()),
-        false => write_own_json(path, value),
+    if writes_nothing() {
+        return Ok(());
     }
-}
-
-/// The same, also where the writing is left to another process: a file that no other one writes.
-pub fn write_own_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)
         .with_context(|| format!("cannot express the content of '{}' as JSON", path.display()))?;
     text.push(b'\n');
@@ -169,7 +164,9 @@ fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some disk space and try again",
         _ => "check the disk and try again",
     };
-    anyhow::Error::new(error).context(format!("cannot {action} '{}' ({advice})", path.display()))
+    let message = format!("cannot {action} '{}' ({advice})", path.display());
+    let path = path.into();
+    anyhow::Error::new(error).context(BadFile { path, message })
 }
 
 /// Writes a file that nobody else knows of yet.

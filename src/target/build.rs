@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Target {
     /// Of a potential, by [`OPTIONS`](super::OPTIONS).
-    pub fn of_potential(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Self>> {
+    pub fn from_potential(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Self>> {
         let prior = o
             .object::<Prior>("prior")
             .unwrap_or_else(|| Arc::new(Prior::None));
@@ -32,7 +32,7 @@ impl Target {
             _ => Loss::CrossEntropy,
         });
         let network = Network::new(model.clone(), data.clone(), loss)?;
-        Self::of_potential(Arc::new(network), o)
+        Self::from_potential(Arc::new(network), o)
     }
 }
 
@@ -50,7 +50,7 @@ pub static TARGET: Verb<(), Of, Arc<Target>> = Verb {
     example: "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ prior: prior::l2(10.0) })",
     call: Call::Checked(|of, o, ()| match of {
         Either::First((model, data)) => Target::of_network(&model, &data, o),
-        Either::Second((potential,)) => Target::of_potential(potential, o),
+        Either::Second((potential,)) => Target::from_potential(potential, o),
     }),
 };
 
@@ -79,5 +79,5 @@ fn analytic(name: &str, given: Given) -> Result<Arc<Target>> {
     let of_target = |(key, _): &(String, Value)| knows(OPTIONS, key) && !knows(entry.options, key);
     let (rest, own): (Vec<_>, Vec<_>) = given.into_pairs().into_iter().partition(of_target);
     let potential = (entry.build)(&Options::check(&owner, entry.options, own)?)?;
-    Target::of_potential(potential, &Options::check(&owner, OPTIONS, rest)?)
+    Target::from_potential(potential, &Options::check(&owner, OPTIONS, rest)?)
 }

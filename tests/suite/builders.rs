@@ -1,8 +1,9 @@
 //! Typed builders: those of the tables of options, checked as scripts are.
 
+use super::support::Scratch;
 use super::support::root;
-use ergodic::builders::{generate, model, potential, prior, sampler, verbs};
-use ergodic::prelude::{Settings, make, options};
+use ergodic::builders::generate;
+use ergodic::prelude::*;
 
 #[test]
 fn builders_are_those_of_the_tables() {
@@ -25,9 +26,22 @@ fn a_builder_checks_what_a_script_checks() {
         wrong,
         "sampler::sgld: option 'step' is -1.0, but must be > 0"
     );
-    let missing = model::Mlp::new().build().err().unwrap().to_string();
+    let session = Settings::new(std::env::temp_dir());
+    let target = Target::of_potential(potential::Gaussian::new().build().unwrap());
+    let target = target.run().unwrap();
+    let hmc = sampler::Hmc::new().build().unwrap();
+    let missing = sweep(&target, &hmc)
+        .steps(10)
+        .run_in(&session)
+        .err()
+        .unwrap();
+    assert_eq!(
+        missing.downcast_ref::<BadOption>().unwrap().option,
+        "temperatures"
+    );
+    let missing = missing.to_string();
     assert!(
-        missing.contains("model::mlp needs the option 'layers'"),
+        missing.contains("sweep needs the option 'temperatures'"),
         "{missing}"
     );
 }
@@ -36,12 +50,50 @@ fn a_builder_checks_what_a_script_checks() {
 fn verbs_take_their_options_one_by_one() {
     let session = Settings::new(std::env::temp_dir());
     let bowl = potential::Gaussian::new().dim(2).build().unwrap();
-    let prior = prior::Gaussian::new().precision(0.1).build().unwrap();
-    let target = make::of_potential(bowl, options! { prior: &prior }).unwrap();
-    let grid = verbs::posterior(&target)
+    let prior = prior::Gaussian::new(0.1).build().unwrap();
+    let target = Target::of_potential(bowl).prior(prior).run().unwrap();
+    let grid = posterior(&target)
         .x([-1.0, 1.0])
         .y([-1.0, 1.0])
         .cells(8)
-        .run(&session);
+        .run_in(&session);
     assert_eq!(grid.unwrap().shape(), (8, 8));
+    let missing = dataset::Csv::new("no such.csv").build().err().unwrap();
+    let missing = missing.downcast_ref::<BadFile>().unwrap();
+    assert_eq!(missing.path, std::path::Path::new("no such.csv"));
+    // A start may be given as a handle to parameters.
+    let start = Arc::new(Parameters {
+        vectors: vec![Arc::new(vec![0.0; 2])],
+    });
+    let laplace = laplace(&target, &start).run_in(&session).unwrap();
+    assert!(laplace.ln_z.value.is_finite());
+}
+
+#[test]
+fn an_interrupt_of_a_session_stops_its_runs_and_no_others() {
+    let scratch = Scratch::new();
+    let target = Target::of_potential(potential::Gaussian::new().build().unwrap());
+    let target = target.run().unwrap();
+    let hmc = sampler::Hmc::new().build().unwrap();
+    let sessions = ["a", "b"].map(|name| Settings::new(scratch.join(name)));
+    let stop = sessions[0].interrupt.clone();
+    let [stopped, whole] = std::thread::scope(|scope| {
+        let steps = [u64::pow(10, 9), 20_000];
+        let both = [0, 1].map(|k| {
+            let run = sample(&target, &hmc).steps(steps[k]).every(steps[k] / 100);
+            let session = &sessions[k];
+            scope.spawn(move || run.run_in(session))
+        });
+        let checkpoint = scratch.join("a/sample-1/checkpoint");
+        while !checkpoint.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        stop.interrupt();
+        both.map(|thread| thread.join().unwrap())
+    });
+    let error = stopped.err().unwrap();
+    assert!(Interrupted::is(&error), "{error}");
+    assert!(whole.unwrap().done());
+    // What was saved can be looked at.
+    assert!(!open(scratch.join("a/sample-1")).unwrap().done());
 }

@@ -4,31 +4,39 @@ use super::support::{Scratch, ergodic, root, text};
 use ergodic::front::display;
 use ergodic::options::{Kind, Range, Spec, option};
 use ergodic::prelude::*;
-use ergodic::sampler;
 use serde_json::{Value, json};
+
+fn gaussian(dim: usize) -> Arc<Target> {
+    let potential = potential::Gaussian::new().dim(dim).build().unwrap();
+    Target::of_potential(potential).run().unwrap()
+}
 
 #[test]
 fn a_sweep_takes_a_few_lines() {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
-    let data = make::dataset("digits", options! { per_class: 20 }).unwrap();
-    let net = make::model("mlp", options! { layers: [64, 8, 10] }).unwrap();
-    let prior = make::prior("l2", options! { lambda: 10.0 }).unwrap();
-    let target = make::target(&net, &data, options! { prior: prior }).unwrap();
-    let sgld = make::sampler("sgld", options! { step: 1e-3, batch: 50 }).unwrap();
+    let data = dataset::Digits::new().per_class(20).build().unwrap();
+    let net = model::Mlp::new([64, 8, 10]).build().unwrap();
+    let prior = prior::L2::new(10.0).build().unwrap();
+    let target = Target::of(&net, &data)
+        .prior(prior)
+        .run_in(&session)
+        .unwrap();
+    let sgld = sampler::Sgld::new().step(1e-3).batch(50).build().unwrap();
     let observe = vec![
-        make::observable("cost", options! {}).unwrap(),
-        make::measure("largest", |s| {
+        observable::Cost::new().build().unwrap(),
+        observable::measure("largest", |s| {
             Ok(s.chain.w.iter().fold(0.0f32, |a, x| a.max(x.abs())).into())
         })
         .unwrap(),
     ];
-    let run = session
-        .sweep(
-            &target,
-            &sgld,
-            options! { temperatures: logspace(1e-4, 1e-2, 3), steps: 200, chains: 2, every: 10, observe: observe },
-        )
+    let run = sweep(&target, &sgld)
+        .temperatures(logspace(1e-4, 1e-2, 3))
+        .steps(200)
+        .chains(2)
+        .every(10)
+        .observe(observe)
+        .run_in(&session)
         .unwrap();
     let summary = run.summary().unwrap();
     assert_eq!(
@@ -66,15 +74,8 @@ fn a_sweep_takes_a_few_lines() {
     assert_eq!(saved.summary().unwrap().to_string(), summary.to_string());
     let error = open(scratch.join("out")).unwrap_err().to_string();
     assert!(error.contains("is it the folder of a run?"), "{error}");
-    let error = make::sampler("sgdl", options! {}).unwrap_err().to_string();
+    let error = sampler::named("sgdl").err().unwrap().to_string();
     assert!(error.contains("did you mean 'sgld'?"), "{error}");
-    let error = make::sampler("sgld", options! { stp: 1.0 })
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("sampler::sgld has no option 'stp'; did you mean 'step'?"),
-        "{error}"
-    );
 }
 
 /// Overdamped Langevin dynamics whose noise is the mean of this step's and the last one's (Leimkuhler & Matthews 2013): for a quadratic
@@ -128,14 +129,17 @@ const OPTIONS: &[Spec] = &[option("step", Kind::Float(Range::Positive), "0.5", "
 fn a_sampler_of_ones_own_runs_beside_sgld_and_has_the_right_law() {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
-    let target = make::analytic("gaussian", options! { dim: 20 }).unwrap();
-    let own = make::own(Postprocessed { step: 0.1 }, options! { step: 0.1 }).unwrap();
-    let how =
-        || options! { temperatures: [0.5, 2.0], steps: 8000, chains: 4, every: 5, burn_in: 0.1 };
-    let run = session.sweep(&target, &own, how()).unwrap();
-    let full = make::gradient("full", options! {}).unwrap();
-    let sgld = make::sampler("sgld", options! { step: 0.2, gradient: full }).unwrap();
-    let biased = session.sweep(&target, &sgld, how()).unwrap();
+    let target = gaussian(20);
+    let own = sampler::own(Postprocessed { step: 0.1 }, options! { step: 0.1 }).unwrap();
+    let swept = |by| {
+        let sweep = sweep(&target, by).temperatures([0.5, 2.0]).steps(8000);
+        let sweep = sweep.chains(4).every(5).burn_in(0.1);
+        sweep.run_in(&session).unwrap()
+    };
+    let run = swept(&own);
+    let full = gradient::Full::new().build().unwrap();
+    let sgld = sampler::Sgld::new().step(0.2).gradient(full).build();
+    let biased = swept(&sgld.unwrap());
     for (k, t) in [0.5, 2.0].into_iter().enumerate() {
         let reading = run.thermometer(k).unwrap();
         let off = (reading.temperature - t) / reading.mcse;
@@ -147,11 +151,8 @@ fn a_sampler_of_ones_own_runs_beside_sgld_and_has_the_right_law() {
     let text = run.summary().unwrap().to_string();
     assert!(text.contains("test_postprocessed (step 0.1)"), "{text}");
     // It can take part in replica exchange; what needs its options says no instead of taking another sampler.
-    let ladder = session.exchange(
-        &target,
-        &own,
-        options! { temperatures: [1.0, 2.0], steps: 500, chains: 1 },
-    );
+    let ladder = exchange(&target, &own).temperatures([1.0, 2.0]).steps(500);
+    let ladder = ladder.chains(1).run_in(&session);
     let error = ladder.err().map(|e| e.to_string()).unwrap_or_default();
     assert!(
         error.is_empty() || error.contains("test_postprocessed"),
@@ -175,7 +176,8 @@ fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
         },
     })
     .unwrap();
-    let by_name = make::sampler("test_postprocessed", options! { step: 0.3 }).unwrap();
+    let by_name = sampler::named("test_postprocessed").unwrap();
+    let by_name = by_name.make("sampler", options! { step: 0.3 }).unwrap();
     assert_eq!(by_name.step_size(), Some(("step", 0.3)));
     let other = by_name.with("step", 0.1).unwrap().unwrap();
     assert_eq!(
@@ -190,7 +192,7 @@ fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
     assert_eq!(scripted.step_size(), Some(("step", 0.2)));
     let taken = Entry {
         name: "sgld",
-        ..sampler::REGISTRY[0]
+        ..ergodic::sampler::REGISTRY[0]
     };
     let error = sampler::register(taken).unwrap_err().to_string();
     assert!(
@@ -203,7 +205,7 @@ fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
 fn sessions_share_handles_both_ways_without_copying() {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
-    let data = make::dataset("digits", options! { per_class: 5 }).unwrap();
+    let data = dataset::Digits::new().per_class(5).build().unwrap();
     session.set("data", data.clone()).unwrap();
     assert!(Arc::ptr_eq(
         &data,
@@ -218,10 +220,9 @@ fn sessions_share_handles_both_ways_without_copying() {
         &target,
         &session.get::<Arc<Target>>("t").unwrap()
     ));
-    let sgld = make::sampler("sgld", options! { batch: 20 }).unwrap();
-    let run = session
-        .sample(&target, &sgld, options! { steps: 20, every: 5, chains: 1 })
-        .unwrap();
+    let sgld = sampler::Sgld::new().batch(20).build().unwrap();
+    let run = sample(&target, &sgld).steps(20).every(5).chains(1);
+    let run = run.run_in(&session).unwrap();
     session.set("run", run.clone()).unwrap();
     session.eval("let again = run; let same = sample(t, sampler::sgld(#{ batch: 20 }), #{ steps: 20, every: 5, chains: 1 });").unwrap();
     assert!(Arc::ptr_eq(
@@ -276,15 +277,9 @@ fn sessions_share_handles_both_ways_without_copying() {
 fn runs_and_figures_are_shown_as_tables_and_drawings() {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
-    let target = make::analytic("gaussian", options! { dim: 3 }).unwrap();
-    let hmc = make::sampler("hmc", options! {}).unwrap();
-    let run = session
-        .sweep(
-            &target,
-            &hmc,
-            options! { temperatures: [0.5, 1.0], steps: 400, chains: 2, every: 1 },
-        )
-        .unwrap();
+    let hmc = sampler::Hmc::new().build().unwrap();
+    let run = sweep(&gaussian(3), &hmc).temperatures([0.5, 1.0]);
+    let run = run.steps(400).chains(2).every(1).run_in(&session).unwrap();
     let shown = display::of(&run).unwrap();
     let html = shown.html.unwrap();
     assert_eq!(html.matches("<tr").count(), 3, "{html}");
@@ -500,7 +495,7 @@ fn rust_notebooks_run() {
 
     let cells = [
         "let kept = 41;",
-        "make::dataset(\"digts\", options! {})?;",
+        "dataset::Digits::new().per_class(0).build()?;",
         "kept + 1",
     ];
     let file = scratch.file("broken.ipynb", notebook("rust", &cells));

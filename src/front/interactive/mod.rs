@@ -12,11 +12,9 @@ use crate::script::explore::Completeness;
 use crate::script::explore::Variable;
 use crate::script::{Failure, Interpreter, Value, Variables};
 use crate::simulation::session::{Names, Session};
-use crate::store::claim::Claim;
 use crate::table::Table;
 use commands::Command;
 use std::cell::{Ref, RefCell};
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// An interactive session.
@@ -62,9 +60,7 @@ pub enum Answer {
 impl Interactive {
     /// A session whose runs go into a new folder `runs/NAME-K`.
     pub fn new(settings: Session, name: &str, goes_on: &'static str) -> Self {
-        let (out, claim) = claim(name);
-        let mut session = settings.moved(out, claim);
-        session.quiet = false;
+        let mut session = settings.numbered(name);
         session.interactive = Some(goes_on);
         let interpreter = Interpreter::new(session, Default::default());
         Self {
@@ -245,11 +241,6 @@ impl Drop for Interactive {
     fn drop(&mut self) {
         self.interpreter.borrow().session().release();
     }
-}
-
-/// The first folder `runs/NAME-K` that nobody has, and the claim to it. Where nothing can be written there is none, and the first run says so.
-pub fn claim(name: &str) -> (PathBuf, Option<Claim>) {
-    Claim::first_free(1, |k| PathBuf::from(format!("runs/{name}-{k}")))
 }
 
 /// Variables as a table.

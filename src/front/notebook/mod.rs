@@ -3,15 +3,12 @@
 pub mod cells;
 pub mod execute;
 pub mod format;
-pub mod make;
 pub mod marks;
 #[cfg(feature = "evcxr")]
 pub mod rust;
 pub mod session;
-mod verbs;
 
 pub use session::{Session, prepare};
-pub use verbs::*;
 
 /// What is said where Rust cells cannot be run.
 #[cfg(not(feature = "evcxr"))]

@@ -4,20 +4,12 @@ use super::marks::{self, Mark};
 use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
-use crate::front::interactive;
-use crate::options::Given;
 use crate::output;
 use crate::plot::Figure;
-use crate::sampler::Configured;
 use crate::script::notebook::{Scripted, Variable};
 use crate::script::{Context, Interpreter};
-use crate::simulation;
 use crate::simulation::console::{Bar, Console, Task};
-use crate::simulation::plan::Plan;
-use crate::simulation::run::Run;
 use crate::simulation::session::{self, Session as Settings};
-use crate::target::Target;
-use crate::verb::{Arguments, Outcome, Verb};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -60,21 +52,10 @@ impl Session {
         }
     }
 
-    /// The session of this process, which the functions `sample`, `sweep` and so on use. It is made when it is first needed: its
-    /// results go to runs/notebook-1, runs/notebook-2, …, and it reports progress.
+    /// The [current](Settings::current) session of this process, in which verbs run.
     pub fn here() -> Self {
         static HERE: OnceLock<Session> = OnceLock::new();
-        let make = || {
-            let (out, claim) = interactive::claim("notebook");
-            let mut settings = Settings::new(PathBuf::new()).moved(out, claim);
-            settings.quiet = false;
-            // A cell may run again, under the same name; there is no command that goes on.
-            settings.interactive = Some("");
-            if marks::wanted() {
-                settings.console = Arc::new(Marked);
-            }
-            Session::with(settings)
-        };
+        let make = || Session::with(Settings::current());
         HERE.get_or_init(make).clone()
     }
 
@@ -102,28 +83,6 @@ impl Session {
     /// Make a Rust value a variable of the scripts. Handles are shared, vectors of numbers copied.
     pub fn set<T: Variable>(&self, name: &str, value: T) -> Result<()> {
         self.interpreter().set(name, value)
-    }
-
-    /// Call a verb.
-    ///
-    /// # Errors
-    /// If an option is unknown, missing, of another kind or out of its range, and those of the verb itself.
-    pub fn call<S, A: Arguments, R: Outcome>(
-        &self,
-        verb: &Verb<S, A, R>,
-        arguments: A,
-        options: Given,
-    ) -> Result<R>
-    where
-        Settings: AsRef<S>,
-    {
-        let session = &self.context.session;
-        verb.run(arguments, options, session.as_ref())
-    }
-
-    /// Run a plan.
-    pub fn run(&self, plan: &Plan, target: &Target, sampler: &Configured) -> Result<Arc<Run>> {
-        simulation::run(plan, target, sampler, &self.context.session)
     }
 
     /// Save a figure among the results, under a name that ends in `.svg`; returns where it is.
@@ -199,6 +158,13 @@ impl fmt::Debug for Value {
 pub fn prepare() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
+        Settings::current_is_made_by(|| {
+            let mut settings = Settings::new(PathBuf::new()).numbered("notebook");
+            if marks::wanted() {
+                settings.console = Arc::new(Marked);
+            }
+            settings
+        });
         // A program that has its own handler keeps it.
         let _ = ctrlc::try_set_handler(|| {
             session::interrupt();

@@ -5,25 +5,28 @@
 
 use super::problems::{self, Posed, Setting};
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
-use super::table::{Benchmark, Cell, Known};
+use super::table::{Benchmark, Cell, FILE, Known};
 use crate::error::{Interrupted, Result};
 use crate::model::deep_linear::Problem;
-use crate::model::deep_linear::problem::NAMES;
-use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
-use crate::ranks::{agree, any};
+use crate::model::deep_linear::problem::{Class, NAMES};
+use crate::options::{Kind, Options, Range, Spec, Value as Given, option, optional};
+use crate::ranks::agree;
 use crate::sampler::Configured;
 use crate::sampler::preconditioned_sgld::PRECONDITIONER;
+use crate::simulation::in_memory::InMemory;
+use crate::simulation::job::{Job, Record, Standing, described, drive};
 use crate::simulation::parts::shard_folder;
 use crate::simulation::plan::{self, Plan};
-use crate::simulation::progress::Progress;
 use crate::simulation::session::{self, Session};
-use crate::simulation::unsaved;
-use crate::store::{read_json, write_json, write_own_json};
+use crate::store::archive::{Archive, Kept};
+use crate::store::checkpoint::{self, Tensors};
+use crate::store::{read_json, write_json};
 use crate::trigger::Trigger;
 use crate::verb::{Call, Verb};
-use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -91,12 +94,6 @@ pub const OPTIONS: &[Spec] = &[
     ),
 ];
 
-/// Whether a file has cells: benchmark.json, or that of a rank, benchmark-3.json.
-fn is_part(path: &Path) -> bool {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
-    name.is_some_and(|n| n.starts_with("benchmark") && n.ends_with(".json"))
-}
-
 /// A sampler at its step sizes.
 struct Contender {
     label: String,
@@ -112,10 +109,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         (count, steps) = (count.min(3), steps.min(300));
     }
     let name = session.name_run("benchmark", o.opt_text("name"))?;
-    let folder = agree(&*session.ranks, session.begin(&name))?;
-    let path = folder.join("benchmark.json");
-    let class = problems::class(o.text("class")?);
-    let seed = o.int("seed")?;
+    let (class, seed) = (problems::class(o.text("class")?), o.int("seed")?);
     let setting = Setting {
         n: o.size("n")?,
         noise: o.float("noise")?,
@@ -126,154 +120,342 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         !["name", "problems", "steps", "samplers", "step_sizes"].contains(&k.as_str())
     });
     words.push(("steps".into(), steps.to_string()));
-    let problem = |index| -> Result<(Problem, Known)> {
-        let p = Problem::draw(class, seed, index)?;
-        let known = Known {
-            problem: index,
+    let indices: Vec<u64> = (first..first + count).collect();
+    let known = |index: &u64| -> Result<Known> {
+        let p = Problem::draw(class, seed, *index)?;
+        Ok(Known {
+            problem: *index,
             widths: p.widths.clone(),
             rank: p.rank,
             truth: p.truth.lambda,
             regular: p.regular,
             parameters: p.weights.len(),
-        };
-        Ok((p, known))
+        })
     };
-    let indices: Vec<u64> = (first..first + count).collect();
-    let known = indices.iter().map(|i| problem(*i).map(|(_, k)| k));
-    let mut out = Benchmark {
-        setting: json!({
-            "options": words,
-            "samplers": contenders.iter().map(|c| &c.label).collect::<Vec<_>>(),
-        }),
-        samplers: contenders.iter().map(|c| c.label.clone()).collect(),
-        step_sizes: contenders
-            .iter()
-            .map(|c| c.at.iter().map(|a| a.0).collect())
-            .collect(),
-        steps: steps * o.int("chains")?,
-        problems: known.collect::<Result<_>>()?,
-        cells: Vec::new(),
-    };
-    // Every process writes what it has measured into a file of its own, until all is put together.
-    let ranks = &*session.ranks;
-    let parts = |folder: &Path| -> Vec<PathBuf> {
-        let files = folder.read_dir().into_iter().flatten().flatten();
-        let mut found: Vec<_> = files.map(|f| f.path()).filter(|p| is_part(p)).collect();
-        found.sort();
-        found
-    };
-    let mut earlier = match session.resume {
-        true => parts(&folder),
-        false => Vec::new(),
-    };
-    for number in 0..session.merge.unwrap_or(0) {
-        let folder = session
-            .out
-            .join(shard_folder(number, session.merge.unwrap_or(0)));
-        earlier.push(folder.join(&name).join("benchmark.json"));
-    }
-    for file in earlier.iter().filter(|f| f.exists()) {
-        let before: Benchmark = read_json(file)?;
-        anyhow::ensure!(
-            before.setting == out.setting && before.step_sizes == out.step_sizes,
-            "{}: this benchmark was started with other settings; resume with the same script and --set values, or choose another --out",
-            file.display()
-        );
-        out.take(before.cells);
-    }
-    out.cells.retain(|c| indices.contains(&c.problem));
-    let (number, of) = session.shard.unwrap_or((ranks.rank(), ranks.size()));
+    let (number, of) = session
+        .shard
+        .unwrap_or((session.ranks.rank(), session.ranks.size()));
     let own: Vec<u64> = indices.iter().copied().skip(number).step_by(of).collect();
-    // Nobody may take a file for an earlier one that was written meanwhile.
-    ranks.barrier()?;
-    let own_path = match ranks.size() {
-        1 => path.clone(),
-        _ => path.with_file_name(format!("benchmark-{number}.json")),
-    };
-    let point = Point {
-        nbeta: setting.n as f64 / (setting.n as f64).ln(),
-        gamma: o.float("gamma")?,
-        baseline: Baseline::from_options(o)?,
-    };
-    let per_problem: usize = contenders.iter().map(|c| c.at.len()).sum();
-    let total = (per_problem * indices.len()) as u64;
-    let progress = Progress::new(session, &name, "estimates", total, out.cells.len() as u64);
     let workers = session.threads.clamp(1, own.len().max(1));
-    let threads = session.threads / workers;
-    let (next, shared) = (AtomicUsize::new(0), Mutex::new((out, Instant::now())));
-    let lock = || shared.lock().unwrap_or_else(|e| e.into_inner());
-    let work = || -> Result<()> {
-        while let Some(index) = own.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let missing = |s: usize, k: usize| {
-                let found = |c: &Cell| (c.problem, c.sampler, c.step) == (*index, s, k);
-                !lock().0.cells.iter().any(found)
-            };
-            let todo: Vec<_> = contenders
+    let job = Contest {
+        out: Benchmark {
+            setting: json!({
+                "options": words,
+                "samplers": contenders.iter().map(|c| &c.label).collect::<Vec<_>>(),
+            }),
+            samplers: contenders.iter().map(|c| c.label.clone()).collect(),
+            step_sizes: contenders
                 .iter()
-                .enumerate()
-                .flat_map(|(s, c)| (0..c.at.len()).map(move |k| (s, k)))
-                .filter(|(s, k)| missing(*s, *k))
-                .collect();
-            if todo.is_empty() {
+                .map(|c| c.at.iter().map(|a| a.0).collect())
+                .collect(),
+            steps: steps * o.int("chains")?,
+            problems: indices.iter().map(known).collect::<Result<_>>()?,
+            cells: Vec::new(),
+        },
+        going: (0..workers).map(|_| None).collect(),
+        todo: Mutex::new(own.clone().into()),
+        own,
+        rules: Rules {
+            o,
+            session,
+            contenders,
+            class,
+            setting,
+            seed,
+            steps,
+            threads: session.threads / workers,
+            point: Point {
+                nbeta: setting.n as f64 / (setting.n as f64).ln(),
+                gamma: o.float("gamma")?,
+                baseline: Baseline::from_options(o)?,
+            },
+        },
+        name,
+    };
+    drive(job, session)
+}
+
+/// A benchmark that goes on. Every process measures problems of its own.
+struct Contest<'a> {
+    name: String,
+    rules: Rules<'a>,
+    /// The cells that are known here.
+    out: Benchmark,
+    /// The problems of this process.
+    own: Vec<u64>,
+    /// Those of them that nobody has begun in this session.
+    todo: Mutex<VecDeque<u64>>,
+    /// What each worker is at.
+    going: Vec<Option<Going>>,
+}
+
+/// How cells are measured.
+struct Rules<'a> {
+    o: &'a Options,
+    session: &'a Session,
+    contenders: Vec<Contender>,
+    class: Class,
+    setting: Setting,
+    seed: u64,
+    steps: u64,
+    /// Threads per worker.
+    threads: usize,
+    point: Point,
+}
+
+/// A problem, and its cells that are missing.
+struct Going {
+    index: u64,
+    posed: Posed,
+    /// Sampler and step size of the cells to measure.
+    missing: VecDeque<(usize, usize)>,
+    running: Option<(Plan, Prepared, InMemory)>,
+}
+
+impl Rules<'_> {
+    /// A problem without the cells that are there.
+    fn begin(&self, index: u64, cells: &[Cell]) -> Result<Going> {
+        let found = |(s, k): &(usize, usize)| {
+            let same = |c: &Cell| (c.problem, c.sampler, c.step) == (index, *s, *k);
+            !cells.iter().any(same)
+        };
+        let samplers = self.contenders.iter().enumerate();
+        let all = samplers.flat_map(|(s, c)| (0..c.at.len()).map(move |k| (s, k)));
+        let problem = Problem::draw(self.class, self.seed, index)?;
+        Ok(Going {
+            index,
+            posed: Posed::new(problem, self.setting, self.seed + index, self.threads)?,
+            missing: all.filter(found).collect(),
+            running: None,
+        })
+    }
+
+    /// Go on with the next cell of a problem until `until`, or an interruption; the cell, if it is finished.
+    fn go_on(&self, going: &mut Going, until: Instant) -> Result<Option<Cell>> {
+        let Some(&(sampler, step)) = going.missing.front() else {
+            return Ok(None);
+        };
+        let (session, threads) = (self.session, self.threads);
+        let (plan, prepared, mut run) = match going.running.take() {
+            Some(running) => running,
+            None => {
+                let seed =
+                    session::seed_of(self.seed, &format!("{} {sampler} {step}", going.index));
+                let plan = plan(self.o, &going.posed, (self.steps, seed))?;
+                let configured = &self.contenders[sampler].at[step].1;
+                let (target, start) = (&going.posed.target, &going.posed.start.vectors[0]);
+                let prepared = Prepared::new(target, configured, start, self.point, None)?;
+                anyhow::ensure!(
+                    !prepared.observes(),
+                    "llc_benchmark: sampler::{} accepts or rejects; use `llc` for it",
+                    configured.name()
+                );
+                let subject = (
+                    &plan,
+                    &*prepared.target,
+                    &*prepared.sampler,
+                    session,
+                    threads,
+                );
+                let run = InMemory::new(subject)?;
+                (plan, prepared, run)
+            }
+        };
+        let subject = (
+            &plan,
+            &*prepared.target,
+            &*prepared.sampler,
+            session,
+            threads,
+        );
+        if run.advance(subject, Some(until))? {
+            going.running = Some((plan, prepared, run));
+            return Ok(None);
+        }
+        let run = run.finish(&plan);
+        let seconds = run.seconds;
+        let reasons = run.failures.iter().flatten();
+        let failed: Vec<_> = reasons
+            .map(|f| format!("{} at step {}", f.reason, f.step))
+            .collect();
+        let found = match failed.len() == plan.chains {
+            true => None,
+            false => Some(prepared.estimate(Arc::new(run), threads)?),
+        };
+        going.missing.pop_front();
+        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+        Ok(Some(Cell {
+            problem: going.index,
+            sampler,
+            step,
+            estimate: found.as_ref().and_then(|e| finite(e.lambda)),
+            mcse: found.as_ref().and_then(|e| finite(e.mcse)),
+            virial: found.as_ref().and_then(|e| finite(e.virial.temperature)),
+            failed,
+            seconds,
+        }))
+    }
+}
+
+impl Contest<'_> {
+    /// Take over cells that are not there yet.
+    fn take(&mut self, cells: Vec<Cell>) {
+        self.out.take(cells);
+        let known = |c: &Cell| self.out.problems.iter().any(|k| k.problem == c.problem);
+        let known: Vec<bool> = self.out.cells.iter().map(known).collect();
+        let mut known = known.into_iter();
+        self.out.cells.retain(|_| known.next().unwrap_or(false));
+    }
+
+    /// Cells of a problem.
+    fn per_problem(&self) -> usize {
+        self.rules.contenders.iter().map(|c| c.at.len()).sum()
+    }
+
+    /// Cells of this process that are there.
+    fn done(&self) -> usize {
+        let own = |c: &&Cell| self.own.contains(&c.problem);
+        self.out.cells.iter().filter(own).count()
+    }
+}
+
+impl Kept for Contest<'_> {
+    // Cells have texts, and stand in the description.
+    fn keep<'a>(&'a mut self, _: &mut Archive<'a>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Job for Contest<'_> {
+    type Output = Benchmark;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn whose(&self) -> &'static str {
+        "this benchmark was"
+    }
+
+    fn fingerprint(&self) -> Value {
+        json!({ "job": "benchmark", "setting": self.out.setting, "step_sizes": self.out.step_sizes })
+    }
+
+    fn size(&self) -> (&'static str, u64) {
+        let problems = match self.rules.session.shard {
+            Some(_) => self.own.len(),
+            None => self.out.problems.len(),
+        };
+        ("estimates", (problems * self.per_problem()) as u64)
+    }
+
+    fn standing(&self) -> Standing {
+        let done = self.done();
+        Standing {
+            done: done as u64,
+            more: done < self.own.len() * self.per_problem(),
+            ..Standing::default()
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("with {} of {} cells", self.out.cells.len(), self.size().1)
+    }
+
+    /// Shards are put together.
+    fn begin(&mut self, _: &Path, _: &mut Record, session: &Session) -> Result<()> {
+        let shards = session.merge.unwrap_or(0);
+        for number in 0..shards {
+            let folder = session
+                .out
+                .join(shard_folder(number, shards))
+                .join(&self.name);
+            let file = folder.join(FILE);
+            if !file.exists() {
                 continue;
             }
-            let posed = Posed::new(problem(*index)?.0, setting, seed + index, threads)?;
-            for (s, k) in todo {
-                let seed = session::seed_of(seed, &format!("{index} {s} {k}"));
-                let plan = plan(o, &posed, (steps, seed))?;
-                let sampler = &contenders[s].at[k].1;
-                let mut cell = measure(&posed, sampler, point, &plan, session, threads)?;
-                (cell.problem, cell.sampler, cell.step) = (*index, s, k);
-                let mut held = lock();
-                held.0.cells.push(cell);
-                progress.set(held.0.cells.len() as u64, 0);
-                if held.1.elapsed().as_secs_f64() > session.checkpoint_every {
-                    write_own_json(&own_path, &held.0)?;
-                    held.1 = Instant::now();
-                }
-            }
+            let part: Benchmark = read_json(&file)?;
+            let same =
+                (&part.setting, &part.step_sizes) == (&self.out.setting, &self.out.step_sizes);
+            anyhow::ensure!(
+                same,
+                "{}: this benchmark was started with other settings; merge with the same script and --set values",
+                file.display()
+            );
+            self.take(part.cells);
         }
         Ok(())
-    };
-    let results: Vec<Result<()>> = std::thread::scope(|s| {
-        let running: Vec<_> = (0..workers).map(|_| s.spawn(work)).collect();
-        let join = |t: std::thread::ScopedJoinHandle<Result<()>>| match t.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
+    }
+
+    fn advance(&mut self, until: Instant) -> Result<()> {
+        let (rules, todo) = (&self.rules, &self.todo);
+        let cells = Mutex::new(std::mem::take(&mut self.out.cells));
+        let lock = || cells.lock().unwrap_or_else(|e| e.into_inner());
+        let interrupted = || rules.session.interrupt.interrupted();
+        let work = |going: &mut Option<Going>| -> Result<()> {
+            while !interrupted() {
+                if going.as_ref().is_none_or(|g| g.missing.is_empty()) {
+                    let next = todo.lock().unwrap_or_else(|e| e.into_inner()).pop_front();
+                    let Some(index) = next else {
+                        return Ok(());
+                    };
+                    let there = lock().clone();
+                    *going = Some(rules.begin(index, &there)?);
+                }
+                if let Some(going) = going {
+                    lock().extend(rules.go_on(going, until)?);
+                }
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+            Ok(())
         };
-        running.into_iter().map(join).collect()
-    });
-    progress.finish();
-    let mut out = shared.into_inner().unwrap_or_else(|e| e.into_inner()).0;
-    write_own_json(&own_path, &out)?;
-    let error = results.into_iter().find_map(Result::err);
-    let interrupted = any(ranks, error.as_ref().is_some_and(Interrupted::is))?;
-    let mine = match error.filter(|e| !Interrupted::is(e)) {
-        Some(e) => Err(e),
-        None => Ok(serde_json::to_vec(&out.cells)?),
-    };
-    let mine = agree(ranks, mine)?;
-    if interrupted {
-        let what = format!(
-            "'{name}' with {} of {total} cells; continue with --resume",
-            out.cells.len()
-        );
-        return Err(Interrupted { what }.into());
+        let results: Vec<Result<()>> = std::thread::scope(|s| {
+            let running: Vec<_> = self.going.iter_mut().map(|g| s.spawn(|| work(g))).collect();
+            let join = |t: std::thread::ScopedJoinHandle<Result<()>>| match t.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            running.into_iter().map(join).collect()
+        });
+        self.out.cells = cells.into_inner().unwrap_or_else(|e| e.into_inner());
+        let real = |r: &Result<()>| r.as_ref().is_err_and(|e| !Interrupted::is(e));
+        results.into_iter().find(real).unwrap_or(Ok(()))
     }
-    for bytes in ranks.gather_bytes(&mine, 0)?.unwrap_or_default() {
-        out.take(serde_json::from_slice(&bytes)?);
+
+    fn describe(&self, _: bool) -> Result<Map<String, Value>> {
+        let out = serde_json::to_value(&self.out)?;
+        Ok(Map::from_iter([
+            ("what".to_string(), self.fingerprint()),
+            ("benchmark".to_string(), out),
+        ]))
     }
-    out.cells.sort_by_key(|c| (c.problem, c.sampler, c.step));
-    let mut all = serde_json::to_vec(&out.cells)?;
-    ranks.broadcast_bytes(&mut all, 0)?;
-    out.cells = serde_json::from_slice(&all)?;
-    agree(ranks, write_json(&path, &out))?;
-    if session.leads() {
-        for part in parts(&folder).iter().filter(|p| **p != path) {
-            let _ = std::fs::remove_file(part);
+
+    fn restore(&mut self, _: Tensors, meta: &Value, _: &Path) -> Result<()> {
+        self.take(Benchmark::deserialize(&meta["benchmark"])?.cells);
+        Ok(())
+    }
+
+    fn save(&mut self, folder: &Path, record: &Record, session: &Session) -> Result<()> {
+        let mine = serde_json::to_vec(&self.out.cells)?;
+        let all = session.ranks.gather_bytes(&mine, 0)?.unwrap_or_default();
+        for bytes in all {
+            self.take(serde_json::from_slice(&bytes)?);
         }
+        let meta = described(self.describe(record.done)?, record);
+        checkpoint::save(&folder.join("checkpoint"), &meta, &[])
     }
-    Ok(out)
+
+    fn finish(mut self, folder: &Path, _: Record, session: &Session) -> Result<Benchmark> {
+        let mut all = serde_json::to_vec(&self.out.cells)?;
+        session.ranks.broadcast_bytes(&mut all, 0)?;
+        self.out.cells = serde_json::from_slice(&all)?;
+        let key = |c: &Cell| (c.problem, c.sampler, c.step);
+        self.out.cells.sort_by_key(key);
+        agree(&*session.ranks, write_json(&folder.join(FILE), &self.out))?;
+        Ok(self.out)
+    }
 }
 
 /// The plan of a cell.
@@ -286,43 +468,6 @@ fn plan(o: &Options, posed: &Posed, (steps, seed): (u64, u64)) -> Result<Plan> {
         // About two hundred records of what is averaged.
         every: Trigger::Every(((steps - burn_in) / 200).max(1)),
         ..Plan::bare("llc_benchmark", (o.size("chains")?, start), steps, seed)
-    })
-}
-
-fn measure(
-    posed: &Posed,
-    sampler: &Arc<Configured>,
-    point: Point,
-    plan: &Plan,
-    session: &Session,
-    threads: usize,
-) -> Result<Cell> {
-    let prepared = Prepared::new(&posed.target, sampler, &posed.start.vectors[0], point, None)?;
-    anyhow::ensure!(
-        !prepared.observes(),
-        "llc_benchmark: sampler::{} accepts or rejects; use `llc` for it",
-        sampler.name()
-    );
-    let run = unsaved(plan, &prepared.target, &prepared.sampler, session, threads)?;
-    let seconds = run.seconds;
-    let reasons = run.failures.iter().flatten();
-    let failed: Vec<_> = reasons
-        .map(|f| format!("{} at step {}", f.reason, f.step))
-        .collect();
-    let found = match failed.len() == plan.chains {
-        true => None,
-        false => Some(prepared.estimate(Arc::new(run), threads)?),
-    };
-    let finite = |x: f64| Some(x).filter(|x| x.is_finite());
-    Ok(Cell {
-        problem: 0,
-        sampler: 0,
-        step: 0,
-        estimate: found.as_ref().and_then(|e| finite(e.lambda)),
-        mcse: found.as_ref().and_then(|e| finite(e.mcse)),
-        virial: found.as_ref().and_then(|e| finite(e.virial.temperature)),
-        failed,
-        seconds,
     })
 }
 
@@ -339,7 +484,7 @@ fn contenders(o: &Options) -> Result<Vec<Contender>> {
             let own = |s: &Arc<Configured>| s.step_size().map(|(_, x)| vec![x]);
             samplers.iter().map(own).collect::<Option<Vec<_>>>()
         }
-        Some(Value::List(list)) => grids(list, samplers.len()),
+        Some(Given::List(list)) => grids(list, samplers.len()),
         Some(_) => None,
     };
     let grids = grids.ok_or_else(|| {
@@ -370,13 +515,13 @@ fn contenders(o: &Options) -> Result<Vec<Contender>> {
 }
 
 /// One grid for all, or one each.
-fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
-    let number = |v: &Value| match v {
-        Value::Int(x) => Some(*x as f64),
-        Value::Float(x) => Some(*x),
+fn grids(list: &[Given], samplers: usize) -> Option<Vec<Vec<f64>>> {
+    let number = |v: &Given| match v {
+        Given::Int(x) => Some(*x as f64),
+        Given::Float(x) => Some(*x),
         _ => None,
     };
-    let grid = |list: &[Value]| -> Option<Vec<f64>> {
+    let grid = |list: &[Given]| -> Option<Vec<f64>> {
         let all: Vec<f64> = list.iter().map(number).collect::<Option<_>>()?;
         (!all.is_empty() && all.iter().all(|x| *x > 0.0 && x.is_finite())).then_some(all)
     };
@@ -384,7 +529,7 @@ fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
         return Some(vec![one; samplers]);
     }
     let each = list.iter().map(|v| match v {
-        Value::List(own) => grid(own),
+        Given::List(own) => grid(own),
         _ => None,
     });
     each.collect::<Option<Vec<_>>>()
@@ -395,9 +540,9 @@ fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
 fn named(name: &str) -> Result<Arc<Configured>> {
     let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
     let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
-    let mut given = vec![("batch".to_string(), Value::Int(500))];
+    let mut given = vec![("batch".to_string(), Given::Int(500))];
     if entry.options.iter().any(|o| o.name == PRECONDITIONER.name) {
-        given.push((PRECONDITIONER.name.into(), Value::Text("running".into())));
+        given.push((PRECONDITIONER.name.into(), Given::Text("running".into())));
     }
     (entry.build)(&Options::check(name, entry.options, given)?)
 }

@@ -11,9 +11,9 @@ use crate::options::{Kind, Options, Range, Spec, option, optional, required};
 use crate::sampler::Configured;
 use crate::simulation::job::{Job, Record, Standing, drive};
 use crate::simulation::plan::{self, Plan};
+use crate::simulation::run_in_memory;
 use crate::simulation::session::{self, Session};
 use crate::simulation::standing::lacking;
-use crate::simulation::unsaved;
 use crate::store::archive::{Archive, Kept};
 use crate::table::Table;
 use crate::target::Target;
@@ -284,7 +284,7 @@ impl Calibrating<'_> {
         let prepared = Prepared::new(self.target, &changed, &self.start, point, None)?;
         let (session, threads) = (self.session, self.session.threads);
         let plan = plan(self.o, &prepared, session, most)?;
-        let run = unsaved(&plan, &prepared.target, &prepared.sampler, session, threads)?;
+        let run = run_in_memory((&plan, &prepared.target, &prepared.sampler, session, threads))?;
         let found = match run.failures.iter().all(Option::is_some) {
             true => None,
             false => Some(prepared.estimate(Arc::new(run), threads)?),

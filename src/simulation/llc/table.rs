@@ -1,9 +1,13 @@
 //! The table of the benchmark: what was measured of each problem, and a line per sampler and step size.
 
 use crate::diagnostic;
+use crate::error::Result;
+use crate::store::checkpoint;
+use crate::store::read_json;
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::path::Path;
 
 /// One problem, one sampler, one step size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +95,26 @@ pub struct Line {
     pub milliseconds: f64,
 }
 
+/// Its file.
+pub const FILE: &str = "benchmark.json";
+
 impl Benchmark {
+    /// That of a folder, with the cells it has so far; none if the folder is that of something else.
+    ///
+    /// # Errors
+    /// If what is there is damaged.
+    pub fn load(folder: &Path) -> Result<Option<Self>> {
+        let file = folder.join(FILE);
+        if file.is_file() {
+            return read_json(&file).map(Some);
+        }
+        let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+            return Ok(None);
+        };
+        let so_far = saved.meta.get("benchmark");
+        Ok(so_far.map(Self::deserialize).transpose()?)
+    }
+
     /// Take over cells that are not there yet.
     pub(super) fn take(&mut self, cells: Vec<Cell>) {
         let key = |c: &Cell| (c.problem, c.sampler, c.step);

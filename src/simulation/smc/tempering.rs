@@ -9,8 +9,8 @@ use crate::sampler::Configured;
 use crate::schedule::Schedule;
 use crate::simulation::plan::Plan;
 use crate::simulation::run::Run;
+use crate::simulation::run_in_memory;
 use crate::simulation::session::{self, Session};
-use crate::simulation::unsaved;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use crate::trigger::Trigger;
@@ -150,7 +150,8 @@ impl Tempering<'_> {
     /// A run in memory of what is sampled at a temperature, exp(-sL/T - R).
     fn run(&self, plan: &Plan, sampler: &Configured, temperature: f64) -> Result<Run> {
         let target = self.target.tempered(temperature);
-        unsaved(plan, &target, sampler, self.session, self.session.threads)
+        let threads = self.session.threads;
+        run_in_memory((plan, &target, sampler, self.session, threads))
     }
 
     /// The first step size, adapted by a few particles.

@@ -9,7 +9,7 @@ mod noise;
 use self::noise::{Findings, Look, ratios};
 use super::Plan;
 use super::job::{Job, Record, Standing, drive};
-use super::session::{self, Session};
+use super::session::{self, Interrupt, Session};
 use super::state::{Lent, State};
 use crate::engine::Block;
 use crate::engine::Chains;
@@ -170,6 +170,7 @@ pub fn validate(
         },
         state,
         chain: 0,
+        interrupt: session.interrupt.clone(),
     };
     drive(job, session)
 }
@@ -188,6 +189,7 @@ struct Validation<'a> {
     state: State,
     /// The chain that is followed now; those before it have made all their stops.
     chain: u64,
+    interrupt: Interrupt,
 }
 
 impl Kept for Validation<'_> {
@@ -250,7 +252,7 @@ impl Job for Validation<'_> {
         while block.step < next {
             visitor.step(block)?;
             *log.steps = block.step;
-            if Instant::now() >= until || session::interrupted() {
+            if Instant::now() >= until || self.interrupt.interrupted() {
                 return Ok(());
             }
         }

@@ -5,7 +5,7 @@ use crate::engine::report::Slots;
 use crate::engine::{Block, ChainRef, Chains, Member, Row};
 use crate::error::{Interrupted, Result};
 use crate::sampler::Configured;
-use crate::simulation::session;
+use crate::simulation::session::Interrupt;
 use crate::target::{Target, Workspace};
 use std::sync::Arc;
 
@@ -83,13 +83,13 @@ impl Exact {
 
     fn go(
         &mut self,
-        moves: u64,
-        burn_in: u64,
+        (moves, burn_in): (u64, u64),
         target: &Target,
         work: &mut Workspace,
+        interrupt: &Interrupt,
     ) -> Result<()> {
         for _ in 0..moves {
-            if session::interrupted() {
+            if interrupt.interrupted() {
                 let what = "a verification, of which nothing is kept".into();
                 return Err(Interrupted { what }.into());
             }
@@ -114,7 +114,7 @@ impl Exact {
     ) -> Result<[Vec<f64>; 2]> {
         if !self.ready {
             self.start(w, target, work)?;
-            self.go(PILOT, PILOT, target, work)?;
+            self.go((PILOT, PILOT), target, work, &of.interrupt)?;
             let at = self.hmc.scalars.iter().position(|s| *s == "dt");
             let found = at.map(|at| self.scalars[at]);
             // A step size that is given is not looked for again.
@@ -125,7 +125,7 @@ impl Exact {
         }
         self.start(w, target, work)?;
         let before = self.measure(of, target, work)?;
-        self.go(of.moves, 0, target, work)?;
+        self.go((of.moves, 0), target, work, &of.interrupt)?;
         let after = self.measure(of, target, work)?;
         Ok([before, after])
     }

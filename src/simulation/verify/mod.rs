@@ -15,7 +15,7 @@ use self::exact::Exact;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::run::Run;
-use super::session::{self, Session};
+use super::session::{Interrupt, Session};
 use super::state::{Lent, State};
 use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
@@ -87,6 +87,7 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
         draws: draws.div_ceil(run.info.chains).max(4),
         apart: apart(run)?,
         done: AtomicU64::new(0),
+        interrupt: session.interrupt.clone(),
     };
     let plan = Plan {
         temperatures: vec![Schedule::Constant(1.0); run.info.temperatures.len()],
@@ -247,6 +248,7 @@ struct Work<'a> {
     draws: usize,
     apart: u64,
     done: AtomicU64,
+    interrupt: Interrupt,
 }
 
 impl Work<'_> {
@@ -281,7 +283,7 @@ impl Work<'_> {
             let mut since = 0;
             // A sampler that explores in between has draws in the rest of its cycle only.
             while since < self.apart || !sampler.samples(block.step - 1) {
-                if session::interrupted() {
+                if self.interrupt.interrupted() {
                     let what = "a verification, of which nothing is kept".into();
                     return Err(Interrupted { what }.into());
                 }

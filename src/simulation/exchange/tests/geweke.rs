@@ -14,8 +14,8 @@ use crate::sampler::{self, Configured};
 use crate::schedule::Schedule;
 use crate::simulation::exchange::{Exchange, Pairs, betas_of};
 use crate::simulation::plan::Plan;
+use crate::simulation::run_in_memory;
 use crate::simulation::session::Session;
-use crate::simulation::unsaved;
 use crate::target::prior::{Parameters, Prior};
 use crate::target::{EnergyScale, Potential, Rows, Target, Workspace};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ fn traces(temperatures: &[f64], pairs: Pairs, rounds: u64) -> Vec<Vec<f64>> {
             minimise: 0,
             from_prior: false,
         });
-        let run = unsaved(&plan, &target, &sampler, &session, 1).unwrap();
+        let run = run_in_memory((&plan, &target, &sampler, &session, 1)).unwrap();
         theta = run.params.clone();
         let square = |w: &[f32]| w.iter().map(|w| f64::from(*w).powi(2)).sum::<f64>();
         let product: f64 = (0..D).map(|i| f64::from(theta[0][i]) * y[i]).sum();
