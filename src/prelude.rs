@@ -29,7 +29,7 @@ pub use crate::engine::report::{self, Report};
 pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::{BadFile, BadOption, EveryChainFailed, Interrupted, Result};
 pub use crate::front::display::{Display as _, Table, display};
-pub use crate::front::notebook::Session;
+pub use crate::front::notebook::{Session, prepare};
 pub use crate::front::report::report as write_report;
 pub use crate::kernels::map::Kernel;
 pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};

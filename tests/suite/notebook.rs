@@ -501,7 +501,7 @@ fn rust_notebooks_run() {
     let file = scratch.file("broken.ipynb", notebook("rust", &cells));
     let output = notebook_command(&["run", &file.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    for part in ["cell 2 of 3", "did you mean 'digits'?"] {
+    for part in ["cell 2 of 3", "option 'per_class' is 0"] {
         assert!(text(&output).contains(part), "{}", text(&output));
     }
 }

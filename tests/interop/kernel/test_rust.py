@@ -22,7 +22,8 @@ class Suite(jkt.KernelTests):
     code_hello_world = 'println!("hello, world")'
     code_stderr = 'eprintln!("x")'
     completion_samples = [
-        {"text": "make::sampl", "matches": {"sampler::", "sampler(name, options)"}},
+        {"text": "sampler::Sgl", "matches": {"Sgld"}},
+        {"text": "sampler::Sgld::new().bat", "matches": {"batch(value)"}},
         {"text": "let v = vec![1]; v.is_em", "matches": {"is_empty()"}},
     ]
     complete_code_samples = ["1 + 1", "let x = 2;", "fn f() {}"]
@@ -31,7 +32,7 @@ class Suite(jkt.KernelTests):
     code_execute_result = [{"code": "1 + 2", "result": "3"}, {"code": "2 * 3", "result": "6"}]
     code_history_pattern = "1?+ 2*"
     supported_history_operations = ("tail", "range", "search")
-    code_inspect_sample = "make::sampler"
+    code_inspect_sample = "sampler::Sgld"
     code_display_data = [{"code": 'display(&Table::new(["a"]).row(["1"]))', "mime": "text/html"}]
     # Explanations are values, not pages; cells do not take back what they have shown.
     test_pager = None
@@ -57,9 +58,10 @@ def value_of(client, code):
     return outputs[-1]["content"]["data"]["text/plain"]
 
 
-WELL = """let well = make::analytic("gaussian", options! { dim: 10 })?;
-let hmc = make::sampler("hmc", options! {})?;"""
-RUN = "let run = sample(&well, &hmc, options! { steps: STEPS, chains: 2, every: 10 })?;"
+WELL = """let gaussian = potential::Gaussian::new().dim(10).build()?;
+let well = Target::of_potential(&gaussian).run()?;
+let hmc = sampler::Hmc::new().build()?;"""
+RUN = "let run = sample(&well, &hmc).steps(STEPS).chains(2).every(10).run()?;"
 
 
 def test_progress_is_updated_in_its_place_and_an_interrupt_keeps_variables(client):
@@ -140,8 +142,8 @@ def test_errors_say_what_and_where(client):
     reply, _ = run(client, 'let a = 1;\nlet b: i32 = "text";', limit=LATER)
     text = "\n".join(reply["traceback"])
     assert "line 2 of the cell" in text and "mismatched types" in text
-    reply, _ = run(client, 'make::sampler("sgdl", options! {})?;', limit=LATER)
-    assert "did you mean 'sgld'?" in reply["evalue"]
+    reply, _ = run(client, 'sampler::Sgld::new().step(-1.0).build()?;', limit=LATER)
+    assert "option 'step' is -1.0, but must be > 0" in reply["evalue"]
     reply, _ = run(client, "let none: Vec<i32> = vec![];\nprintln!(\"{}\", none[0]);", limit=LATER)
     assert "index out of bounds" in "\n".join(reply["traceback"])
     assert value_of(client, "1 + 1") == "2"
@@ -165,11 +167,11 @@ def test_values_that_only_evcxr_can_show(client):
 
 
 def test_completion_and_hover(client):
-    message = client.complete("make::sam")
-    assert any(m.startswith("sampler") for m in reply_to(client, message, limit=LATER)["content"]["matches"])
-    message = client.inspect("make::sampler", 8)
+    message = client.complete("sampler::Sgld::new().")
+    assert any(m.startswith("batch") for m in reply_to(client, message, limit=LATER)["content"]["matches"])
+    message = client.inspect("sampler::Sgld", 11)
     content = reply_to(client, message, limit=LATER)["content"]
-    assert content["found"] and "sampler" in content["data"]["text/plain"]
+    assert content["found"] and "Sgld" in content["data"]["text/plain"]
 
 
 if __name__ == "__main__":
