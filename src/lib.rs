@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`output`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`options`], [`ranks`], [`table`] | ground |
+//! | [`error`], [`output`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | ground |
 //! | [`kernels`] | the hot loops |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
@@ -23,6 +23,7 @@
 //! | [`front`] | REPL, notebooks, reference, doctor |
 //! | [`prelude`] | what Rust programs and notebooks use |
 
+#![warn(missing_docs)]
 // What is printed may be lost; `output` knows what then.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

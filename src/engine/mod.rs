@@ -71,7 +71,7 @@ pub trait Engine {
     /// ∇U on minibatches drawn by the streams, into [`Vector::Gradient`].
     fn minibatch_gradient(&mut self, streams: &[Stream], draw: Draw) -> Result<()>;
 
-    /// Mean losses of minibatches drawn by the streams, for [`Engine::report_loss`].
+    /// Mean losses of minibatches drawn by the streams, for [`Chains::report_loss`].
     fn minibatch_loss(&mut self, streams: &[Stream], draw: Draw) -> Result<()>;
 
     /// ∇U over all examples, into [`Vector::Gradient`].
@@ -227,7 +227,7 @@ impl Chains<'_, '_> {
         self.engine.minibatch_gradient(&streams, draw)
     }
 
-    /// Mean losses of fresh minibatches, for [`Engine::report_loss`].
+    /// Mean losses of fresh minibatches, for [`Chains::report_loss`].
     pub fn minibatch_loss(&mut self, purpose: Purpose, sub: u16, draw: Draw) -> Result<()> {
         let streams = self.streams(purpose, sub);
         self.engine.minibatch_loss(&streams, draw)

@@ -41,6 +41,7 @@ pub enum Command {
     #[command(after_help = NOTEBOOK_HELP)]
     Notebook {
         #[command(subcommand)]
+        #[allow(missing_docs)]
         command: NotebookCommand,
     },
     /// Show the summaries of what is on disk, finished or not.
@@ -136,11 +137,13 @@ pub enum KernelCommand {
         #[arg(long, default_value = "Rhai (ergodic)")]
         display_name: String,
         #[command(flatten)]
+        #[allow(missing_docs)]
         place: Place,
     },
     /// Remove the kernel again.
     Uninstall {
         #[command(flatten)]
+        #[allow(missing_docs)]
         place: Place,
     },
     /// List the kernels that Jupyter finds here.

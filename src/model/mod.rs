@@ -91,7 +91,7 @@ impl Layout {
             .collect()
     }
 
-    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension ("w1[3]", "w1[2..5]"), all tensors whose names
+    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension (`w1[3]`, `w1[2..5]`), all tensors whose names
     /// begin with this and a dot ("block1" for "block1.query"), or what the model has a name for ("block1.attn.head3").
     ///
     /// # Errors

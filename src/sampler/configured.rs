@@ -65,7 +65,7 @@ impl Configured {
     }
 
     /// A sampler that is in no registry. `options` is what summaries say of it; what builds the same sampler with another option, as the
-    /// search for a step size does, cannot be done with it: for that, [`register`] an entry.
+    /// search for a step size does, cannot be done with it: for that, [`register`](super::register) an entry.
     pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Self>> {
         let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
         let mut out = Self::new(sampler, &none);

@@ -57,7 +57,7 @@ pub trait Sampler: Send + Sync {
         &[]
     }
 
-    /// What steps report: [`report::VIRIAL`], and whatever else there is to say. The first step reports all of it.
+    /// What steps report: [`VIRIAL`](crate::engine::report::VIRIAL), and whatever else there is to say. The first step reports all of it.
     fn info(&self) -> &'static [Report];
 
     /// How it estimates ∇U, if it need not be exact.

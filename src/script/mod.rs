@@ -1,7 +1,7 @@
 //! The scripting face: the only folder that names Rhai. One file per object, no arithmetic, no defaults.
 //!
-//! Constructors come from the registries of the modules below ([`constructors`]); verbs and methods are bound in the file of
-//! their object. Everything is bound through a [`Binder`], which writes down the [`reference`](mod@reference) entry at the same time: what
+//! Constructors come from the registries of the modules below (`constructors`); verbs and methods are bound in the file of
+//! their object. Everything is bound through a `Binder`, which writes down the [`reference`](mod@reference) entry at the same time: what
 //! a script can call and what the reference lists cannot differ.
 
 mod binder;

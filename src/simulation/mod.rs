@@ -1,6 +1,6 @@
 //! Simulations: the one loop that moves chains, records them and saves them.
 //!
-//! [`run`] works for any sampler and any number of chains: tune → step → exchange → record → checkpoint, each behind its trigger.
+//! [`run()`] works for any sampler and any number of chains: tune → step → exchange → record → checkpoint, each behind its trigger.
 //! Chains run in parallel, one thread each; threads always take up the chain that is furthest behind. Chains that
 //! [exchange](mod@exchange) temperatures wait for each other where they swap. Results do not depend on the number of threads or on
 //! interruptions, because nothing but the state and the counters of the random streams enters a step.

@@ -128,10 +128,15 @@ impl Together {
 
 /// How states of parts are made.
 pub struct Maker<'a> {
+    /// The plan of the run.
     pub plan: &'a Plan,
+    /// The target.
     pub target: &'a Target,
+    /// The sampler.
     pub sampler: &'a Configured,
+    /// Posterior predictions that are averaged.
     pub predictors: &'a [Predictor<'a>],
+    /// The part that this process does.
     pub part: Part,
 }
 

@@ -40,6 +40,7 @@ fn ln_z_deviation(found: &serde_json::Value, exact: f64) -> f64 {
 /// Null: Z is right on average over 20 seeds, as is the weight of the left mode (4 standard errors), and bars of one standard error, from 8
 /// populations, contain the truth as often as Student's t with 7 degrees of freedom says, 65 % (4 standard errors of a binomial share).
 #[test]
+#[ignore = "long: tests/run"]
 fn populations_find_ln_z_and_the_weights_of_modes() {
     let seeds = 20;
     let (mut inside, mut cases) = (0.0, 0.0);

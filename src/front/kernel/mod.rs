@@ -11,10 +11,10 @@
 //! interrupted and has `grace` to stop.
 //!
 //! **Why an own ZeroMQ.** Only binding sockets of two kinds are needed, ROUTER and XPUB, over TCP and Unix sockets without
-//! encryption: about 900 lines in [`zmtp`], without a dependency. Of the crate `zeromq` 0.7.0 (56 crates, async) we found that one
+//! encryption: about 900 lines in `zmtp`, without a dependency. Of the crate `zeromq` 0.7.0 (56 crates, async) we found that one
 //! suspended client stops the output of all, and that nine bytes from anyone who can connect abort the process by claiming a huge
 //! frame. Here a client that does not read costs at most 64 MiB and one wait of 2 s, and what strangers can make the kernel hold is
-//! bounded, as [`zmtp`] says.
+//! bounded, as `zmtp` says.
 //!
 //! Not there: comms (widgets), subshells, a debugger, CURVE encryption; Windows is written for, but was not tried.
 

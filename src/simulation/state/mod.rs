@@ -89,8 +89,11 @@ pub struct Lent<'a> {
 
 /// One chain of a block.
 pub struct ChainMut<'b, 'a> {
+    /// The chain as its sampler sees it.
     pub member: &'b mut Member<'a>,
+    /// Its vectors.
     pub row: &'b mut Row<'a>,
+    /// What the run keeps of it.
     pub log: &'b mut Log<'a>,
 }
 
