@@ -1,5 +1,9 @@
 //! The test suite: one binary, one module per contract.
 
+/// The program's: glibc gives memory back to the system at every chance, and asks for it again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod accelerator;
 mod builders;
 mod claims;
