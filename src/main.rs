@@ -9,7 +9,7 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show, stack};
 use ergodic::output;
-use ergodic::ranks::{self, Ranks};
+use ergodic::ranks::{self, Communicator};
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
 use std::panic::AssertUnwindSafe;
@@ -368,7 +368,7 @@ fn run_script(args: RunArgs) -> u8 {
             Err(e) => error(&format!("{e:#}"), 1),
         };
     }
-    let ranks: Arc<dyn Ranks> = match ranks::open() {
+    let ranks: Arc<dyn Communicator> = match ranks::open() {
         Ok(ranks) => ranks.into(),
         Err(e) => return error(&format!("{e:#}"), 1),
     };
@@ -420,7 +420,7 @@ fn run_script(args: RunArgs) -> u8 {
 }
 
 /// End with an error, and with it all ranks: the others would wait for this one.
-fn leave(ranks: &dyn Ranks, message: &str, code: u8) -> u8 {
+fn leave(ranks: &dyn Communicator, message: &str, code: u8) -> u8 {
     if ranks.size() == 1 {
         return error(message, code);
     }

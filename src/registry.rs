@@ -57,7 +57,7 @@ pub fn objects(v: &mut impl Visitor) {
         crate::target::prior::Prior,
         crate::target::prior::Parameters,
         crate::diagnostic::Grid,
-        crate::sampler::Configured,
+        crate::sampler::ConfiguredSampler,
         crate::sampler::gradient::Estimator,
         Box<dyn crate::observable::Observable>,
         crate::schedule::Schedule,

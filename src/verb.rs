@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::object::{Held, Object};
-use crate::options::{Given, Options, Spec, Value};
+use crate::options::{OptionMap, Options, Spec, Value};
 use serde_json::Value as Json;
 use std::any::{Any, TypeId};
 
@@ -30,7 +30,7 @@ pub enum Call<S, A, R> {
     /// Of arguments, checked options and what it needs of the session.
     Checked(fn(A, &Options, &S) -> Result<R>),
     /// The same, with options that are checked by other tables than the verb's own.
-    Given(fn(A, Given, &S) -> Result<R>),
+    Given(fn(A, OptionMap, &S) -> Result<R>),
 }
 
 impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
@@ -50,7 +50,7 @@ impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
     ///
     /// # Errors
     /// If an option is unknown, missing, of another kind or out of its range, and those of the verb itself.
-    pub fn run(&self, arguments: A, given: Given, session: &S) -> Result<R> {
+    pub fn run(&self, arguments: A, given: OptionMap, session: &S) -> Result<R> {
         match self.call {
             Call::Checked(f) => {
                 let o = Options::check(self.name, self.options, given.into_pairs())?;

@@ -57,14 +57,14 @@ macro_rules! builders {
     })*) => {$(
         $(#[$doc])*
         #[derive(Clone)]
-        pub struct $name($crate::options::Given);
+        pub struct $name($crate::options::OptionMap);
 
         // What must be given has no default.
         #[allow(clippy::new_without_default)]
         impl $name {
             /// A builder with what must be given.
             pub fn new($($needed: impl $needed_kind),*) -> Self {
-                Self($crate::options::Given::new()$(.with($needed_key, $needed))*)
+                Self($crate::options::OptionMap::new()$(.with($needed_key, $needed))*)
             }
 
             $(
@@ -95,7 +95,7 @@ macro_rules! calls {
         #[derive(Clone)]
         pub struct $name {
             $($argument: $type,)*
-            given: $crate::options::Given,
+            given: $crate::options::OptionMap,
         }
 
         $(#[$doc])*

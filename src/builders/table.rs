@@ -841,7 +841,7 @@ pub mod sampler {
     pub use crate::sampler::{named, own, register};
     use std::sync::Arc;
 
-    builders! { "sampler", Arc<crate::sampler::Configured>;
+    builders! { "sampler", Arc<crate::sampler::ConfiguredSampler>;
         /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Langevin dynamics: `w ← w - (ε/2) g + sqrt(εT) η`.
         ///
         /// g is the minibatch gradient of U, η standard normal. Welling & Teh (2011); Iwagaki & Watanabe with ε = 2α; Hitchcock & Hoogland (2025), algorithm 1. The minibatch noise heats the chain by (ε/4)·V per component, V the variance of g, and the finite step adds an error of order ε·curvature: watch the virial temperature.
@@ -1406,7 +1406,7 @@ pub mod verbs {
         /// Sample at one temperature (a number or a schedule).
         ///
         /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
-        Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
+        Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
             /// T, a number or a schedule.
             ///
             /// number or schedule, > 0; default `1`.
@@ -1455,7 +1455,7 @@ pub mod verbs {
         /// Sample at several temperatures at once, with `chains` chains each.
         ///
         /// The trace store has the dims chain, draw, temperature.
-        Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
+        Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
             /// The temperatures; each has its own chains.
             ///
             /// array of numbers, > 0; must be given.
@@ -1508,7 +1508,7 @@ pub mod verbs {
         /// With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
         ///
         /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.
-        Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
+        Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
             /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one.
             ///
             /// array of numbers, > 0; must be given.
@@ -1585,7 +1585,7 @@ pub mod verbs {
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
         /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
-        Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
+        Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
             /// Chains that step side by side.
             ///
             /// integer, 1 … 1000000; default `1`.
@@ -1606,7 +1606,7 @@ pub mod verbs {
         /// Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
         ///
         /// `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of hybrid Monte Carlo by `compare(reference, run)`.
-        Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::validate::VALIDATE => serde_json::Value {
+        Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::validate::VALIDATE => serde_json::Value {
             /// Temperature T.
             ///
             /// number, > 0; default `1`.
@@ -1676,7 +1676,7 @@ pub mod verbs {
         /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
         ///
         /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
-        VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
+        VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
             /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
             ///
             /// integer, 8 … 1000000; default `200`.
@@ -1728,7 +1728,7 @@ pub mod verbs {
         /// Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 on the same minibatches; samplers that accept or reject give the loss over all examples.
         ///
         /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
-        Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
+        Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
             /// w0, the point whose coefficient is estimated and where all chains start; one vector: of several, `start.at(0)`.
             ///
             /// Parameters; must be given.
@@ -1846,7 +1846,7 @@ pub mod verbs {
             /// The samplers; their step sizes are those of the next option.
             ///
             /// array of Samplers; if absent: sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500, preconditioners running as in the paper.
-            samplers = "samplers": Handles<crate::sampler::Configured>,
+            samplers = "samplers": Handles<crate::sampler::ConfiguredSampler>,
             /// Step sizes of every sampler.
             ///
             /// array of numbers, or array with such an array per sampler; if absent: each sampler's own.
@@ -1895,7 +1895,7 @@ pub mod verbs {
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
         /// Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
-        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
+        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
             /// w0, as in `llc`.
             ///
             /// Parameters; must be given.
@@ -1992,7 +1992,7 @@ pub mod verbs {
         /// Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.
         ///
         /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
-        Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::Configured>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
+        Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
             /// Members of a population.
             ///
             /// integer, 2 … 1000000; default `128`.

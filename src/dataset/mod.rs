@@ -80,7 +80,7 @@ pub struct Dataset {
     /// Rank of the matrix of a linear regression, where it is known.
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
-    pub stands_for: Option<usize>,
+    pub likelihood_n: Option<usize>,
     /// What tokens stand for, if those are characters.
     pub characters: Option<Arc<Vec<char>>>,
     /// Where the data come from and what was done to them, in order.
@@ -149,7 +149,7 @@ impl Dataset {
             validation: None,
             clean: None,
             rank: None,
-            stands_for: None,
+            likelihood_n: None,
             characters: None,
             provenance,
         })
@@ -183,7 +183,7 @@ impl Dataset {
     pub fn cut(&self, rows: usize) -> Dataset {
         let n = self.train.rows;
         // Fewer rows of a compressed form would be another form.
-        if n <= rows || self.stands_for.is_some() {
+        if n <= rows || self.likelihood_n.is_some() {
             return self.clone();
         }
         let cut = |s: &Arc<Split>| {

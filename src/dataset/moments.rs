@@ -26,7 +26,7 @@ impl Dataset {
             "moments: '{}' has classes; only the squared error of real targets is given by second moments",
             self.name
         );
-        if self.stands_for.is_some() {
+        if self.likelihood_n.is_some() {
             return Ok(self.clone());
         }
         let (n, d, width) = (self.train.rows, self.dim, self.outputs);
@@ -42,7 +42,7 @@ impl Dataset {
         let note = ("moments".into(), format!("of the {n} training rows, exact"));
         let provenance = self.provenance.iter().cloned().chain([note]).collect();
         let mut out = Dataset::new(&self.name, 0, split, None, provenance)?;
-        (out.rank, out.stands_for) = (self.rank, Some(n));
+        (out.rank, out.likelihood_n) = (self.rank, Some(n));
         Ok(out)
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let split = Split::made(law(0.5), 3000).unwrap();
         let all = Dataset::new("d", 0, split, None, vec![]).unwrap();
         let few = all.moments(2).unwrap();
-        assert_eq!((few.train.rows, few.stands_for), (6, Some(3000)));
+        assert_eq!((few.train.rows, few.likelihood_n), (6, Some(3000)));
         let at = |k: u64| -> Vec<f64> {
             (0..24u64)
                 .map(|i| ((i * k) % 11) as f64 / 5.0 - 1.0)

@@ -1,6 +1,6 @@
 //! Objects as a notebook shows them: plain text, and HTML or SVG beside it; in Rust notebooks by evcxr's protocol.
 
-use super::notebook::marks::{self, Mark};
+use super::notebook::cell_protocol::{self, Mark};
 use super::notebook::session::Value;
 use crate::object::{Held, Object};
 use crate::registry::{self, Visitor};
@@ -36,7 +36,7 @@ pub fn display(value: &(impl Any + Debug)) {
 
 fn tell<T: Any + Debug>(value: &T, mark: fn(Shown) -> Mark) {
     let shown = of(value).unwrap_or_else(|| Shown::text(format!("{value:?}")));
-    let text = match marks::wanted() {
+    let text = match cell_protocol::wanted() {
         true => mark(shown).line(),
         false => shown.evcxr(),
     };

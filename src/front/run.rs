@@ -2,11 +2,11 @@
 
 use crate::error::{Result, did_you_mean};
 use crate::output;
-use crate::ranks::{self, Ranks};
+use crate::ranks::{self, Communicator};
 use crate::script::{Failure, Interpreter, declared, library};
-use crate::simulation::parts::shard_folder;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
+use crate::simulation::sharding::shard_folder;
 use crate::simulation::terminal::Terminal;
 use crate::store;
 use crate::store::claim::{Claim, LOCK, holds_something};
@@ -47,7 +47,7 @@ pub struct Request {
     /// `--merge`.
     pub merge: Option<usize>,
     /// The processes of the job.
-    pub ranks: Arc<dyn Ranks>,
+    pub ranks: Arc<dyn Communicator>,
 }
 
 /// Read a script; the error names it.
@@ -208,7 +208,7 @@ fn only_shards(out: &Path) -> bool {
 }
 
 /// The GPU of this process: "cuda" without a number is that of its number on the machine.
-fn device_of(device: &str, ranks: &dyn Ranks) -> String {
+fn device_of(device: &str, ranks: &dyn Communicator) -> String {
     match device {
         "cuda" => format!("cuda:{}", ranks.local_rank()),
         other => other.into(),
@@ -216,7 +216,7 @@ fn device_of(device: &str, ranks: &dyn Ranks) -> String {
 }
 
 /// The folder that the first rank chooses and owns, before anybody writes into it.
-fn agreed_folder(request: &Request, ranks: &dyn Ranks) -> Result<(PathBuf, Option<Claim>)> {
+fn agreed_folder(request: &Request, ranks: &dyn Communicator) -> Result<(PathBuf, Option<Claim>)> {
     let chosen = match ranks.rank() {
         0 => folder(request),
         _ => Ok((PathBuf::new(), None)),

@@ -7,9 +7,9 @@ use super::{Block, Tile, Widths};
 use crate::kernels::elementwise::{
     Activation, add_column_sums, bias_and_activation, times_derivative,
 };
-use crate::kernels::floor::Product;
 use crate::kernels::gemm::{Matrix, Part, multiply};
-use crate::kernels::team::Team;
+use crate::kernels::gemm_baseline::Product;
+use crate::kernels::thread_pool::Team;
 use std::ops::Range;
 
 /// A fully connected layer, `f(W a + b)`.

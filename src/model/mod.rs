@@ -17,8 +17,8 @@ pub mod teacher;
 pub mod transformer;
 
 use crate::error::Result;
-use crate::kernels::floor::Product;
-use crate::kernels::team::Team;
+use crate::kernels::gemm_baseline::Product;
+use crate::kernels::thread_pool::Team;
 use crate::options::Entry;
 use crate::rng::Stream;
 use candle_core::Tensor;

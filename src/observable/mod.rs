@@ -31,7 +31,7 @@ pub struct View<'a> {
     /// Buffers of this thread.
     pub work: &'a mut Workspace,
     /// What is known of its losses.
-    pub known: Known,
+    pub known: LossCache,
 }
 
 /// What is known of a run before its first step.
@@ -50,14 +50,14 @@ pub struct First<'a> {
 
 /// Losses at a chain's parameters, once some observable has asked for them.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LossCache {
     /// Energies over the training examples.
     pub energies: Option<Energies>,
     /// Loss and error of other splits.
     pub splits: Vec<(String, [f64; 2])>,
 }
 
-impl Known {
+impl LossCache {
     /// Enter sums over the `rows` rows of a split.
     pub fn note(&mut self, target: &Target, split: &str, w: &[f32], sums: Sums, rows: usize) {
         if split == "train" {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 /// Options by name, not yet checked.
 #[derive(Clone, Default)]
-pub struct Given(Vec<(String, Value)>);
+pub struct OptionMap(Vec<(String, Value)>);
 
-impl Given {
+impl OptionMap {
     /// None.
     pub fn new() -> Self {
         Self::default()
@@ -26,7 +26,7 @@ impl Given {
     }
 }
 
-impl FromIterator<(String, Value)> for Given {
+impl FromIterator<(String, Value)> for OptionMap {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
     }
@@ -38,7 +38,7 @@ impl FromIterator<(String, Value)> for Given {
 #[macro_export]
 macro_rules! options {
     ($($name:ident: $value:expr),* $(,)?) => {
-        $crate::options::Given::new()$(.with(stringify!($name), $value))*
+        $crate::options::OptionMap::new()$(.with(stringify!($name), $value))*
     };
 }
 

@@ -11,7 +11,7 @@ use crate::error::{BadOption, Result, a, did_you_mean};
 use crate::schedule::Schedule;
 use anyhow::{anyhow, bail};
 use coerce::{coerce, literal};
-pub use given::Given;
+pub use given::OptionMap;
 pub use kind::{Kind, Range};
 use std::any::Any;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl<T> Entry<T> {
     ///
     /// # Errors
     /// If an option is unknown, missing, of another kind or out of its range, and those of the constructor.
-    pub fn make(&self, namespace: &str, given: Given) -> Result<T> {
+    pub fn make(&self, namespace: &str, given: OptionMap) -> Result<T> {
         let owner = format!("{namespace}::{}", self.name);
         (self.build)(&Options::check(&owner, self.options, given.into_pairs())?)
     }

@@ -3,7 +3,7 @@
 use super::canvas::{Anchor, Canvas, fit_text, text_width};
 use super::extent::legend;
 use super::frame::Frame;
-use super::marks;
+use super::glyphs;
 use super::svg::{EDGE, FAINT_TEXT, KEY, LEGEND_ROW, Plot, TEXT, TICK_SIZE, lettering};
 use crate::error::Result;
 
@@ -23,7 +23,7 @@ impl Plot<'_> {
         let width = self.legend_width - KEY - EDGE;
         let mut y = frame.top + LEGEND_ROW / 2.0;
         for (i, label) in &entries[..shown] {
-            marks::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
+            glyphs::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
             let (label, size) = fit_text(label, TICK_SIZE, width);
             canvas.text(
                 &label,
@@ -75,7 +75,7 @@ impl Plot<'_> {
                 let faint = lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start);
                 return canvas.text(&more, (x, y), faint);
             }
-            marks::key(canvas, x, y, &self.panel.series[*i].kind, self.looks[*i])?;
+            glyphs::key(canvas, x, y, &self.panel.series[*i].kind, self.looks[*i])?;
             let (label, size) = fit_text(label, TICK_SIZE, room);
             let ink = lettering(size, TEXT, Anchor::Start);
             canvas.text(&label, (x + KEY, y), ink)?;

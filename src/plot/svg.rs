@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 use super::canvas::{Anchor, Canvas, Ink, Lettering, document, fit_text, text_width};
 use super::extent::{has_bars, is_empty, legend, span_of, x_values, y_values};
 use super::frame::Frame;
-use super::marks::{self, Look};
+use super::glyphs::{self, Look};
 use super::ticks::{Span, Ticks};
 use super::{Figure, Panel};
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub(super) const ALONE: Page = Page {
     panel: (700.0, 450.0),
     shared_height: 290.0,
     legend_below: false,
-    vertices: marks::MOST_VERTICES,
+    vertices: glyphs::MOST_VERTICES,
 };
 
 /// A drawing among others on a page that a telephone shows too: narrow, so that its letters stay large.
@@ -204,7 +204,7 @@ impl<'a> Plot<'a> {
         let mut plot = Self {
             panel,
             page,
-            looks: marks::looks(panel),
+            looks: glyphs::looks(panel),
             x: span_of(&panel.x, x_values(), false),
             y,
             y_ticks,
@@ -262,7 +262,7 @@ impl<'a> Plot<'a> {
         let data = self.panel.series.iter().zip(&self.looks);
         for (one, look) in data {
             let vertices = self.page.vertices / self.panel.series.len() as f64;
-            marks::draw(canvas, &frame, one, *look, vertices)?;
+            glyphs::draw(canvas, &frame, one, *look, vertices)?;
         }
         outline(canvas, &frame)?;
         if self.nothing {

@@ -1,12 +1,12 @@
 //! Ranks: the processes that share one job, on one machine or on many.
 //!
-//! [`open`] finds out how the program was started: by itself ([`Alone`]) or by an MPI launcher (`Mpi`, a feature of the
-//! build). Everything else sees a [`Ranks`]. Its methods with "gather", "broadcast" or "barrier" in their names are
+//! [`open`] finds out how the program was started: by itself ([`SingleProcess`]) or by an MPI launcher (`Mpi`, a feature of the
+//! build). Everything else sees a [`Communicator`]. Its methods with "gather", "broadcast" or "barrier" in their names are
 //! collective: every rank has to call the same ones in the same order, or the job hangs. What decides whether one is called
 //! (an interrupt, an error, the time) must therefore be agreed on first; [`any`] and [`agree`] do that.
 //!
-//! A rank must not just leave. At the end of the work all of them call [`Ranks::finish`]; a rank that fails alone prints its
-//! message and calls [`Ranks::abort`], which ends the others too. They would wait for it forever.
+//! A rank must not just leave. At the end of the work all of them call [`Communicator::finish`]; a rank that fails alone prints its
+//! message and calls [`Communicator::abort`], which ends the others too. They would wait for it forever.
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -28,7 +28,7 @@ const SIZES: [&str; 4] = [
 /// The processes of a job, as one of them sees them.
 ///
 /// Any thread may call, but collective calls come from one thread at a time: the order has to be the same on every rank.
-pub trait Ranks: Send + Sync {
+pub trait Communicator: Send + Sync {
     /// The number of this process, from 0.
     fn rank(&self) -> usize;
 
@@ -64,9 +64,9 @@ pub trait Ranks: Send + Sync {
 
 /// The only process of its job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Alone;
+pub struct SingleProcess;
 
-impl Ranks for Alone {
+impl Communicator for SingleProcess {
     fn rank(&self) -> usize {
         0
     }
@@ -110,9 +110,9 @@ impl Ranks for Alone {
 }
 
 /// The job that this process belongs to. Call it once, before there are other threads.
-pub fn open() -> Result<Box<dyn Ranks>> {
+pub fn open() -> Result<Box<dyn Communicator>> {
     let Some(size) = launched() else {
-        return Ok(Box::new(Alone));
+        return Ok(Box::new(SingleProcess));
     };
     #[cfg(feature = "mpi")]
     {
@@ -137,12 +137,12 @@ pub fn open() -> Result<Box<dyn Ranks>> {
             size == 1,
             "started as one of {size} processes, but this build knows no MPI; build with --features mpi"
         );
-        Ok(Box::new(Alone))
+        Ok(Box::new(SingleProcess))
     }
 }
 
 /// Whether `mine` holds on any rank. Collective; for decisions that all have to take together, such as to stop.
-pub fn any(ranks: &dyn Ranks, mine: bool) -> Result<bool> {
+pub fn any(ranks: &dyn Communicator, mine: bool) -> Result<bool> {
     let mine = if mine { 1.0 } else { 0.0 };
     let all = ranks.all_gather(&[mine])?;
     Ok(all.iter().flatten().any(|&x| x > 0.0))
@@ -151,7 +151,7 @@ pub fn any(ranks: &dyn Ranks, mine: bool) -> Result<bool> {
 /// Fail on every rank if one has failed. Collective; for what can go wrong on one of them alone, such as a file.
 ///
 /// The rank that failed keeps its own error; the others get one that names the first rank that failed.
-pub fn agree<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
+pub fn agree<T>(ranks: &dyn Communicator, mine: Result<T>) -> Result<T> {
     let failed = if mine.is_err() { 1.0 } else { 0.0 };
     let all = ranks.all_gather(&[failed])?;
     let value = mine?;
@@ -181,23 +181,26 @@ mod tests {
     #[test]
     fn alone_keeps_every_bit() -> Result<()> {
         let numbers = [f64::from_bits(0x7FF0_0000_DEAD_BEEF), -0.0, 5e-324];
-        let back = Alone.all_gather(&numbers)?;
+        let back = SingleProcess.all_gather(&numbers)?;
         assert_eq!(back.len(), 1);
         let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&back[0]), bits(&numbers));
-        assert_eq!(Alone.gather_bytes(b"abc", 0)?, Some(vec![b"abc".to_vec()]));
+        assert_eq!(
+            SingleProcess.gather_bytes(b"abc", 0)?,
+            Some(vec![b"abc".to_vec()])
+        );
         Ok(())
     }
 
     #[test]
     fn alone_has_one_rank() {
-        assert!(Alone.gather_bytes(&[], 1).is_err());
-        assert!(Alone.broadcast_bytes(&mut Vec::new(), 1).is_err());
+        assert!(SingleProcess.gather_bytes(&[], 1).is_err());
+        assert!(SingleProcess.broadcast_bytes(&mut Vec::new(), 1).is_err());
     }
 
     #[test]
     fn alone_agrees_with_itself() -> Result<()> {
-        let ranks: Box<dyn Ranks> = Box::new(Alone);
+        let ranks: Box<dyn Communicator> = Box::new(SingleProcess);
         assert!(any(ranks.as_ref(), true)?);
         assert!(!any(ranks.as_ref(), false)?);
         assert_eq!(agree(ranks.as_ref(), Ok(3))?, 3);

@@ -3,7 +3,7 @@
 //! MPI's own errors never come back to us: its default is to end the whole job with a message, which is what we would do. So
 //! the errors of this module are ours: memory that is not there, lengths that MPI cannot count, use after the end.
 
-use super::{Ranks, check_root};
+use super::{Communicator, check_root};
 use crate::error::Result;
 use anyhow::Context;
 use mpi::Threading;
@@ -95,7 +95,7 @@ fn count(n: usize) -> Result<mpi::Count> {
     mpi::Count::try_from(n).context("more than 2^31 numbers in one MPI message")
 }
 
-impl Ranks for Mpi {
+impl Communicator for Mpi {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -214,7 +214,7 @@ impl Ranks for Mpi {
 }
 
 impl Drop for Mpi {
-    /// A rank that leaves without [`Ranks::finish`] (an early return, a panic) takes the others along.
+    /// A rank that leaves without [`Communicator::finish`] (an early return, a panic) takes the others along.
     ///
     /// To finalize here would wait for the others, while they wait for this rank.
     fn drop(&mut self) {

@@ -7,14 +7,14 @@ use crate::engine::law::{PROBED, columns};
 use crate::engine::report::{Column, GRADIENT_VARIANCE, LEAPFROG, Report, Slots};
 use crate::engine::{Chains, Vector};
 use crate::error::Result;
-use crate::options::{Entry, Given, Options, Value};
+use crate::options::{Entry, OptionMap, Options, Value};
 use crate::target::Target;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A sampler, how it was asked for, and what is done around it: its gradient is prepared, and the noise of its gradient measured.
-pub struct Configured {
+pub struct ConfiguredSampler {
     sampler: Box<dyn Sampler>,
     /// Its options, for summaries and run.json.
     pub options: Vec<(String, String)>,
@@ -33,7 +33,7 @@ pub struct Configured {
     listed: bool,
 }
 
-impl fmt::Debug for Configured {
+impl fmt::Debug for ConfiguredSampler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = self.options.iter().map(|(k, v)| format!("{k}: {v}"));
         let options: Vec<_> = options.collect();
@@ -41,7 +41,7 @@ impl fmt::Debug for Configured {
     }
 }
 
-impl Configured {
+impl ConfiguredSampler {
     /// A sampler and its options.
     pub fn new(sampler: impl Sampler + 'static, o: &Options) -> Arc<Self> {
         let gradient = sampler.gradient().cloned().unwrap_or(Estimator::FULL);
@@ -66,7 +66,7 @@ impl Configured {
 
     /// A sampler that is in no registry. `options` is what summaries say of it; what builds the same sampler with another option, as the
     /// search for a step size does, cannot be done with it: for that, [`register`](super::register) an entry.
-    pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Self>> {
+    pub fn own(sampler: impl Sampler + 'static, options: OptionMap) -> Result<Arc<Self>> {
         let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
         let mut out = Self::new(sampler, &none);
         if let Some(own) = Arc::get_mut(&mut out) {
@@ -200,7 +200,7 @@ impl Configured {
     }
 
     /// What builds it from its options.
-    fn entry(&self) -> Option<&'static Entry<Arc<Configured>>> {
+    fn entry(&self) -> Option<&'static Entry<Arc<ConfiguredSampler>>> {
         named(self.name()).ok().filter(|_| self.listed)
     }
 
@@ -305,7 +305,7 @@ impl Configured {
         self.sampler.change_temperature(chains, before)
     }
 
-    /// Move the chains by one step and report everything in [`Configured::columns`].
+    /// Move the chains by one step and report everything in [`ConfiguredSampler::columns`].
     ///
     /// # Errors
     /// If the first step does not report what the sampler has promised.
@@ -332,4 +332,4 @@ impl Configured {
     }
 }
 
-crate::object::object!(Configured: "Sampler", text: |s| format!("{s:?}"));
+crate::object::object!(ConfiguredSampler: "Sampler", text: |s| format!("{s:?}"));

@@ -1,7 +1,7 @@
 //! SGLD with a cyclical step size.
 
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Configured, Sampler, Sampling};
+use super::{Accuracy, ConfiguredSampler, Sampler, Sampling};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -23,7 +23,7 @@ struct CyclicalSgld {
 }
 
 /// `sampler::cyclical_sgld`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "cyclical_sgld",
     doc: "Samples exp(-U/T) at the end of each cycle, as ε → 0 and for long cycles, by SGLD whose step falls from `step` to 0 along a cosine, again and again.\n\n\
           `ε_t = ½ε0(cos(πφ) + 1)`, φ the part of the cycle that is over (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, \
@@ -80,7 +80,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             noisy: first(exploration),
             gradient: Estimator::from_options(o)?,
         };
-        Ok(Configured::new(sampler, o))
+        Ok(ConfiguredSampler::new(sampler, o))
     },
 };
 

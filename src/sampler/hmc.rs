@@ -2,7 +2,7 @@
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Before, Configured, Sampler, levels};
+use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -23,7 +23,7 @@ pub(super) struct Hmc {
 }
 
 /// `sampler::hmc`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "hmc",
     doc: "Samples exp(-U/T) exactly, by hybrid Monte Carlo.\n\n\
           Momenta p ~ N(0, MT), `leapfrog` velocity-Verlet steps of `dt`, accepted with probability min(1, exp(-ΔH/T)); \
@@ -92,7 +92,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
                 mass: o.bool("adapt_mass")? && o.bool("adapt")?,
             },
         };
-        Ok(Configured::new(hmc, o))
+        Ok(ConfiguredSampler::new(hmc, o))
     },
 };
 

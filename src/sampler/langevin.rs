@@ -1,7 +1,7 @@
 //! Underdamped Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Before, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -22,7 +22,7 @@ struct Langevin {
 }
 
 /// `sampler::langevin`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "langevin",
     doc: "Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.\n\n\
           The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, \
@@ -59,7 +59,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             mass: o.float("mass")?,
             gradient: Estimator::or(o, Estimator::FULL)?,
         };
-        Ok(Configured::new(langevin, o))
+        Ok(ConfiguredSampler::new(langevin, o))
     },
 };
 

@@ -1,6 +1,6 @@
 //! Metropolis-adjusted Langevin: hybrid Monte Carlo of one velocity-Verlet step.
 
-use super::Configured;
+use super::ConfiguredSampler;
 use super::adaptation::Adaptation;
 use super::gradient::Estimator;
 use super::hmc::Hmc;
@@ -8,7 +8,7 @@ use crate::options::{Entry, Kind, Range, option, optional};
 use std::sync::Arc;
 
 /// `sampler::mala`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "mala",
     doc: "Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.\n\n\
           Proposes `w' = w - (ε/2M)∇U(w) + sqrt(εT/M) η` and accepts with probability min(1, p(w')q(w'→w)/p(w)q(w→w')) (Besag 1994; \
@@ -55,6 +55,6 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
                 mass: o.bool("adapt_mass")? && o.bool("adapt")?,
             },
         };
-        Ok(Configured::new(mala, o))
+        Ok(ConfiguredSampler::new(mala, o))
     },
 };

@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Accuracy, Before, Configured, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -19,7 +19,7 @@ struct Metropolis {
 }
 
 /// `sampler::metropolis`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "metropolis",
     doc: "Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).\n\n\
           Metropolis et al. (1953); Iwagaki & Watanabe, §2.4. U is computed over all examples, in double precision; no gradient is needed, but for \
@@ -57,7 +57,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             },
             thermometer: o.int("thermometer")?,
         };
-        Ok(Configured::new(metropolis, o))
+        Ok(ConfiguredSampler::new(metropolis, o))
     },
 };
 

@@ -27,10 +27,10 @@ pub mod sgnht;
 use crate::engine::Chains;
 use crate::engine::report::Report;
 use crate::error::{Result, did_you_mean};
-use crate::options::{Entry, Given};
+use crate::options::{Entry, OptionMap};
 use crate::target::Target;
 pub use accuracy::Accuracy;
-pub use configured::Configured;
+pub use configured::ConfiguredSampler;
 use gradient::Estimator;
 use lagging::Lagging;
 use std::fmt;
@@ -202,11 +202,11 @@ impl Before {
 }
 
 /// Samplers of this process beside those of [`REGISTRY`].
-static REGISTERED: RwLock<Vec<&'static Entry<Arc<Configured>>>> = RwLock::new(Vec::new());
+static REGISTERED: RwLock<Vec<&'static Entry<Arc<ConfiguredSampler>>>> = RwLock::new(Vec::new());
 
 /// Add a sampler to those that can be built by name, and by the scripts of interpreters made from now on; in place of an earlier one of
 /// its name.
-pub fn register(entry: Entry<Arc<Configured>>) -> Result<()> {
+pub fn register(entry: Entry<Arc<ConfiguredSampler>>) -> Result<()> {
     anyhow::ensure!(
         REGISTRY.iter().all(|e| e.name != entry.name),
         "there is a sampler '{}' already; give yours another name",
@@ -219,21 +219,21 @@ pub fn register(entry: Entry<Arc<Configured>>) -> Result<()> {
     Ok(())
 }
 
-/// A sampler of your own, ready to run: [`Configured::own`].
+/// A sampler of your own, ready to run: [`ConfiguredSampler::own`].
 ///
 /// # Errors
-/// As those of [`Configured::own`].
-pub fn own(sampler: impl Sampler + 'static, options: Given) -> Result<Arc<Configured>> {
-    Configured::own(sampler, options)
+/// As those of [`ConfiguredSampler::own`].
+pub fn own(sampler: impl Sampler + 'static, options: OptionMap) -> Result<Arc<ConfiguredSampler>> {
+    ConfiguredSampler::own(sampler, options)
 }
 
 /// The samplers that were registered.
-pub fn registered() -> Vec<&'static Entry<Arc<Configured>>> {
+pub fn registered() -> Vec<&'static Entry<Arc<ConfiguredSampler>>> {
     REGISTERED.read().unwrap_or_else(|e| e.into_inner()).clone()
 }
 
 /// The entry of that name; the error proposes the nearest one.
-pub fn named(name: &str) -> Result<&'static Entry<Arc<Configured>>> {
+pub fn named(name: &str) -> Result<&'static Entry<Arc<ConfiguredSampler>>> {
     let own = registered();
     let mut all = REGISTRY.iter().chain(own.iter().copied());
     let found = all.find(|e| e.name == name);
@@ -247,7 +247,7 @@ pub fn named(name: &str) -> Result<&'static Entry<Arc<Configured>>> {
 }
 
 /// Every sampler a script can build.
-pub const REGISTRY: &[Entry<Arc<Configured>>] = &[
+pub const REGISTRY: &[Entry<Arc<ConfiguredSampler>>] = &[
     sgld::ENTRY,
     preconditioned_sgld::RMSPROP,
     preconditioned_sgld::ADAM,

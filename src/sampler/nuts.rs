@@ -5,7 +5,7 @@
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
-use super::{Accuracy, Before, Configured, Sampler, levels};
+use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -24,7 +24,7 @@ struct Nuts {
 }
 
 /// `sampler::nuts`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "nuts",
     doc: "Samples exp(-U/T) exactly, by the No-U-Turn sampler.\n\n\
           Hoffman & Gelman (2014), with multinomial choice of the next state along the trajectory and the generalised U-turn criterion \
@@ -76,7 +76,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
                 mass: o.bool("adapt_mass")? && o.bool("adapt")?,
             },
         };
-        Ok(Configured::new(nuts, o))
+        Ok(ConfiguredSampler::new(nuts, o))
     },
 };
 

@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::preconditioned_sgld::{Form, MOMENT, PRECONDITIONER, Preconditioner, SCALE};
-use super::{Accuracy, Before, Bias, Configured, Sampler};
+use super::{Accuracy, Before, Bias, ConfiguredSampler, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -30,7 +30,7 @@ enum Between {
 }
 
 /// `sampler::ohzeki_ichiki`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "ohzeki_ichiki",
     doc: "Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.\n\n\
           Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go \
@@ -105,7 +105,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             preconditioner: Preconditioner::from_options(o, form)?,
             gradient: Estimator::from_options(o)?,
         };
-        Ok(Configured::new(sampler, o))
+        Ok(ConfiguredSampler::new(sampler, o))
     },
 };
 

@@ -1,7 +1,7 @@
 //! SGLD with a step size per parameter, from running statistics of the loss gradient: RMSProp-SGLD and Adam-SGLD.
 
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Before, Bias, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, Bias, ConfiguredSampler, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -57,7 +57,7 @@ const STABILITY: Spec = option(
 );
 
 /// `sampler::rmsprop_sgld`.
-pub const RMSPROP: Entry<Arc<Configured>> = Entry {
+pub const RMSPROP: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "rmsprop_sgld",
     doc: "Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter, which burn-in finds and sampling keeps.\n\n\
           `ε_i = ε/(sqrt(v_i) + a)`, `w_i ← w_i - (ε_i/2) g_i + sqrt(ε_i T) η_i`, v the mean of g_L², g_L the minibatch gradient of the mean loss without \
@@ -82,7 +82,7 @@ pub const RMSPROP: Entry<Arc<Configured>> = Entry {
 };
 
 /// `sampler::adam_sgld`.
-pub const ADAM: Entry<Arc<Configured>> = Entry {
+pub const ADAM: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "adam_sgld",
     doc: "Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter and steps that are running means, of gradient and noise.\n\n\
           Step sizes as in sampler::rmsprop_sgld; `u ← b1 u + (1-b1)[sqrt(ε_i T) η - (ε_i/2) g]`, `w ← w + u`: Langevin dynamics with the momentum u, and the \
@@ -105,13 +105,13 @@ pub const ADAM: Entry<Arc<Configured>> = Entry {
     build: |o| build(o, Form::Adam),
 };
 
-fn build(o: &Options, form: Form) -> Result<Arc<Configured>> {
+fn build(o: &Options, form: Form) -> Result<Arc<ConfiguredSampler>> {
     let sampler = PreconditionedSgld {
         step: o.schedule("step")?,
         preconditioner: Preconditioner::from_options(o, form)?,
         gradient: Estimator::from_options(o)?,
     };
-    Ok(Configured::new(sampler, o))
+    Ok(ConfiguredSampler::new(sampler, o))
 }
 
 /// Which statistics make the step sizes.

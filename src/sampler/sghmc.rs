@@ -1,7 +1,7 @@
 //! Stochastic-gradient Hamiltonian Monte Carlo.
 
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Before, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -59,7 +59,7 @@ impl Form {
 }
 
 /// `sampler::sghmc`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "sghmc",
     doc: "Samples exp(-U/T) as ε → 0, by stochastic-gradient Hamiltonian Monte Carlo.\n\n\
           `p ← (1-α)p - εg + sqrt(2αεT) η`, `w ← w + p`, with p ~ N(0, εT) (Chen, Fox & Guestrin 2014, eq. 15). The minibatch noise heats the \
@@ -91,7 +91,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             form: Form::from_options(o)?,
             gradient: Estimator::from_options(o)?,
         };
-        Ok(Configured::new(sghmc, o))
+        Ok(ConfiguredSampler::new(sghmc, o))
     },
 };
 

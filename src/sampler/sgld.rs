@@ -1,7 +1,7 @@
 //! Stochastic-gradient Langevin dynamics.
 
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Configured, Sampler};
+use super::{Accuracy, ConfiguredSampler, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -19,7 +19,7 @@ struct Sgld {
 }
 
 /// `sampler::sgld`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "sgld",
     doc: "Samples exp(-U/T) as ε → 0, by stochastic-gradient Langevin dynamics: `w ← w - (ε/2) g + sqrt(εT) η`.\n\n\
           g is the minibatch gradient of U, η standard normal. Welling & Teh (2011); Iwagaki & Watanabe with ε = 2α; Hitchcock & Hoogland \
@@ -42,7 +42,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             step: o.schedule("step")?,
             gradient: Estimator::from_options(o)?,
         };
-        Ok(Configured::new(sgld, o))
+        Ok(ConfiguredSampler::new(sgld, o))
     },
 };
 

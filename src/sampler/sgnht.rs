@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Accuracy, Before, Configured, Lagging, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, Lagging, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -43,7 +43,7 @@ impl Form {
 }
 
 /// `sampler::sgnht`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "sgnht",
     doc: "Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.\n\n\
           `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins \
@@ -82,7 +82,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
             form: Form::from_options(o)?,
             gradient: Estimator::from_options(o)?,
         };
-        Ok(Configured::new(sgnht, o))
+        Ok(ConfiguredSampler::new(sgnht, o))
     },
 };
 

@@ -9,7 +9,7 @@ use super::{Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
 use crate::error::did_you_mean;
 use crate::options::Range;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::session;
 use crate::simulation::summary::with_error;
@@ -243,13 +243,13 @@ fn samplers(b: &mut Binder) {
     b.function(
         "sampler.step_size() -> number",
         "The step size (`step`, `dt` or `sigma`; `ratio` of sampler::pseudo_langevin, unless its masses are uniform) of a sampler whose step is fixed; NaN if it is adapted or follows a schedule.",
-        |s: &mut Arc<Configured>| s.step_size().map_or(f64::NAN, |(_, size)| size),
+        |s: &mut Arc<ConfiguredSampler>| s.step_size().map_or(f64::NAN, |(_, size)| size),
     )
     .with(&[], "sampler::sgld(#{ step: 1e-3, batch: 10 }).step_size()");
     b.function(
         "sampler.with_step_size(size) -> Sampler",
         "The same sampler at another step size.",
-        |s: &mut Arc<Configured>, size: Dynamic| -> Bound<Arc<Configured>> {
+        |s: &mut Arc<ConfiguredSampler>, size: Dynamic| -> Bound<Arc<ConfiguredSampler>> {
             let size = number(&size)?;
             let (option, _) = s.step_size().ok_or_else(|| {
                 raise(anyhow!(
@@ -269,19 +269,19 @@ fn samplers(b: &mut Binder) {
     b.function(
         "sampler.is_exact() -> bool",
         "Whether the sampler accepts or rejects by the energy over all examples, so that its law has no error of the step size or of minibatches: `hmc`, `nuts`, `mala`, `metropolis`.",
-        |s: &mut Arc<Configured>| s.is_exact(),
+        |s: &mut Arc<ConfiguredSampler>| s.is_exact(),
     )
     .with(&[], "sampler::mala().is_exact()");
     b.function(
         "sampler.gradients_per_step() -> number",
         "How often a step takes the gradient (or the energy, where it takes no gradient); NaN where that varies and is recorded as `leapfrog`.",
-        |s: &mut Arc<Configured>| s.gradients_per_step().unwrap_or(f64::NAN),
+        |s: &mut Arc<ConfiguredSampler>| s.gradients_per_step().unwrap_or(f64::NAN),
     )
     .with(&[], "sampler::hmc(#{ leapfrog: 20 }).gradients_per_step()");
     b.function(
         "sampler.batch() -> integer",
         "Examples per minibatch; 0 if gradients are over all examples.",
-        |s: &mut Arc<Configured>| s.batch().unwrap_or(0) as i64,
+        |s: &mut Arc<ConfiguredSampler>| s.batch().unwrap_or(0) as i64,
     )
     .with(&[], "sampler::sgld(#{ step: 1e-3, batch: 10 }).batch()");
 }

@@ -6,11 +6,11 @@ use super::state::State;
 use super::stepping::Shared;
 use super::threads::Workers;
 use crate::error::{Interrupted, Result};
-use crate::kernels::floor;
+use crate::kernels::gemm_baseline;
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
-use crate::ranks::Alone;
-use crate::sampler::Configured;
+use crate::ranks::SingleProcess;
+use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use crate::verb::{Call, Verb};
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub struct Benchmark {
 /// Measure.
 pub fn benchmark(
     target: &Target,
-    sampler: &Configured,
+    sampler: &ConfiguredSampler,
     o: &Options,
     session: &Session,
 ) -> Result<Benchmark> {
@@ -96,7 +96,7 @@ pub fn benchmark(
         starts: &starts,
         predictors: &[],
         limits: vec![f64::INFINITY; chains],
-        ranks: &Alone,
+        ranks: &SingleProcess,
         interrupt: &session.interrupt,
     };
     let device = session.open_device()?;
@@ -142,7 +142,8 @@ pub fn benchmark(
     let products = target.potential().products();
     let batch = sampler.batch().unwrap_or(target.examples());
     let floor_seconds = (!products.is_empty() && device.is_none()).then(|| {
-        floor::seconds(&products, batch, threads) * chains as f64 * rows_per_step / batch as f64
+        gemm_baseline::seconds(&products, batch, threads) * chains as f64 * rows_per_step
+            / batch as f64
     });
     let (per_row, data) = target.potential().sizes();
     let vectors = chains * (1 + sampler.vectors.len()) + workers;
@@ -162,7 +163,7 @@ pub fn benchmark(
 }
 
 /// The verb `benchmark`.
-pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<Configured>), Json> = Verb {
+pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Json> = Verb {
     name: "benchmark",
     arguments: &["target", "sampler"],
     options: OPTIONS,

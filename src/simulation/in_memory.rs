@@ -7,13 +7,19 @@ use super::state::State;
 use super::stepping::Shared;
 use super::threads::Workers;
 use crate::error::{Interrupted, Result};
-use crate::ranks::Alone;
-use crate::sampler::Configured;
+use crate::ranks::SingleProcess;
+use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use std::time::{Duration, Instant};
 
 /// What is run in memory: a plan, a target, a sampler, the session that can stop it, and the number of threads.
-pub(crate) type Subject<'a> = (&'a Plan, &'a Target, &'a Configured, &'a Session, usize);
+pub(crate) type Subject<'a> = (
+    &'a Plan,
+    &'a Target,
+    &'a ConfiguredSampler,
+    &'a Session,
+    usize,
+);
 
 /// A run in memory that goes on.
 pub(crate) struct InMemory {
@@ -59,7 +65,7 @@ impl InMemory {
             starts: &self.starts,
             predictors: &[],
             limits: self.limits.clone(),
-            ranks: &Alone,
+            ranks: &SingleProcess,
             interrupt: &session.interrupt,
         };
         Workers::new(&shared, None, state, threads)?.advance(&shared, state, until)?;

@@ -8,7 +8,6 @@
 pub mod benchmark;
 pub mod compare;
 pub mod console;
-mod course;
 pub mod evidence;
 pub mod exchange;
 mod export;
@@ -19,13 +18,13 @@ pub mod judge;
 pub mod llc;
 mod object;
 pub mod optimizer;
-pub mod parts;
 pub mod plan;
 pub mod prediction;
 pub mod progress;
 mod resume;
 pub mod run;
 pub mod session;
+pub mod sharding;
 pub mod smc;
 pub mod standing;
 pub mod state;
@@ -34,6 +33,7 @@ pub mod summary;
 pub mod terminal;
 mod threads;
 pub mod train;
+mod training_state;
 pub mod validate;
 pub mod verbs;
 pub mod verify;
@@ -41,20 +41,20 @@ pub mod verify;
 use crate::error::{EveryChainFailed, Result};
 use crate::ranks::agree;
 use crate::rng::MAX_CHAINS;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use exchange::Ladders;
 pub(crate) use in_memory::run_in_memory;
 use job::{Job, Record, Standing, drive};
-use parts::{Maker, Part};
 use plan::Plan;
 use prediction::Predictor;
 use resume::saving;
 use run::{Meta, Run, RunInfo, TEMPERED_ENERGY};
 use serde_json::Value;
 use session::Session;
+use sharding::{Part, StateBuilder};
 use state::State;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ use threads::Workers;
 pub fn run(
     plan: &Plan,
     target: &Target,
-    sampler: &Configured,
+    sampler: &ConfiguredSampler,
     session: &Session,
 ) -> Result<Arc<Run>> {
     sampler.check(target)?;
@@ -82,7 +82,7 @@ pub fn run(
     let width = columns.iter().map(run::Column::width).sum();
     let predictions = predictors.iter().map(Predictor::width).sum();
     plan.check_size(target, sampler, session, (width, predictions))?;
-    let maker = Maker {
+    let maker = StateBuilder {
         plan,
         target,
         sampler,
@@ -121,7 +121,7 @@ struct Sampling<'a> {
     /// The chains of this process.
     state: State,
     workers: Workers<'a>,
-    maker: Maker<'a>,
+    maker: StateBuilder<'a>,
     info: RunInfo,
     /// What is watched, and where it is in a record.
     watched: Option<(String, usize)>,

@@ -1,8 +1,8 @@
 //! Runs: what a simulation leaves behind, in memory and on disk.
 
 use super::exchange::Ladders;
-use super::parts::ELSEWHERE;
 use super::resume::shown_older;
+use super::sharding::ELSEWHERE;
 use super::verify::Origin;
 use crate::diagnostic;
 use crate::error::Result;

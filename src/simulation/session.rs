@@ -4,7 +4,7 @@ use super::console::Console;
 use super::terminal::Terminal;
 use crate::error::Result;
 use crate::kernels::device::Device;
-use crate::ranks::{Alone, Ranks};
+use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ pub struct Session {
     /// Seconds between checkpoints.
     pub checkpoint_every: f64,
     /// The processes that share the work.
-    pub ranks: Arc<dyn Ranks>,
+    pub ranks: Arc<dyn Communicator>,
     /// Which shard of how many this is, from 0.
     pub shard: Option<(usize, usize)>,
     /// How many shards are to be put together.
@@ -81,7 +81,7 @@ impl Session {
             resume: false,
             interactive: None,
             checkpoint_every: 30.0,
-            ranks: Arc::new(Alone),
+            ranks: Arc::new(SingleProcess),
             shard: None,
             merge: None,
             interrupt: Interrupt::default(),

@@ -10,10 +10,10 @@ use crate::engine::batched::Batched;
 use crate::engine::report::Slots;
 use crate::error::{Interrupted, Result};
 use crate::kernels::update::dot;
-use crate::observable::{Known, View};
-use crate::ranks::Ranks;
+use crate::observable::{LossCache, View};
+use crate::ranks::Communicator;
 use crate::rng::{Purpose, Stream};
-use crate::sampler::{Before, Configured};
+use crate::sampler::{Before, ConfiguredSampler};
 use crate::target::{Energies, Target, Workspace};
 use std::borrow::Cow;
 use std::time::Instant;
@@ -22,7 +22,7 @@ use std::time::Instant;
 pub(super) struct Shared<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
-    pub sampler: &'a Configured,
+    pub sampler: &'a ConfiguredSampler,
     /// Where what is reported is added up.
     pub slots: Slots,
     /// Numbers per record.
@@ -33,7 +33,7 @@ pub(super) struct Shared<'a> {
     /// |w|² above which a chain has left its region, per chain of the run.
     pub limits: Vec<f64>,
     /// Those that move the other chains.
-    pub ranks: &'a dyn Ranks,
+    pub ranks: &'a dyn Communicator,
     /// Whoever asks it to stop.
     pub interrupt: &'a Interrupt,
 }
@@ -61,14 +61,18 @@ impl Shared<'_> {
 
     /// Whether U is the same function at all temperatures.
     pub fn same_energy(&self) -> bool {
-        let whole = self.plan.exchange.as_ref().is_none_or(|x| x.whole);
+        let whole = self
+            .plan
+            .exchange
+            .as_ref()
+            .is_none_or(|x| x.temper.includes_prior());
         whole || self.target.prior().is_flat()
     }
 
     /// What a chain samples at the temperature of its rung: the target itself, unless its prior is not tempered with the likelihood.
     fn target_at(&self, rung: f64) -> Cow<'_, Target> {
         match &self.plan.exchange {
-            Some(x) if !x.whole && rung.is_finite() => self.target.tempered(rung),
+            Some(x) if !x.temper.includes_prior() && rung.is_finite() => self.target.tempered(rung),
             _ => Cow::Borrowed(self.target),
         }
     }
@@ -289,7 +293,11 @@ impl Lent<'_> {
         let energies = device.likelihoods_and_priors()?;
         for (log, (likelihood, prior)) in self.logs.iter_mut().zip(energies) {
             if let Some(replica) = &mut log.replica {
-                let prior = if exchange.whole { prior } else { 0.0 };
+                let prior = if exchange.temper.includes_prior() {
+                    prior
+                } else {
+                    0.0
+                };
                 replica.energy = (step, likelihood + prior);
             }
         }
@@ -311,7 +319,7 @@ impl Lent<'_> {
         };
         if replica.energy.0 != step {
             let kept = run.sampler.energy_scalar().filter(|_| log.rung.is_finite());
-            let prior = match (kept, x.whole) {
+            let prior = match (kept, x.temper.includes_prior()) {
                 (Some(_), false) => run.target.prior().energy_times(log.rung, w),
                 _ => 0.0,
             };
@@ -323,7 +331,7 @@ impl Lent<'_> {
                         Some(e) => e,
                         None => run.target.energies(w, work)?,
                     };
-                    match x.whole {
+                    match x.temper.includes_prior() {
                         true => energies.total,
                         false => energies.likelihood,
                     }
@@ -336,7 +344,7 @@ impl Lent<'_> {
 
     /// Make a record of every chain that goes on; an accelerator computes the losses that it needs for all chains at once.
     fn record(&mut self, run: &Shared, worker: &mut Worker) -> Result<()> {
-        let mut known = vec![Known::default(); self.logs.len()];
+        let mut known = vec![LossCache::default(); self.logs.len()];
         if let Some(device) = &mut worker.device {
             device.fetch(&mut self.block.rows)?;
             let mut splits: Vec<_> = run
@@ -369,7 +377,7 @@ impl Lent<'_> {
         run: &Shared,
         c: usize,
         work: &mut Workspace,
-        known: Known,
+        known: LossCache,
     ) -> Result<()> {
         let (step, row, log) = (self.block.step, &mut self.block.rows[c], &mut self.logs[c]);
         let member = &mut self.block.members[c];

@@ -2,9 +2,9 @@
 
 use super::health::LEAST_SPREAD;
 use super::judge::{Judgement, Mixing};
-use super::parts::ELSEWHERE;
 use super::prediction::RUNNING;
 use super::run::{Group, Run};
+use super::sharding::ELSEWHERE;
 use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};

@@ -1,11 +1,11 @@
 //! Training: optimise parameters, for starting points and as the baseline.
 
-use super::course::Course;
 use super::job::{Job, Record, Standing, drive};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::resume;
 use super::session::{self, Interrupt, Session};
 use super::summary::with_error;
+use super::training_state::Course;
 use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::memory;

@@ -5,7 +5,7 @@ use super::run::Run;
 use super::session::Session;
 use super::verify::Origin;
 use crate::error::Result;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use crate::verb::{Call, Verb};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 fn start(
     plan: Plan,
     target: Arc<Target>,
-    sampler: Arc<Configured>,
+    sampler: Arc<ConfiguredSampler>,
     session: &Session,
 ) -> Result<Arc<Run>> {
     if let (Some(full), false) = (plan.full_steps, session.quiet) {
@@ -35,7 +35,7 @@ fn start(
 }
 
 /// The verb `sample`.
-pub static SAMPLE: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Run>> = Verb {
+pub static SAMPLE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Run>> = Verb {
     name: "sample",
     arguments: &["target", "sampler"],
     options: SAMPLE_OPTIONS,
@@ -54,7 +54,7 @@ pub static SAMPLE: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Run>> = Ver
 };
 
 /// The verb `sweep`.
-pub static SWEEP: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Run>> = Verb {
+pub static SWEEP: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Run>> = Verb {
     name: "sweep",
     arguments: &["target", "sampler"],
     options: SWEEP_OPTIONS,
@@ -71,7 +71,7 @@ pub static SWEEP: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Run>> = Verb
 };
 
 /// The verb `exchange`.
-pub static EXCHANGE: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Run>> = Verb {
+pub static EXCHANGE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Run>> = Verb {
     name: "exchange",
     arguments: &["target", "sampler"],
     options: EXCHANGE_OPTIONS,

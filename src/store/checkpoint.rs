@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::bytes::PIECE;
 pub use super::tensors::{DataRef, TensorRef};
 use super::tensors::{Layout, Reader};
-use super::{aside, cannot, sync, sync_folder};
+use super::{cannot, sync, sync_folder, temp_files};
 use crate::error::Result;
 
 const CURRENT: &str = "current.safetensors";
@@ -98,10 +98,10 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     if !dir.exists() {
         return begin(dir, &layout);
     }
-    aside::sweep(&current);
+    temp_files::sweep(&current);
     // A damaged current must not replace a good previous one: then the new file alone takes its place.
     let keep = is_whole(&current);
-    let temp = aside::name(&current, "tmp", &aside::suffix());
+    let temp = temp_files::name(&current, "tmp", &temp_files::suffix());
     let written = write_new(&temp, &layout)
         .and_then(|()| sync(&temp))
         .and_then(|()| {
@@ -112,7 +112,7 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
             sync_folder(dir)
         });
     if written.is_err() {
-        aside::remove(&temp);
+        temp_files::remove(&temp);
     }
     written.map_err(|e| cannot("write", &current, e))
 }
@@ -120,7 +120,7 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
 /// Puts a new file in the place of `current`, and that in the place of `previous`. At every instant both names are those of whole files, and
 /// of two different ones.
 fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
-    let second = aside::name(current, "old", &aside::suffix());
+    let second = temp_files::name(current, "old", &temp_files::suffix());
     if fs::hard_link(current, &second).is_err() {
         // Where a file cannot have two names, there is no current one for an instant.
         fs::rename(current, previous)?;
@@ -135,10 +135,10 @@ fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
 
 /// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.
 fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
-    let above = aside::folder(dir);
+    let above = temp_files::folder(dir);
     fs::create_dir_all(above).map_err(|e| cannot("create", dir, e))?;
-    aside::sweep(dir);
-    let temp = aside::name(dir, "tmp", &aside::suffix());
+    temp_files::sweep(dir);
+    let temp = temp_files::name(dir, "tmp", &temp_files::suffix());
     let file = temp.join(CURRENT);
     let written = fs::create_dir(&temp)
         .and_then(|()| write_new(&file, layout))
@@ -147,7 +147,7 @@ fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
         .and_then(|()| fs::rename(&temp, dir))
         .and_then(|()| sync_folder(above));
     if written.is_err() {
-        aside::remove(&temp);
+        temp_files::remove(&temp);
     }
     written.map_err(|e| cannot("write", dir, e))
 }
@@ -204,7 +204,7 @@ pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
             "no valid checkpoint in '{}': {reason}; {}; restore one from a backup, or delete '{}' to start afresh",
             dir.display(),
             why(PREVIOUS, &unusable),
-            aside::folder(dir).display()
+            temp_files::folder(dir).display()
         ),
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Reading needs no lock: whatever is found under its final name is whole.
 
-use super::{aside, cannot};
+use super::{cannot, temp_files};
 use crate::error::Result;
 use crate::output;
 use anyhow::bail;
@@ -49,7 +49,7 @@ impl Claim {
         let mut number = first;
         loop {
             let folder = name(number);
-            let above = aside::folder(&folder);
+            let above = temp_files::folder(&folder);
             let mut made = Vec::new();
             if !above.exists() {
                 made.push(above.to_path_buf());

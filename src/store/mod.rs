@@ -3,7 +3,7 @@
 //! | file            | subject                                                                |
 //! |-----------------|------------------------------------------------------------------------|
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
-//! | `aside.rs`      | temporary names beside a path, and what killed processes left there    |
+//! | `temp_files.rs` | temporary names beside a path, and what killed processes left there    |
 //! | `claim.rs`      | who owns a folder                                                      |
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
@@ -11,20 +11,20 @@
 //! | `weights.rs`    | weights that PyTorch loads                                             |
 //! | `integers.rs`   | whole numbers from safetensors files of others                         |
 //! | `npy.rs`        | single arrays, as NumPy writes them                                    |
-//! | `single.rs`     | a few tensors in a file of either format                               |
+//! | `tensor_file.rs`| a few tensors in a file of either format                               |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
 //!
 //! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
 //! name in the same folder, flushed to the disk, then renamed; a killed process leaves the old content or the new one.
 
 pub mod archive;
-mod aside;
 mod bytes;
 pub mod checkpoint;
 pub mod claim;
 pub mod integers;
 pub mod npy;
-pub mod single;
+mod temp_files;
+pub mod tensor_file;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -62,9 +62,9 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
     }
-    aside::sweep(path);
+    temp_files::sweep(path);
     replace(path, bytes)?;
-    sync_folder(aside::folder(path)).map_err(|e| cannot("write", path, e))
+    sync_folder(temp_files::folder(path)).map_err(|e| cannot("write", path, e))
 }
 
 /// Writes a file that must not be there yet.
@@ -83,7 +83,7 @@ pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
     };
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
-        aside::remove(path);
+        temp_files::remove(path);
     }
     written.map_err(|e| cannot("write", path, e))
 }
@@ -94,7 +94,7 @@ pub fn write_many(
     files: impl IntoIterator<Item = Result<(String, Vec<u8>)>>,
 ) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| cannot("write", folder, e))?;
-    aside::sweep_folder(folder);
+    temp_files::sweep_folder(folder);
     for file in files {
         let (name, bytes) = file?;
         replace(&folder.join(name), &bytes)?;
@@ -104,7 +104,7 @@ pub fn write_many(
 
 /// Puts a whole file in the place of `path`; its name is on the disk once the folder is flushed.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temp = aside::name(path, "tmp", &aside::suffix());
+    let temp = temp_files::name(path, "tmp", &temp_files::suffix());
     let written = write_new(&temp, bytes)
         .and_then(|()| sync(&temp))
         .and_then(|()| fs::rename(&temp, path));

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::aside;
+use super::temp_files;
 
 pub use read::read;
 pub use write::write;
@@ -120,9 +120,9 @@ fn standing(root: &Path) -> PathBuf {
     if root.exists() {
         return root.to_path_buf();
     }
-    for suffix in aside::suffixes(root, "old") {
+    for suffix in temp_files::suffixes(root, "old") {
         for role in ["tmp", "old"] {
-            let tree = aside::name(root, role, &suffix);
+            let tree = temp_files::name(root, role, &suffix);
             if tree.join(METADATA).exists() {
                 return tree;
             }

@@ -7,7 +7,7 @@ use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::model::Model;
 use crate::model::loss::Loss;
-use crate::options::{Given, Options, Spec, Value};
+use crate::options::{OptionMap, Options, Spec, Value};
 use crate::verb::{Call, Either, Verb};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub static ANALYTIC: Verb<(), (String,), Arc<Target>> = Verb {
 };
 
 /// One of the potentials of known law, by name: the options of the potential, and those of a target.
-fn analytic(name: &str, given: Given) -> Result<Arc<Target>> {
+fn analytic(name: &str, given: OptionMap) -> Result<Arc<Target>> {
     let entry = super::analytic::named(name)?;
     let owner = format!("target::analytic(\"{name}\")");
     let knows = |specs: &[Spec], key: &str| specs.iter().any(|s| s.name == key);

@@ -14,8 +14,8 @@ pub mod traced;
 pub mod workspace;
 
 use crate::error::Result;
-use crate::kernels::floor::Product;
-use crate::kernels::team::Team;
+use crate::kernels::gemm_baseline::Product;
+use crate::kernels::thread_pool::Team;
 use crate::kernels::update::scale_and_pull;
 use crate::model::deep_linear::LearningCoefficient;
 use crate::model::loss::Sums;
@@ -49,7 +49,7 @@ pub trait Potential: Send + Sync {
     fn examples(&self) -> usize;
 
     /// n of the likelihood: that of the data set whose second moments the examples have, where they are such a compressed form.
-    fn stands_for(&self) -> usize {
+    fn likelihood_n(&self) -> usize {
         self.examples()
     }
 
@@ -253,7 +253,7 @@ impl EnergyScale {
 impl Target {
     /// Put potential, scale and prior together.
     pub fn new(potential: Arc<dyn Potential>, scale: EnergyScale, prior: &Prior) -> Result<Self> {
-        let s = scale.value(potential.stands_for())?;
+        let s = scale.value(potential.likelihood_n())?;
         let prior = prior.resolve(potential.layout())?;
         Ok(Self {
             potential,
@@ -304,9 +304,9 @@ impl Target {
         })
     }
 
-    /// n of the likelihood; see [`Potential::stands_for`].
-    pub fn stands_for(&self) -> usize {
-        self.potential.stands_for()
+    /// n of the likelihood; see [`Potential::likelihood_n`].
+    pub fn likelihood_n(&self) -> usize {
+        self.potential.likelihood_n()
     }
 
     /// The named tensors of the parameters.

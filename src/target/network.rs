@@ -5,8 +5,8 @@ use super::{Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
-use crate::kernels::floor::Product;
-use crate::kernels::team::Team;
+use crate::kernels::gemm_baseline::Product;
+use crate::kernels::thread_pool::Team;
 use crate::kernels::update::add;
 use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
 use crate::model::loss::{Loss, Sums, TileTargets};
@@ -110,7 +110,7 @@ impl Network {
             "loss \"cross_entropy\" needs classes, but '{}' has real targets; use \"squared_error\"",
             dataset.name
         );
-        if let Some(n) = dataset.stands_for {
+        if let Some(n) = dataset.likelihood_n {
             anyhow::ensure!(
                 loss == Loss::SquaredError && is_linear(&*model),
                 "'{}' has the second moments of {n} examples, which is enough for \"squared_error\" of a deep linear network only, not for {}",
@@ -372,8 +372,8 @@ impl Potential for Network {
         self.dataset.train.rows
     }
 
-    fn stands_for(&self) -> usize {
-        self.dataset.stands_for.unwrap_or(self.dataset.train.rows)
+    fn likelihood_n(&self) -> usize {
+        self.dataset.likelihood_n.unwrap_or(self.dataset.train.rows)
     }
 
     fn sums(
@@ -433,7 +433,7 @@ impl Potential for Network {
 
     fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
         anyhow::ensure!(
-            self.dataset.stands_for.is_none(),
+            self.dataset.likelihood_n.is_none(),
             "rows with the second moments of other data are not single examples; sample on those data themselves"
         );
         Ok((self.dataset.split(split)?.rows, self.model.positions()))

@@ -3,7 +3,7 @@
 
 use super::{Potential, Rows, Workspace};
 use crate::error::Result;
-use crate::kernels::floor::Product;
+use crate::kernels::gemm_baseline::Product;
 use crate::model::loss::Sums;
 use crate::model::{Layout, TensorSpec};
 use crate::rng::Stream;
@@ -108,8 +108,8 @@ impl Potential for Restricted {
         self.inner.examples()
     }
 
-    fn stands_for(&self) -> usize {
-        self.inner.stands_for()
+    fn likelihood_n(&self) -> usize {
+        self.inner.likelihood_n()
     }
 
     fn sums(

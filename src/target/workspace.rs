@@ -1,6 +1,6 @@
 //! Workspaces: the preallocated buffers of one chain's step, and the fixed tiles a minibatch is computed in.
 
-use crate::kernels::team::Team;
+use crate::kernels::thread_pool::Team;
 use crate::model::Tile;
 use crate::model::loss::Sums;
 use std::ops::Range;

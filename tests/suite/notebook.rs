@@ -172,7 +172,7 @@ fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
         example: "sampler::test_postprocessed(#{ step: 0.3 })",
         build: |o| {
             let step = o.float("step")?;
-            Ok(Configured::new(Postprocessed { step }, o))
+            Ok(ConfiguredSampler::new(Postprocessed { step }, o))
         },
     })
     .unwrap();
@@ -188,7 +188,7 @@ fn a_registered_sampler_is_known_by_name_in_rust_and_in_scripts() {
     let value = session
         .eval("sampler::test_postprocessed(#{ step: 0.2 })")
         .unwrap();
-    let scripted = value.get::<Arc<Configured>>().unwrap();
+    let scripted = value.get::<Arc<ConfiguredSampler>>().unwrap();
     assert_eq!(scripted.step_size(), Some(("step", 0.2)));
     let taken = Entry {
         name: "sgld",

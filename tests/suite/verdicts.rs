@@ -11,7 +11,7 @@ use ergodic::error::Result;
 use ergodic::kernel;
 use ergodic::kernels::update::LANGEVIN;
 use ergodic::rng::Purpose;
-use ergodic::sampler::{Configured, Sampler};
+use ergodic::sampler::{ConfiguredSampler, Sampler};
 use ergodic::script::Interpreter;
 use ergodic::simulation::session::Session;
 use ergodic::simulation::summary::Summary;
@@ -100,8 +100,8 @@ fn of_steps(sampler: impl Sampler + 'static, target: &str, steps: u64) -> (Strin
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
-    let sampler: Arc<Configured> =
-        Configured::own(sampler, ergodic::options! {}).expect("a sampler");
+    let sampler: Arc<ConfiguredSampler> =
+        ConfiguredSampler::own(sampler, ergodic::options! {}).expect("a sampler");
     interpreter.set("own", sampler).unwrap();
     let source = format!(
         "let t = {target};

@@ -1,9 +1,9 @@
 //! Notebooks: Rust code that starts runs and shares them with scripts, and notebooks of either language without a browser.
 
+pub mod cell_protocol;
 pub mod cells;
 pub mod execute;
 pub mod format;
-pub mod marks;
 #[cfg(feature = "evcxr")]
 pub mod rust;
 pub mod session;

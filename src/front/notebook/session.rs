@@ -1,6 +1,6 @@
 //! A session of Rust code: it starts runs, and evaluates scripts that share its variables.
 
-use super::marks::{self, Mark};
+use super::cell_protocol::{self, Mark};
 use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::display::Shown;
@@ -160,7 +160,7 @@ pub fn prepare() {
     DONE.get_or_init(|| {
         Settings::current_is_made_by(|| {
             let mut settings = Settings::new(PathBuf::new()).numbered("notebook");
-            if marks::wanted() {
+            if cell_protocol::wanted() {
                 settings.console = Arc::new(Marked);
             }
             settings
@@ -169,7 +169,7 @@ pub fn prepare() {
         let _ = ctrlc::try_set_handler(|| {
             session::interrupt();
         });
-        if !marks::wanted() {
+        if !cell_protocol::wanted() {
             return;
         }
         // One line, and no backtrace of evcxr's own frames.

@@ -3,7 +3,7 @@
 use super::pass::Pass;
 use super::program::{Given, Instruction, Operand, Program, Source, Views};
 use crate::kernels::gemm::Part;
-use crate::kernels::team::Team;
+use crate::kernels::thread_pool::Team;
 use std::ops::Range;
 
 impl Program {

@@ -9,7 +9,7 @@ use super::lower::lower;
 use super::pass::{Pass, View};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
-use crate::kernels::floor::Product;
+use crate::kernels::gemm_baseline::Product;
 use std::ops::Range;
 
 /// Where numbers are.

@@ -4,7 +4,7 @@ use super::element::Element;
 use super::{Binary, Graph, Names, Program, Reduce, Symbol, Tensor, Unary, Vector};
 use crate::error::Result;
 use crate::kernels::normal::fill_normal;
-use crate::kernels::team::Team;
+use crate::kernels::thread_pool::Team;
 use crate::rng::{Purpose, Stream};
 use candle_core::{DType, Device, Var};
 use std::ops::Range;

@@ -12,9 +12,9 @@ pub use parameters::{Declared, Parameters, Start};
 
 use super::{Block, Dense, Layout, Model, Tile, Widths, dense, initialise};
 use crate::error::Result;
-use crate::kernels::floor::Product;
-use crate::kernels::team::Team;
+use crate::kernels::gemm_baseline::Product;
 use crate::kernels::tensor::{Graph, Layer, Program, Shape, Symbol};
+use crate::kernels::thread_pool::Team;
 use crate::options::{Kind, Range, Spec, option, optional, required};
 use crate::rng::Stream;
 use anyhow::{anyhow, bail, ensure};

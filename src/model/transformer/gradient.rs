@@ -8,7 +8,7 @@ use super::passes::{ACTIVATIONS, DELTAS};
 use crate::kernels::elementwise::add_column_sums;
 use crate::kernels::gemm::{Matrix, Part};
 use crate::kernels::sequence::add_by_token;
-use crate::kernels::team::Team;
+use crate::kernels::thread_pool::Team;
 use crate::model::Tile;
 
 /// A part of the gradient.

@@ -28,7 +28,7 @@ mod tests;
 use super::{Block, Layout, Model, Tile, Widths};
 use crate::error::Result;
 use crate::kernels::normal::fill_normal;
-use crate::kernels::team::Team;
+use crate::kernels::thread_pool::Team;
 use crate::options::{Entry, Kind, Options, Range, option, optional, required};
 use crate::rng::Stream;
 use candle_core::Tensor;

@@ -5,7 +5,7 @@ mod ratio;
 use self::ratio::{COOLING, FIRST};
 use super::gradient::{self, Estimator};
 use super::gradient_noise::Precision;
-use super::{Accuracy, Before, Bias, Configured, Sampler};
+use super::{Accuracy, Before, Bias, ConfiguredSampler, Sampler};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::engine::{Chains, Member};
@@ -49,7 +49,7 @@ enum Masses {
 }
 
 /// `sampler::pseudo_langevin`.
-pub const ENTRY: Entry<Arc<Configured>> = Entry {
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "pseudo_langevin",
     doc: "Samples exp(-U/T) for a small temperature ratio, with minibatch gradients whose noise is part of the heat bath.\n\n\
           Zambon, Caruso, Zecchina & Tiana (2026), eq. 23: `Π ← c1²Π - ½(1+c1²)δt g + σR`, `w ← w + M⁻¹Π δt`, with \
@@ -139,7 +139,7 @@ pub const ENTRY: Entry<Arc<Configured>> = Entry {
         ),
     ],
     example: "sampler::pseudo_langevin(#{ batch: 50, ratio: 0.03 })",
-    build: |o| Ok(Configured::new(PseudoLangevin::from_options(o)?, o)),
+    build: |o| Ok(ConfiguredSampler::new(PseudoLangevin::from_options(o)?, o)),
 };
 
 // Relative errors of the mean cost and |w|² per 𝒯, from fits to 𝒯 between 0.003 and 0.1.

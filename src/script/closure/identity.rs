@@ -6,7 +6,7 @@ use crate::dataset::Dataset;
 use crate::kernels::tensor::Tensor;
 use crate::model::Model;
 use crate::observable::Handle;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::optimizer::Optimizer;
@@ -95,7 +95,7 @@ fn object(x: &Dynamic) -> Option<Hasher> {
         }
     } else {
         let shown = shown::<Arc<Prior>>(x)
-            .or_else(|| shown::<Arc<Configured>>(x))
+            .or_else(|| shown::<Arc<ConfiguredSampler>>(x))
             .or_else(|| shown::<Arc<Estimator>>(x))
             .or_else(|| shown::<Arc<Schedule>>(x))
             .or_else(|| shown::<Arc<Trigger>>(x))

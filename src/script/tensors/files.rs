@@ -4,7 +4,7 @@ use super::super::{Binder, Bound, OrRaise};
 use super::tensors;
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
-use crate::store::single::{self, Floats, Single};
+use crate::store::tensor_file::{self, Floats, Single};
 use rhai::{Array, Map};
 
 pub(super) fn bind(b: &mut Binder) {
@@ -15,7 +15,7 @@ pub(super) fn bind(b: &mut Binder) {
          A relative path that leads out of the folder, by \"..\", is an error.",
         move |t: &mut Tensor, path: &str| -> Bound<String> {
             let path = context.session.place("tensor.save", "", path).or_raise()?;
-            let write = || single::save(&path, &[("tensor".into(), stored(t)?)]);
+            let write = || tensor_file::save(&path, &[("tensor".into(), stored(t)?)]);
             write().or_raise()?;
             Ok(path.display().to_string())
         },
@@ -30,7 +30,7 @@ pub(super) fn bind(b: &mut Binder) {
             let all: Array = map.values().cloned().collect();
             let all = tensors(&all, "tensor::save")?;
             let each = names.into_iter().zip(&all).map(|(n, t)| Ok((n, stored(t)?)));
-            let write = || single::save(&path, &each.collect::<Result<Vec<_>>>()?);
+            let write = || tensor_file::save(&path, &each.collect::<Result<Vec<_>>>()?);
             write().or_raise()?;
             Ok(path.display().to_string())
         },
@@ -63,7 +63,7 @@ fn stored(t: &Tensor) -> Result<Single> {
 }
 
 fn load(path: &str, name: Option<&str>) -> Result<Tensor> {
-    let (shape, numbers) = single::load(path.as_ref(), name)?;
+    let (shape, numbers) = tensor_file::load(path.as_ref(), name)?;
     match numbers {
         Floats::F32(v) => Tensor::from_f32(v, &shape),
         Floats::F64(v) => Tensor::from_f64(v, &shape),

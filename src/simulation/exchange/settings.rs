@@ -4,6 +4,22 @@ use super::{Pairs, RoughMinimisation, rough_minimise};
 use crate::error::{Result, count};
 use crate::target::{Target, Workspace};
 
+/// What temperatures of a ladder divide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Temper {
+    /// The likelihood alone: exp(-s·L/T - R).
+    Likelihood,
+    /// The whole energy: exp(-U/T).
+    Energy,
+}
+
+impl Temper {
+    /// Whether the prior is tempered too.
+    pub fn includes_prior(self) -> bool {
+        self == Self::Energy
+    }
+}
+
 /// How the chains of a run exchange temperatures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
@@ -13,8 +29,8 @@ pub struct Exchange {
     pub pairs: Pairs,
     /// Rounds that space the rungs, during burn-in.
     pub rounds: u32,
-    /// Whether the prior is tempered too.
-    pub whole: bool,
+    /// What temperatures divide.
+    pub temper: Temper,
     /// Steps of rough minimisation before the first step.
     pub minimise: u64,
     /// Whether chains start at draws from the prior.
@@ -28,7 +44,7 @@ impl Exchange {
             Pairs::Alternating => "alternating pairs",
             Pairs::Random => "random pairs",
         };
-        let what = match self.whole {
+        let what = match self.temper.includes_prior() {
             true => "U is tempered",
             false => "the likelihood is tempered, the prior is not",
         };

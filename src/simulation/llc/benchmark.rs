@@ -11,13 +11,13 @@ use crate::model::deep_linear::Problem;
 use crate::model::deep_linear::problem::{Class, NAMES};
 use crate::options::{Kind, Options, Range, Spec, Value as Given, option, optional};
 use crate::ranks::agree;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::sampler::preconditioned_sgld::PRECONDITIONER;
 use crate::simulation::in_memory::InMemory;
 use crate::simulation::job::{Job, Record, Standing, described, drive};
-use crate::simulation::parts::shard_folder;
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::session::{self, Session};
+use crate::simulation::sharding::shard_folder;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::store::{read_json, write_json};
@@ -97,7 +97,7 @@ pub const OPTIONS: &[Spec] = &[
 /// A sampler at its step sizes.
 struct Contender {
     label: String,
-    at: Vec<(f64, Arc<Configured>)>,
+    at: Vec<(f64, Arc<ConfiguredSampler>)>,
 }
 
 /// All cells.
@@ -473,7 +473,7 @@ fn plan(o: &Options, posed: &Posed, (steps, seed): (u64, u64)) -> Result<Plan> {
 
 /// The samplers at their step sizes.
 fn contenders(o: &Options) -> Result<Vec<Contender>> {
-    let mut samplers: Vec<Arc<Configured>> = o.objects("samplers");
+    let mut samplers: Vec<Arc<ConfiguredSampler>> = o.objects("samplers");
     if samplers.is_empty() {
         for name in ["sgld", "rmsprop_sgld", "adam_sgld", "sghmc", "sgnht"] {
             samplers.push(named(name)?);
@@ -481,7 +481,7 @@ fn contenders(o: &Options) -> Result<Vec<Contender>> {
     }
     let grids = match o.get("step_sizes") {
         None => {
-            let own = |s: &Arc<Configured>| s.step_size().map(|(_, x)| vec![x]);
+            let own = |s: &Arc<ConfiguredSampler>| s.step_size().map(|(_, x)| vec![x]);
             samplers.iter().map(own).collect::<Option<Vec<_>>>()
         }
         Some(Given::List(list)) => grids(list, samplers.len()),
@@ -494,7 +494,7 @@ fn contenders(o: &Options) -> Result<Vec<Contender>> {
             samplers.len()
         )
     })?;
-    let one = |(sampler, grid): (Arc<Configured>, Vec<f64>)| -> Result<Contender> {
+    let one = |(sampler, grid): (Arc<ConfiguredSampler>, Vec<f64>)| -> Result<Contender> {
         let (option, _) = sampler.step_size().ok_or_else(|| {
             anyhow::anyhow!(
                 "{}: sampler::{} has no fixed step size that could be varied",
@@ -537,7 +537,7 @@ fn grids(list: &[Given], samplers: usize) -> Option<Vec<Vec<f64>>> {
 }
 
 /// A sampler by its name, with minibatches of 500; its preconditioner, if it has one, runs on as in the paper.
-fn named(name: &str) -> Result<Arc<Configured>> {
+fn named(name: &str) -> Result<Arc<ConfiguredSampler>> {
     let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
     let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
     let mut given = vec![("batch".to_string(), Given::Int(500))];
@@ -548,7 +548,7 @@ fn named(name: &str) -> Result<Arc<Configured>> {
 }
 
 /// What a sampler is called in tables: its name, and how its gradient is estimated if not by plain minibatches.
-fn label(sampler: &Configured) -> String {
+fn label(sampler: &ConfiguredSampler) -> String {
     let estimator = sampler.estimator();
     match (estimator.batch(), estimator.to_string()) {
         (None, _) => format!("{}, exact gradient", sampler.name()),

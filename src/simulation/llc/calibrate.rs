@@ -8,7 +8,7 @@ use super::{Estimate, nbeta, one_point};
 use crate::diagnostic::Heat;
 use crate::error::{Interrupted, Result};
 use crate::options::{Kind, Options, Range, Spec, option, optional, required};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::simulation::job::{Job, Record, Standing, drive};
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::run_in_memory;
@@ -203,7 +203,7 @@ pub struct Calibration {
 /// Try all step sizes at all nβ.
 pub fn calibrate(
     target: &Target,
-    sampler: &Arc<Configured>,
+    sampler: &Arc<ConfiguredSampler>,
     o: &Options,
     session: &Session,
 ) -> Result<Calibration> {
@@ -217,7 +217,7 @@ pub fn calibrate(
     };
     let mut nbetas = match o.floats("nbetas") {
         Some(list) => list,
-        None => vec![nbeta(o, target.stands_for())?],
+        None => vec![nbeta(o, target.likelihood_n())?],
     };
     nbetas.sort_by(f64::total_cmp);
     let steps = o.floats("step_sizes").map(|mut steps| {
@@ -257,7 +257,7 @@ struct Calibrating<'a> {
     name: String,
     what: Value,
     target: &'a Target,
-    sampler: &'a Arc<Configured>,
+    sampler: &'a Arc<ConfiguredSampler>,
     o: &'a Options,
     session: &'a Session,
     start: Arc<Vec<f32>>,
@@ -394,7 +394,7 @@ impl Job for Calibrating<'_> {
             trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
         }
         unconfirmed(&mut trials, tolerance);
-        let usual = nbeta(self.o, self.target.stands_for()).unwrap_or(self.nbetas[0]);
+        let usual = nbeta(self.o, self.target.likelihood_n()).unwrap_or(self.nbetas[0]);
         let (recommended, nbetas_disagree) = plateau(&trials, (&self.nbetas, usual), tolerance);
         Ok(Calibration {
             steadiest: steadiest(&trials, tolerance),
@@ -638,17 +638,18 @@ crate::object::object! {
 }
 
 /// The verb `calibrate_llc`.
-pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Calibration>> = Verb {
-    name: "calibrate_llc",
-    arguments: &["target", "sampler"],
-    options: OPTIONS,
-    doc: "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
+pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Calibration>> =
+    Verb {
+        name: "calibrate_llc",
+        arguments: &["target", "sampler"],
+        options: OPTIONS,
+        doc: "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
          Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
          relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring \
          step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
          with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
-    example: "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
-    call: Call::Checked(|(target, sampler), o, session| {
-        calibrate(&target, &sampler, o, session).map(Arc::new)
-    }),
-};
+        example: "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
+        call: Call::Checked(|(target, sampler), o, session| {
+            calibrate(&target, &sampler, o, session).map(Arc::new)
+        }),
+    };

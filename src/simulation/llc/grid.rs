@@ -1,7 +1,7 @@
 //! The step sizes that `calibrate_llc` tries if none are given.
 
 use super::calibrate::Found;
-use crate::sampler::{Accuracy, Configured};
+use crate::sampler::{Accuracy, ConfiguredSampler};
 
 /// How many step sizes there are, each half the one before.
 pub(super) const COUNT: i32 = 7;
@@ -25,7 +25,7 @@ pub(super) enum Search {
 
 /// Step sizes from the largest that is stable downwards, so that the part of the error that is the stiffest direction's goes from about one to
 /// about a hundredth. `tried` are the step sizes that were run so far, and whether they are stable.
-pub(super) fn search(sampler: &Configured, tried: &[(f64, bool)]) -> Search {
+pub(super) fn search(sampler: &ConfiguredSampler, tried: &[(f64, bool)]) -> Search {
     let Some((_, own)) = sampler.step_size() else {
         return Search::Found(Vec::new());
     };

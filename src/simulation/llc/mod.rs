@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::model::TensorSpec;
 use crate::observable::Handle;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::verb::{Call, Verb};
@@ -129,12 +129,12 @@ pub const OPTIONS: &[Spec] = &[
 /// Estimate.
 pub fn llc(
     target: &Target,
-    sampler: &Arc<Configured>,
+    sampler: &Arc<ConfiguredSampler>,
     o: &Options,
     session: &Session,
 ) -> Result<Estimate> {
     let start = one_point(o, target)?;
-    let n = target.stands_for();
+    let n = target.likelihood_n();
     let point = Point {
         nbeta: nbeta(o, n)?,
         gamma: o.float("gamma")?,
@@ -286,7 +286,7 @@ fn restriction(o: &Options, target: &Target) -> Result<Option<Vec<TensorSpec>>> 
 }
 
 /// The verb `llc`.
-pub static LLC: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Estimate>> = Verb {
+pub static LLC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Estimate>> = Verb {
     name: "llc",
     arguments: &["target", "sampler"],
     options: OPTIONS,

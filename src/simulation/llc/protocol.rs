@@ -10,7 +10,7 @@ use crate::observable::Handle;
 use crate::observable::basic::COST;
 use crate::options::{Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::simulation::run::Run;
 use crate::target::{Target, Workspace};
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub struct Prepared {
     /// exp(-nβ L - ½γ|w-w0|²).
     pub target: Arc<Target>,
     /// The sampler, which reports the losses it meets, if it can.
-    pub sampler: Arc<Configured>,
+    pub sampler: Arc<ConfiguredSampler>,
     /// w0, of the parameters that move.
     pub start: Arc<Vec<f32>>,
     /// The constants; the baseline is the one in use.
@@ -126,7 +126,7 @@ impl Prepared {
     /// Put target, sampler and point together. With `free`, only these parts of the parameters move.
     pub fn new(
         target: &Target,
-        sampler: &Arc<Configured>,
+        sampler: &Arc<ConfiguredSampler>,
         start: &Arc<Vec<f32>>,
         mut point: Point,
         free: Option<Vec<TensorSpec>>,
@@ -147,7 +147,7 @@ impl Prepared {
             point.baseline = Baseline::Full;
         }
         Ok(Self {
-            n: target.stands_for(),
+            n: target.likelihood_n(),
             truth: target
                 .potential()
                 .learning_coefficient()

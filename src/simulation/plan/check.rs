@@ -4,7 +4,7 @@ use super::{Plan, Starts};
 use crate::error::Result;
 use crate::memory;
 use crate::observable::First;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
@@ -15,7 +15,7 @@ impl Plan {
     pub(in crate::simulation) fn columns(
         &self,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         predictors: &[Predictor],
         starts: &Starts,
     ) -> Result<Vec<Column>> {
@@ -72,7 +72,7 @@ impl Plan {
     pub(in crate::simulation) fn bytes(
         &self,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         session: &Session,
         (width, predictions): (usize, usize),
     ) -> u128 {
@@ -99,7 +99,7 @@ impl Plan {
     pub(in crate::simulation) fn check_size(
         &self,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         session: &Session,
         sizes: (usize, usize),
     ) -> Result<()> {
@@ -122,7 +122,7 @@ impl Plan {
     }
 
     /// Fail if a record after burn-in would be of a state that is no sample.
-    fn check_samples(&self, sampler: &Configured) -> Result<()> {
+    fn check_samples(&self, sampler: &ConfiguredSampler) -> Result<()> {
         let Some(sampling) = sampler.sampling() else {
             return Ok(());
         };
@@ -162,7 +162,7 @@ impl Plan {
     pub(in crate::simulation) fn info(
         &self,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         columns: Vec<Column>,
         starts: Option<&Starts>,
         session: &Session,
@@ -223,7 +223,7 @@ impl Plan {
                 None => x.describe(),
             }),
             prior_tempered: match &self.exchange {
-                Some(x) => x.whole && !target.prior().is_flat(),
+                Some(x) => x.temper.includes_prior() && !target.prior().is_flat(),
                 None => !target.prior().is_flat(),
             },
             walls: target.prior().has_walls(),

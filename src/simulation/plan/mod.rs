@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::observable::Handle;
 use crate::options::Options;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
 use crate::target::Target;
 use crate::target::prior::Parameters;
@@ -91,7 +91,10 @@ impl Plan {
 
     /// The highest finite temperature that the likelihood alone is divided by.
     pub fn hottest(&self) -> Option<f64> {
-        let whole = self.exchange.as_ref().is_none_or(|x| x.whole);
+        let whole = self
+            .exchange
+            .as_ref()
+            .is_none_or(|x| x.temper.includes_prior());
         let all = self.temperatures.iter().map(|t| t.at(0));
         all.filter(|t| t.is_finite() && !whole).reduce(f64::max)
     }
@@ -101,7 +104,7 @@ impl Plan {
         &self,
         index: Vec<usize>,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         predictors: &[Predictor],
     ) -> Result<State> {
         let mut state = State::new(index, target, sampler, predictors);
@@ -123,7 +126,7 @@ impl Plan {
                 target.prior().describe()
             );
             anyhow::ensure!(
-                !(infinite && x.whole),
+                !(infinite && x.temper.includes_prior()),
                 "{}: option 'prior_rung' needs temper: \"likelihood\": with all of U tempered nothing is left at β = 0",
                 self.kind
             );

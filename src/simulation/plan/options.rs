@@ -4,9 +4,9 @@ use super::Plan;
 use crate::error::Result;
 use crate::observable::{Handle, Observable};
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
-use crate::simulation::exchange::{self, Exchange, Pairs};
+use crate::simulation::exchange::{self, Exchange, Pairs, Temper};
 use crate::simulation::session::{self, Session};
 use crate::trigger::Trigger;
 use anyhow::Context;
@@ -202,7 +202,7 @@ impl Plan {
     }
 
     /// From the checked options of `exchange`.
-    pub fn exchanging(o: &Options, sampler: &Configured, session: &Session) -> Result<Self> {
+    pub fn exchanging(o: &Options, sampler: &ConfiguredSampler, session: &Session) -> Result<Self> {
         let mut plan = Self::from_options("exchange", o, session)?;
         let kind = plan.kind;
         let mut ladder = o.floats("temperatures").unwrap_or_default();
@@ -242,7 +242,10 @@ impl Plan {
                 _ => Pairs::Alternating,
             },
             rounds: o.int("tune")? as u32,
-            whole: o.text("temper")? == "energy",
+            temper: match o.text("temper")? {
+                "energy" => Temper::Energy,
+                _ => Temper::Likelihood,
+            },
             minimise: o.int("minimise")?,
             from_prior,
         };

@@ -16,7 +16,7 @@ use crate::error::{Interrupted, Result};
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::MAX_CHAINS;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
@@ -132,7 +132,7 @@ impl Smc {
 /// Bring populations from the prior to a temperature.
 pub fn smc(
     target: &Target,
-    sampler: &Arc<Configured>,
+    sampler: &Arc<ConfiguredSampler>,
     o: &Options,
     session: &Session,
 ) -> Result<Arc<Smc>> {
@@ -391,7 +391,7 @@ impl Smc {
 }
 
 /// The verb `smc`.
-pub static SMC: Verb<Session, (Arc<Target>, Arc<Configured>), Arc<Smc>> = Verb {
+pub static SMC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Smc>> = Verb {
     name: "smc",
     arguments: &["target", "sampler"],
     options: OPTIONS,

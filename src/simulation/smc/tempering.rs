@@ -5,7 +5,7 @@ use super::state::State;
 use crate::diagnostic::evidence::annealing;
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
 use crate::simulation::plan::Plan;
 use crate::simulation::run::Run;
@@ -26,8 +26,8 @@ const ACCEPTANCE: &str = "acceptance_rate";
 /// How populations are brought to the end.
 pub(super) struct Tempering<'a> {
     pub target: &'a Target,
-    pub sampler: Arc<Configured>,
-    /// [`Configured::adapted_step`]. All particles have the same step size: one that each finds where it is would depend on where that is, and the
+    pub sampler: Arc<ConfiguredSampler>,
+    /// [`ConfiguredSampler::adapted_step`]. All particles have the same step size: one that each finds where it is would depend on where that is, and the
     /// moves would not leave the law what it is.
     pub adapts: Option<(&'static str, f64, f64)>,
     pub populations: usize,
@@ -148,7 +148,7 @@ impl Tempering<'_> {
     }
 
     /// A run in memory of what is sampled at a temperature, exp(-sL/T - R).
-    fn run(&self, plan: &Plan, sampler: &Configured, temperature: f64) -> Result<Run> {
+    fn run(&self, plan: &Plan, sampler: &ConfiguredSampler, temperature: f64) -> Result<Run> {
         let target = self.target.tempered(temperature);
         let threads = self.session.threads;
         run_in_memory((plan, &target, sampler, self.session, threads))

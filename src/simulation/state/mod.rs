@@ -8,7 +8,7 @@ use super::prediction::Predictor;
 use super::run::{Failure, Scores};
 use crate::engine::{Block, Member, Row};
 use crate::error::Result;
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use std::ops::Range;
 
@@ -144,7 +144,7 @@ impl State {
     pub fn new(
         index: Vec<usize>,
         target: &Target,
-        sampler: &Configured,
+        sampler: &ConfiguredSampler,
         predictors: &[Predictor],
     ) -> Self {
         let (chains, dim) = (index.len(), target.dim());

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::sampler::pseudo_langevin::RATIO_OF_NOISE;
 use crate::store::archive::{Archive, Kept};
 use crate::target::{Target, Workspace};
@@ -111,7 +111,7 @@ fn spaced(n: usize, most: usize) -> Vec<usize> {
 /// Validate, and say what was found.
 pub fn validate(
     target: &Target,
-    sampler: &Configured,
+    sampler: &ConfiguredSampler,
     o: &Options,
     session: &Session,
 ) -> Result<Value> {
@@ -290,7 +290,7 @@ impl Size {
 /// Goes along with chains, and stops to look at their noise.
 struct Visitor<'a> {
     target: &'a Target,
-    sampler: &'a Configured,
+    sampler: &'a ConfiguredSampler,
     work: Workspace,
     slots: Slots,
     /// Which of the sampler's vectors hold V and M.
@@ -410,7 +410,7 @@ fn gradient(c: &mut Chains, f: impl FnOnce(&mut Chains) -> Result<()>) -> Result
 }
 
 /// The verb `validate`.
-pub static VALIDATE: Verb<Session, (Arc<Target>, Arc<Configured>), Value> = Verb {
+pub static VALIDATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Value> = Verb {
     name: "validate",
     arguments: &["target", "sampler"],
     options: OPTIONS,

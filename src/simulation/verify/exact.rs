@@ -4,14 +4,14 @@ use super::Work;
 use crate::engine::report::Slots;
 use crate::engine::{Block, ChainRef, Chains, Member, Row};
 use crate::error::{Interrupted, Result};
-use crate::sampler::Configured;
+use crate::sampler::ConfiguredSampler;
 use crate::simulation::session::Interrupt;
 use crate::target::{Target, Workspace};
 use std::sync::Arc;
 
 /// An exact chain, started again and again.
 pub(super) struct Exact {
-    hmc: Arc<Configured>,
+    hmc: Arc<ConfiguredSampler>,
     w: Vec<f32>,
     vectors: Vec<Vec<f32>>,
     scalars: Vec<f64>,
@@ -28,7 +28,7 @@ pub(super) struct Exact {
 const PILOT: u64 = 60;
 
 impl Exact {
-    pub(super) fn new(target: &Target, hmc: &Arc<Configured>, from: ChainRef) -> Self {
+    pub(super) fn new(target: &Target, hmc: &Arc<ConfiguredSampler>, from: ChainRef) -> Self {
         let n = target.dim();
         Self {
             w: vec![0.0; n],
@@ -50,7 +50,7 @@ impl Exact {
         &mut self,
         burn_in: u64,
         (target, work): (&Target, &mut Workspace),
-        f: impl FnOnce(&Configured, &mut Chains) -> Result<()>,
+        f: impl FnOnce(&ConfiguredSampler, &mut Chains) -> Result<()>,
     ) -> Result<()> {
         let member = Member {
             index: self.index,

@@ -19,9 +19,9 @@ use super::session::{Interrupt, Session};
 use super::state::{Lent, State};
 use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
-use crate::observable::{Handle, Known, View};
+use crate::observable::{Handle, LossCache, View};
 use crate::options::{Kind, Options, Range, Spec, Value, option};
-use crate::sampler::{Configured, named};
+use crate::sampler::{ConfiguredSampler, named};
 use crate::schedule::Schedule;
 use crate::store::checkpoint::{self, TensorData};
 use crate::target::{Target, Workspace};
@@ -58,7 +58,7 @@ pub struct Origin {
     /// What was sampled.
     pub target: Arc<Target>,
     /// By what.
-    pub sampler: Arc<Configured>,
+    pub sampler: Arc<ConfiguredSampler>,
     /// What was observed.
     pub observables: Vec<Handle>,
 }
@@ -173,7 +173,7 @@ fn check(run: &Run, origin: &Origin) -> Result<()> {
 }
 
 /// Hybrid Monte Carlo that finds its step size in burn-in.
-fn hmc(leapfrog: u64) -> Result<Arc<Configured>> {
+fn hmc(leapfrog: u64) -> Result<Arc<ConfiguredSampler>> {
     let entry = named("hmc")?;
     let given = vec![
         ("leapfrog".to_string(), Value::Int(leapfrog as i64)),
@@ -209,7 +209,7 @@ fn apart(run: &Run) -> Result<u64> {
 }
 
 /// The chains where the run left them, with all that their sampler keeps.
-fn restored(run: &Run, target: &Target, sampler: &Configured) -> Result<State> {
+fn restored(run: &Run, target: &Target, sampler: &ConfiguredSampler) -> Result<State> {
     let folder = run.folder.join("checkpoint");
     let Some((saved, _)) = checkpoint::load(&folder)? else {
         anyhow::bail!("verify: {}: there is no checkpoint", folder.display())
@@ -243,7 +243,7 @@ fn restored(run: &Run, target: &Target, sampler: &Configured) -> Result<State> {
 struct Work<'a> {
     run: &'a Run,
     origin: &'a Origin,
-    hmc: Arc<Configured>,
+    hmc: Arc<ConfiguredSampler>,
     moves: u64,
     draws: usize,
     apart: u64,
@@ -312,7 +312,7 @@ impl Work<'_> {
             start: &|| home.clone(),
             target,
             work,
-            known: Known::default(),
+            known: LossCache::default(),
         };
         let mut out = vec![view.energies()?.total];
         for observable in &self.origin.observables {
@@ -326,7 +326,7 @@ impl Work<'_> {
 }
 
 /// A run, and what made it if it does not know.
-pub type OfRun = Either<(Arc<Run>,), (Arc<Run>, Arc<Target>, Arc<Configured>)>;
+pub type OfRun = Either<(Arc<Run>,), (Arc<Run>, Arc<Target>, Arc<ConfiguredSampler>)>;
 
 /// The verb `verify`.
 pub static VERIFY: Verb<Session, OfRun, Arc<Verification>> = Verb {
@@ -350,8 +350,8 @@ impl From<&Arc<Run>> for OfRun {
     }
 }
 
-impl From<(&Arc<Run>, &Arc<Target>, &Arc<Configured>)> for OfRun {
-    fn from((run, target, sampler): (&Arc<Run>, &Arc<Target>, &Arc<Configured>)) -> Self {
+impl From<(&Arc<Run>, &Arc<Target>, &Arc<ConfiguredSampler>)> for OfRun {
+    fn from((run, target, sampler): (&Arc<Run>, &Arc<Target>, &Arc<ConfiguredSampler>)) -> Self {
         Self::Second((run.clone(), target.clone(), sampler.clone()))
     }
 }

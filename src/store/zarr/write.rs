@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
 use super::super::bytes::{Element, encode};
-use super::super::{aside, cannot, sync, sync_folder, write_new};
+use super::super::{cannot, sync, sync_folder, temp_files, write_new};
 use super::layout::Layout;
 use super::{Array, CRC32C, Data, Group, METADATA, checksum, is_plain, standing};
 use crate::error::Result;
@@ -29,19 +29,19 @@ pub fn write(root: &Path, group: &Group) -> Result<()> {
 pub(in crate::store) fn write_chunked(root: &Path, group: &Group, limit: usize) -> Result<()> {
     check(group, "").with_context(|| format!("cannot write the trace '{}'", root.display()))?;
     let failed = |e| cannot("write", root, e);
-    let folder = aside::folder(root);
+    let folder = temp_files::folder(root);
     fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
     let survivor = standing(root);
     if survivor != root {
         fs::rename(survivor, root).map_err(failed)?;
     }
-    aside::sweep(root);
-    let suffix = aside::suffix();
-    let temp = aside::name(root, "tmp", &suffix);
+    temp_files::sweep(root);
+    let suffix = temp_files::suffix();
+    let temp = temp_files::name(root, "tmp", &suffix);
     let written = write_tree(&temp, group, limit)
-        .and_then(|()| swap(root, &temp, &aside::name(root, "old", &suffix)).map_err(failed));
+        .and_then(|()| swap(root, &temp, &temp_files::name(root, "old", &suffix)).map_err(failed));
     if written.is_err() {
-        aside::remove(&temp);
+        temp_files::remove(&temp);
     }
     written
 }
@@ -58,9 +58,9 @@ fn swap(root: &Path, temp: &Path, old: &Path) -> io::Result<()> {
         }
         return Err(e);
     }
-    sync_folder(aside::folder(root))?;
+    sync_folder(temp_files::folder(root))?;
     if replaced {
-        aside::remove(old);
+        temp_files::remove(old);
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ impl Files {
     }
 
     fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let folder = aside::folder(path);
+        let folder = temp_files::folder(path);
         if !self.folders.contains(folder) {
             fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
             // With the folders above it in the tree, which may be new as well.

@@ -18,7 +18,7 @@ mod targets;
 use super::support::Scratch;
 use ergodic::diagnostic;
 use ergodic::observable::Handle;
-use ergodic::sampler::Configured;
+use ergodic::sampler::ConfiguredSampler;
 use ergodic::schedule::Schedule;
 use ergodic::script::Interpreter;
 use ergodic::simulation;
@@ -43,7 +43,7 @@ fn object<T: Clone + Send + Sync + 'static>(source: &str) -> T {
         .unwrap_or_else(|| panic!("{source} is a {name}"))
 }
 
-fn sampler(source: &str) -> Arc<Configured> {
+fn sampler(source: &str) -> Arc<ConfiguredSampler> {
     object(source)
 }
 
@@ -84,7 +84,7 @@ impl Lengths {
 /// Four chains.
 fn run(
     target: &Target,
-    sampler: &Configured,
+    sampler: &ConfiguredSampler,
     temperature: f64,
     lengths: &Lengths,
     observables: &[String],

@@ -3,7 +3,7 @@
 //! Only with the feature `mpi`. Without `mpirun` the tests are skipped, unless ERGODIC_TEST_ALL is set.
 
 use anyhow::{Context, Result, ensure};
-use ergodic::ranks::{self, Alone, Ranks};
+use ergodic::ranks::{self, Communicator, SingleProcess};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const CASE: &str = "ERGODIC_RANKS_CASE";
 /// No case takes longer, even on a busy machine; a job that hangs is ended by then.
 const LIMIT: Duration = Duration::from_secs(60);
 
-type Case = fn(&dyn Ranks) -> Result<()>;
+type Case = fn(&dyn Communicator) -> Result<()>;
 
 const CASES: [(&str, Case); 10] = [
     ("numbers", numbers),
@@ -151,7 +151,7 @@ fn member() -> Result<()> {
 }
 
 /// Say what went wrong. In one piece: the launcher mixes what ranks write, piece by piece, and `eprintln!` writes several.
-fn complain(ranks: &dyn Ranks, error: &anyhow::Error) -> Result<()> {
+fn complain(ranks: &dyn Communicator, error: &anyhow::Error) -> Result<()> {
     let message = format!("error: rank {}: {error:#}\n", ranks.rank());
     Ok(std::io::stderr().write_all(message.as_bytes())?)
 }
@@ -173,7 +173,7 @@ fn sample(rank: usize, n: usize) -> Vec<f64> {
         .collect()
 }
 
-fn numbers(ranks: &dyn Ranks) -> Result<()> {
+fn numbers(ranks: &dyn Communicator) -> Result<()> {
     let lengths: [fn(usize) -> usize; 7] = [
         |_| 0,
         |_| 1,
@@ -203,7 +203,7 @@ fn numbers(ranks: &dyn Ranks) -> Result<()> {
     Ok(())
 }
 
-fn bytes(ranks: &dyn Ranks) -> Result<()> {
+fn bytes(ranks: &dyn Communicator) -> Result<()> {
     let fill = |rank: usize, n: usize| {
         (0..n)
             .map(|i| (i * 31 + rank * 7) as u8)
@@ -248,7 +248,7 @@ fn bytes(ranks: &dyn Ranks) -> Result<()> {
     ranks.barrier()
 }
 
-fn places(ranks: &dyn Ranks) -> Result<()> {
+fn places(ranks: &dyn Communicator) -> Result<()> {
     ensure!(ranks.rank() < ranks.size());
     // All on one machine here.
     ensure!(ranks.local_rank() == ranks.rank() && ranks.local_size() == ranks.size());
@@ -259,7 +259,7 @@ fn places(ranks: &dyn Ranks) -> Result<()> {
         .map_err(|_| anyhow::anyhow!("the thread has panicked"))?
 }
 
-fn decisions(ranks: &dyn Ranks) -> Result<()> {
+fn decisions(ranks: &dyn Communicator) -> Result<()> {
     let last = ranks.size() - 1;
     ensure!(ranks::any(ranks, ranks.rank() == last)?);
     ensure!(!ranks::any(ranks, false)?);
@@ -278,7 +278,7 @@ fn decisions(ranks: &dyn Ranks) -> Result<()> {
     Ok(())
 }
 
-fn closed(ranks: &dyn Ranks) -> Result<()> {
+fn closed(ranks: &dyn Communicator) -> Result<()> {
     ranks.finish()?;
     if ranks.size() > 1 || std::env::var_os("OMPI_COMM_WORLD_SIZE").is_some() {
         ensure!(ranks.all_gather(&[1.0]).is_err());
@@ -290,7 +290,7 @@ fn closed(ranks: &dyn Ranks) -> Result<()> {
     Ok(())
 }
 
-fn barrier(ranks: &dyn Ranks) -> Result<()> {
+fn barrier(ranks: &dyn Communicator) -> Result<()> {
     ranks.barrier()?;
     let begin = Instant::now();
     if ranks.rank() == ranks.size() - 1 {
@@ -302,12 +302,12 @@ fn barrier(ranks: &dyn Ranks) -> Result<()> {
     Ok(())
 }
 
-fn error(ranks: &dyn Ranks) -> Result<()> {
+fn error(ranks: &dyn Communicator) -> Result<()> {
     ensure!(ranks.rank() != 1, "the second rank has no luck");
     ranks.barrier()
 }
 
-fn agreed(ranks: &dyn Ranks) -> Result<()> {
+fn agreed(ranks: &dyn Communicator) -> Result<()> {
     // All fail at the same place: they can leave in order, and rank 0 alone speaks.
     let mine = match ranks.rank() {
         1 => Err(anyhow::anyhow!("the second rank has no luck")),
@@ -323,7 +323,7 @@ fn agreed(ranks: &dyn Ranks) -> Result<()> {
     Ok(())
 }
 
-fn killed(ranks: &dyn Ranks) -> Result<()> {
+fn killed(ranks: &dyn Communicator) -> Result<()> {
     if ranks.rank() == 1 {
         let me = std::process::id().to_string();
         Command::new("kill").args(["-KILL", &me]).status()?;
@@ -331,7 +331,7 @@ fn killed(ranks: &dyn Ranks) -> Result<()> {
     ranks.barrier()
 }
 
-fn panic(ranks: &dyn Ranks) -> Result<()> {
+fn panic(ranks: &dyn Communicator) -> Result<()> {
     ensure_not_second(ranks.rank());
     ranks.barrier()
 }
@@ -367,7 +367,7 @@ fn nothing_works_after_the_end() -> Result<()> {
 
 #[test]
 fn a_barrier_waits_for_the_last() -> Result<()> {
-    // Alone there is nobody to wait for, but the one that sleeps waits for itself.
+    // SingleProcess there is nobody to wait for, but the one that sleeps waits for itself.
     succeeds("barrier")
 }
 
@@ -437,7 +437,7 @@ fn without_a_launcher_one_is_alone() -> Result<()> {
     // The suite itself may run under a launcher; then there is nothing to see.
     if std::env::var_os("OMPI_COMM_WORLD_SIZE").is_none() {
         let ranks = ranks::open()?;
-        assert_eq!(ranks.size(), Alone.size());
+        assert_eq!(ranks.size(), SingleProcess.size());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The process that cells run in: this program again, started by evcxr. Between evcxr and the cells it marks when a cell begins to run,
 //! fails and ends, which evcxr does not tell.
 
-use super::super::marks::{self, Mark, START};
+use super::super::cell_protocol::{self, Mark, START};
 use crate::output;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 /// To be called before anything else: does not return if this is the process of the cells.
 pub fn hook() {
     if std::env::var_os("EVCXR_IS_RUNTIME").is_some()
-        && marks::wanted()
+        && cell_protocol::wanted()
         && let Err(e) = mark()
     {
         output::remark(format_args!("cells run without marks: {e}"));

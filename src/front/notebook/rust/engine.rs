@@ -1,6 +1,6 @@
 //! Cells of Rust: evcxr on a thread of its own.
 
-use super::super::marks::{Mark, WANTED};
+use super::super::cell_protocol::{Mark, WANTED};
 use super::folder::{Prepared, Workshop};
 use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::value;

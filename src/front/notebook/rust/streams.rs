@@ -1,6 +1,6 @@
 //! What comes from the process that the cells run in: sorted into what is printed, shown, and how the cell has ended; and signals to it.
 
-use super::super::marks::{Mark, START};
+use super::super::cell_protocol::{Mark, START};
 use crate::front::display::Shown;
 use evcxr::EvalContextOutputs;
 use std::process::Child;

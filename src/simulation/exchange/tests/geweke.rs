@@ -10,9 +10,9 @@ use crate::model::Layout;
 use crate::model::loss::Sums;
 use crate::options::Options;
 use crate::rng::{Purpose, Stream};
-use crate::sampler::{self, Configured};
+use crate::sampler::{self, ConfiguredSampler};
 use crate::schedule::Schedule;
-use crate::simulation::exchange::{Exchange, Pairs, betas_of};
+use crate::simulation::exchange::{Exchange, Pairs, Temper, betas_of};
 use crate::simulation::plan::Plan;
 use crate::simulation::run_in_memory;
 use crate::simulation::session::Session;
@@ -68,7 +68,7 @@ impl Potential for Data {
     fn fingerprint(&self, _: &mut crc32fast::Hasher) {}
 }
 
-fn sampler() -> Arc<Configured> {
+fn sampler() -> Arc<ConfiguredSampler> {
     use crate::options::Value;
     let entry = sampler::REGISTRY.iter().find(|e| e.name == "hmc").unwrap();
     let given = [
@@ -131,7 +131,7 @@ fn traces(temperatures: &[f64], pairs: Pairs, rounds: u64) -> Vec<Vec<f64>> {
             every: 2,
             pairs,
             rounds: 0,
-            whole: false,
+            temper: Temper::Likelihood,
             minimise: 0,
             from_prior: false,
         });

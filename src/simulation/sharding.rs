@@ -14,8 +14,8 @@ use super::run::{Failure, Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
-use crate::ranks::{Ranks, agree};
-use crate::sampler::Configured;
+use crate::ranks::{Communicator, agree};
+use crate::sampler::ConfiguredSampler;
 use crate::store::archive::Archive;
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
@@ -50,7 +50,7 @@ impl Part {
     ///
     /// # Errors
     /// If the run cannot be divided so.
-    pub fn of(plan: &Plan, sampler: &Configured, session: &Session) -> Result<Self> {
+    pub fn of(plan: &Plan, sampler: &ConfiguredSampler, session: &Session) -> Result<Self> {
         let (number, of) = match session.shard {
             Some(shard) => shard,
             None => (session.ranks.rank(), session.ranks.size()),
@@ -117,7 +117,7 @@ impl Part {
 
 impl Together {
     /// `apart` are processes that never hear of each other.
-    fn of(plan: &Plan, sampler: &Configured, apart: bool) -> Self {
+    fn of(plan: &Plan, sampler: &ConfiguredSampler, apart: bool) -> Self {
         match plan.exchange {
             _ if sampler.couples() => Self::Temperatures(plan.chains),
             Some(_) if apart => Self::Ladders(plan.chains),
@@ -127,20 +127,20 @@ impl Together {
 }
 
 /// How states of parts are made.
-pub struct Maker<'a> {
+pub struct StateBuilder<'a> {
     /// The plan of the run.
     pub plan: &'a Plan,
     /// The target.
     pub target: &'a Target,
     /// The sampler.
-    pub sampler: &'a Configured,
+    pub sampler: &'a ConfiguredSampler,
     /// Posterior predictions that are averaged.
     pub predictors: &'a [Predictor<'a>],
     /// The part that this process does.
     pub part: Part,
 }
 
-impl Maker<'_> {
+impl StateBuilder<'_> {
     /// Chains of the run.
     fn count(&self) -> usize {
         self.plan.temperatures.len() * self.plan.chains
@@ -164,7 +164,7 @@ impl Maker<'_> {
     }
 
     /// The state of the whole run, on the first rank; none on the others. Where there is but one process it is that of its chains.
-    pub fn whole(&self, state: &mut State, ranks: &dyn Ranks) -> Result<Option<State>> {
+    pub fn whole(&self, state: &mut State, ranks: &dyn Communicator) -> Result<Option<State>> {
         let mut whole = self.state((0..self.count()).collect())?;
         if self.part.of > 1 && ranks.size() == 1 {
             // A shard: the others have nothing to say.
