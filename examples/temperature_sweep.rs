@@ -20,11 +20,14 @@ fn main() -> Result<()> {
         .start(&trained)
         .run();
     let run = match run {
-        Err(e) if Interrupted::is(&e) => return Ok(println!("{e}")),
+        Err(e) if Interrupted::is(&e) => {
+            println!("{e}");
+            return Ok(());
+        }
         other => other?,
     };
     println!("{}", run.summary()?);
-    let page = write_report(&[run.folder.clone()], None)?;
+    let page = write_report(&[&run.folder], None)?;
     println!("the report is {}", page.display());
     Ok(())
 }

@@ -10,15 +10,15 @@ use crate::simulation::summary::Summary;
 use std::path::{Path, PathBuf};
 
 /// Write a report of all folders into one page; returns its path.
-pub fn report(folders: &[PathBuf], out: Option<&Path>) -> Result<PathBuf> {
+pub fn report(folders: &[impl AsRef<Path>], out: Option<&Path>) -> Result<PathBuf> {
     let file = match (out, folders) {
         (Some(out), _) => out.to_path_buf(),
-        (None, [one]) => one.join("report.html"),
+        (None, [one]) => one.as_ref().join("report.html"),
         _ => anyhow::bail!(
             "several folders go into one report: say where with --out, as --out report.html"
         ),
     };
-    let all = folders.iter().map(|f| Results::of(f));
+    let all = folders.iter().map(|f| Results::of(f.as_ref()));
     let all = all.collect::<Result<Vec<_>>>()?;
     crate::report::write(&all, &file, paint)
 }

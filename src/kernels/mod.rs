@@ -1,7 +1,7 @@
 //! The few hot loops that everything else is built on.
 //!
 //! * [`gemm`](mod@gemm) — matrix products on row-major slices.
-//! * [`floor`] — the time of the matrix products alone.
+//! * [`gemm_baseline`] — the time of the matrix products alone.
 //! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.

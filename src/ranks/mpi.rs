@@ -11,7 +11,7 @@ use mpi::collective::{CommunicatorCollectives, Root};
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::point_to_point::{Destination, Source};
-use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi::topology::{Communicator as _, SimpleCommunicator};
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
 

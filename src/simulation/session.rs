@@ -18,7 +18,9 @@ pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, inter
 pub type Open = Arc<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
 
 /// The session of this process, once it is needed, and what makes it.
-static CURRENT: Mutex<(Option<Session>, fn() -> Session)> = Mutex::new((None, of_program));
+static CURRENT: Mutex<Current> = Mutex::new((None, of_program));
+
+type Current = (Option<Session>, fn() -> Session);
 
 /// A session that is numbered by the name of the program.
 fn of_program() -> Session {

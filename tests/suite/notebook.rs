@@ -278,7 +278,7 @@ fn runs_and_figures_are_shown_as_tables_and_drawings() {
     let scratch = Scratch::new();
     let session = Session::new(scratch.join("out"));
     let hmc = sampler::Hmc::new().build().unwrap();
-    let run = sweep(&gaussian(3), &hmc).temperatures([0.5, 1.0]);
+    let run = sweep(gaussian(3), &hmc).temperatures([0.5, 1.0]);
     let run = run.steps(400).chains(2).every(1).run_in(&session).unwrap();
     let shown = display::of(&run).unwrap();
     let html = shown.html.unwrap();
