@@ -10,6 +10,7 @@ use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show, stack};
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
+use ergodic::simulation::progress;
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
 use std::panic::AssertUnwindSafe;
@@ -210,7 +211,7 @@ fn leave_if_idle() {
     let mut since = Instant::now();
     while session::interrupted() && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(50));
-        if session::saves() {
+        if progress::saves() {
             since = Instant::now();
         }
     }
@@ -235,7 +236,7 @@ fn handle_interrupts(leaves: bool) {
             // The second Ctrl-C: the last checkpoint on disk is whole, leave now.
             std::process::exit(130);
         }
-        let does = match session::saves() {
+        let does = match progress::saves() {
             true => "saving the run",
             false => "stopping; no run is under way, so nothing is to be saved",
         };

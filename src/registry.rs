@@ -63,7 +63,7 @@ pub fn objects(v: &mut impl Visitor) {
         crate::schedule::Schedule,
         crate::trigger::Trigger,
         crate::simulation::optimizer::Optimizer,
-        crate::simulation::train::Trained,
+        crate::simulation::trained::Trained,
         crate::simulation::run::Run,
         crate::simulation::summary::Summary,
         crate::simulation::compare::Comparison,

@@ -4,7 +4,7 @@ use crate::options::Value;
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
 use std::sync::Arc;

@@ -1381,7 +1381,7 @@ pub mod verbs {
         /// Optimise parameters on L + R/s: starting points for samplers, and the baseline they are compared with.
         ///
         /// Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: `trained.history("error_test")`. With early stopping the best parameters on the validation split are kept, otherwise the last.
-        Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = Into::into, crate::simulation::train::TRAIN => Arc<crate::simulation::train::Trained> {
+        Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = Into::into, crate::simulation::train::TRAIN => Arc<crate::simulation::trained::Trained> {
             /// Independent trainings, from different initial parameters.
             ///
             /// integer, 1 … 1000000; default `1`.

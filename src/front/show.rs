@@ -1,7 +1,8 @@
 //! `ergodic show`: the summary of what is on disk, finished or not.
 
 use crate::error::Result;
-use crate::report::read::{Part, Results};
+use crate::report::part::Part;
+use crate::report::read::Results;
 use serde_json::{Map, Value};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! What is looked at in a part of each kind.
 
-use super::read::Part;
+use super::part::Part;
 use super::verdict::{Check, Level, check, listed, temperature};
 use crate::diagnostic::{Heat, Verdict};
 use crate::error::Result;
@@ -8,11 +8,11 @@ use crate::simulation::exchange::LadderReport;
 use crate::simulation::judge::{RELAXED, percent};
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
+use crate::simulation::run::ELSEWHERE;
 use crate::simulation::run::Run;
-use crate::simulation::sharding::ELSEWHERE;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary, with_error};
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 
 /// All that was looked at in a part. `quick` says whether the whole script was cut, for what does not know itself.
 pub fn checks(part: &Part, summary: Option<&Summary>, quick: bool) -> Result<Vec<Check>> {

@@ -10,7 +10,7 @@ use crate::simulation::llc::table::{Benchmark, Line};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use std::sync::Arc;
 
 /// Which axis suits temperatures: logarithmic as soon as they span a factor of three.

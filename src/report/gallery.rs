@@ -2,17 +2,16 @@
 
 use super::figures::{self, Coefficient};
 use super::html::plain;
-use super::read::Part;
+use super::part::{Drawing, Part, drawing};
 use super::verdict::temperature;
 use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::error::Result;
-use crate::plot::Figure;
 use crate::simulation::evidence::{Transition, transition};
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::{Saved, online};
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use std::collections::HashSet;
 
 /// Observables that have figures of their own; more are for a script to draw.
@@ -23,26 +22,6 @@ const OUTLINES: usize = 4;
 
 /// Temperatures from which a curve against T says more than a table.
 const CURVE: usize = 3;
-
-/// A figure with a name for its file and a sentence on what can be seen.
-pub struct Drawing {
-    /// As in "traces-cost".
-    pub name: String,
-    /// What it shows, and what to look for.
-    pub about: String,
-    /// It.
-    pub figure: Figure,
-}
-
-/// A figure with a name and a sentence.
-pub fn drawing(name: impl Into<String>, about: impl Into<String>, figure: Figure) -> Drawing {
-    let (name, about) = (name.into(), about.into());
-    Drawing {
-        name,
-        about,
-        figure,
-    }
-}
 
 /// The figures of a part, the most telling first, with names that differ in more than case. `summary` is that of its run.
 pub fn drawings(part: &Part, summary: Option<&Summary>) -> Result<Vec<Drawing>> {

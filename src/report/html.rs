@@ -2,7 +2,7 @@
 
 pub use crate::table::escape;
 
-use super::verdict::Level;
+use super::verdict::{Check, Level};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -191,6 +191,32 @@ pub fn picture(svg: &str, about: &str) -> String {
     format!(
         "<figure class=\"own\">\n<img alt=\"{about}\" src=\"data:image/svg+xml;charset=utf-8,{data}\">\n<figcaption>{about}</figcaption>\n</figure>\n"
     )
+}
+
+/// Characters of printed text, of a script and of a value that are shown.
+const MOST_TEXT: usize = 100_000;
+
+/// The first so many characters, and whether there are more.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_TEXT) {
+        None => text.to_string(),
+        Some((at, _)) => format!("{}\n… cut: {} bytes in all", &text[..at], text.len()),
+    }
+}
+
+/// The list of checks.
+pub(super) fn list(checks: &[Check]) -> String {
+    let mut out = String::from("<ul class=\"checks\">\n");
+    for c in checks {
+        let _ = writeln!(
+            out,
+            "<li>{} <span><b>{}</b> {}</span></li>",
+            badge(c.level),
+            escape(c.what),
+            escape(&c.says)
+        );
+    }
+    out + "</ul>\n"
 }
 
 #[cfg(test)]

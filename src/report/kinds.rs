@@ -1,9 +1,8 @@
 //! What a script leaves behind, told: an implementation of [`Told`] for each kind of result that has a folder of its own.
 
-use super::gallery::{self, Drawing, drawing};
-use super::html::{self, Table, details, escape, facts};
-use super::page::cut;
-use super::read::Part;
+use super::gallery;
+use super::html::{self, Table, cut, details, escape, facts};
+use super::part::{Drawing, Part, Told, drawing};
 use super::verdict::{Check, Level, check};
 use super::{checks, figures, tables};
 use crate::error::Result;
@@ -11,71 +10,11 @@ use crate::object::Object;
 use crate::simulation::evidence::of_populations;
 use crate::simulation::job::Printed;
 use crate::simulation::llc::table::Benchmark;
-use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use serde_json::{Value, json};
 use std::fmt::Debug;
-use std::sync::Arc;
-
-/// A result on disk, as `ergodic show`, `plot` and `report` tell of it. `summary` is that of its run, if it is one.
-pub trait Told: Debug {
-    /// It in a line.
-    fn line(&self) -> String;
-
-    /// Whether it is finished.
-    fn done(&self) -> bool {
-        true
-    }
-
-    /// What it prints, under its name.
-    ///
-    /// # Errors
-    /// If it cannot be summarised.
-    fn text(&self, name: &str) -> Result<String>;
-
-    /// Its numbers by name.
-    ///
-    /// # Errors
-    /// If it cannot be summarised.
-    fn json(&self) -> Result<Value>;
-
-    /// What speaks for it and what against.
-    ///
-    /// # Errors
-    /// If a trace cannot be read.
-    fn checks(&self, summary: Option<&Summary>) -> Result<Vec<Check>>;
-
-    /// Its figures, the most telling first.
-    ///
-    /// # Errors
-    /// If a trace cannot be read.
-    fn drawings(&self, summary: Option<&Summary>) -> Result<Vec<Drawing>>;
-
-    /// Its tables, as HTML.
-    fn tables(&self, part: &Part, summary: Option<&Summary>) -> String;
-
-    /// What happened on the way.
-    fn notes(&self) -> &[String] {
-        &[]
-    }
-
-    /// Whether its steps were cut, if it knows; `script` says whether those of the script were.
-    fn is_cut(&self, script: bool) -> bool {
-        script
-    }
-
-    /// The run that it is.
-    fn run(&self) -> Option<&Arc<Run>> {
-        None
-    }
-
-    /// Why it cannot be read.
-    fn damage(&self) -> Option<&str> {
-        None
-    }
-}
 
 /// A result that may be on its way.
 #[derive(Debug)]

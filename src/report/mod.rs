@@ -19,6 +19,7 @@ pub mod gallery;
 mod html;
 pub mod kinds;
 mod page;
+pub mod part;
 pub mod read;
 mod sampled;
 mod section;

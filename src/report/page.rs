@@ -1,18 +1,15 @@
 //! The page: what ran, verdicts, tables and figures, in the order in which a sceptical reader wants them.
 
-use super::html::{self, details, escape, facts, slug};
+use super::html::{self, cut, details, escape, facts, list, slug};
 use super::read::{Record, Results};
 use super::section::{Room, Section, own_figures};
-use super::verdict::{self, Check};
+use super::verdict::{self, Check, Level, check};
 use super::{Paint, gallery};
 use crate::error::Result;
 use crate::simulation::run::versions;
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Characters of printed text, of a script and of a value that are shown.
-const MOST_TEXT: usize = 100_000;
 
 /// Opens what is folded when a browser prints that cannot by the style alone.
 const OPEN_TO_PRINT: &str = "addEventListener(\"beforeprint\",()=>document.querySelectorAll(\"details\").forEach(d=>d.open=true))";
@@ -25,7 +22,7 @@ pub fn page(all: &[Results], paint: Paint) -> Result<String> {
     let mut room = Room::default();
     for (k, results) in all.iter().enumerate() {
         let quick = results.record.as_ref().is_some_and(|r| r.quick);
-        let of_script = verdict::of_results(results);
+        let of_script = of_results(results);
         let name = match all.len() {
             1 => String::new(),
             _ => title_of(results),
@@ -121,27 +118,21 @@ fn date(at: SystemTime) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
-/// The first so many characters, and whether there are more.
-pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MOST_TEXT) {
-        None => text.to_string(),
-        Some((at, _)) => format!("{}\n… cut: {} bytes in all", &text[..at], text.len()),
-    }
-}
-
-/// The list of checks.
-pub(super) fn list(checks: &[Check]) -> String {
-    let mut out = String::from("<ul class=\"checks\">\n");
-    for c in checks {
-        let _ = writeln!(
-            out,
-            "<li>{} <span><b>{}</b> {}</span></li>",
-            html::badge(c.level),
-            escape(c.what),
-            escape(&c.says)
-        );
-    }
-    out + "</ul>\n"
+/// What the script's record says, and what is to be noted of the folder.
+fn of_results(r: &Results) -> Vec<Check> {
+    let mut out = Vec::new();
+    let script = |record: &Record| match record.status.as_str() {
+        "done" => Some(check("Script", Level::Good, "ended as it should")),
+        "" => None,
+        other => {
+            let first = other.lines().next().unwrap_or_default();
+            Some(check("Script", Level::Bad, format!("stopped: {first}")))
+        }
+    };
+    out.extend(r.record.as_ref().and_then(script));
+    let each = r.notes.iter().cloned();
+    out.extend(each.map(|n| check("Folder", Level::Look, n)));
+    out
 }
 
 /// Command, seed, versions, device, times, and the script.

@@ -1,6 +1,7 @@
 //! What is in a folder of results: the script's record, and its runs, trainings, populations and benchmarks.
 
-use super::kinds::{Course, Damaged, Told};
+use super::kinds::{Course, Damaged};
+use super::part::{Part, Told};
 use super::sampled::Sampled;
 use crate::error::Result;
 use crate::simulation::job::Printed;
@@ -8,7 +9,7 @@ use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use crate::store;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -114,17 +115,6 @@ fn quoted(word: &str) -> String {
         true => word.to_string(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
-}
-
-/// One of the things that a script has made, in a folder of its own.
-#[derive(Debug)]
-pub struct Part {
-    /// Name.
-    pub name: String,
-    /// Where it is.
-    pub folder: PathBuf,
-    /// It.
-    pub of: Box<dyn Told>,
 }
 
 impl Part {

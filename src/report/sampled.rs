@@ -1,9 +1,9 @@
 //! Chains on disk, told.
 
-use super::gallery::{self, Drawing};
+use super::gallery;
 use super::html::{details, escape, facts};
-use super::kinds::{Told, files};
-use super::read::Part;
+use super::kinds::files;
+use super::part::{Drawing, Part, Told};
 use super::verdict::Check;
 use super::{about, checks, tables};
 use crate::error::{Result, count};

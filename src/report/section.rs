@@ -1,10 +1,10 @@
 //! A section of the page for each part: its verdicts, its tables and its figures.
 
 use super::checks::checks;
-use super::gallery::{self, Drawing};
-use super::html::{self, escape, slug};
-use super::page::list;
-use super::read::{Part, Results};
+use super::gallery;
+use super::html::{self, escape, list, slug};
+use super::part::{Drawing, Part};
+use super::read::Results;
 use super::verdict::{self, Check, Level};
 use crate::simulation::summary::Summary;
 use std::fmt::Write;

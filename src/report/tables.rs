@@ -11,7 +11,7 @@ use crate::simulation::smc::Smc;
 use crate::simulation::summary::{
     LEAST_ESS, MOST_R_HAT, Row, Summary, WIDEST, first_scores, with_error,
 };
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 
 /// Rows of a table beyond which a page is no place for them.
 const MOST_ROWS: usize = 400;

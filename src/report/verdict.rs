@@ -1,6 +1,5 @@
 //! Verdicts: what speaks for the numbers of a part, and what against. The limits are those of the summaries.
 
-use super::read::{Record, Results};
 use crate::diagnostic::Verdict;
 
 /// How good it is; the last is the worst.
@@ -81,23 +80,6 @@ pub(super) fn listed(temperatures: &[f64]) -> String {
         n if n > 4 => format!("{} and {} more", shown.join(", "), n - 4),
         _ => shown.join(", "),
     }
-}
-
-/// What the script's record says, and what is to be noted of the folder.
-pub fn of_results(r: &Results) -> Vec<Check> {
-    let mut out = Vec::new();
-    let script = |record: &Record| match record.status.as_str() {
-        "done" => Some(check("Script", Level::Good, "ended as it should")),
-        "" => None,
-        other => {
-            let first = other.lines().next().unwrap_or_default();
-            Some(check("Script", Level::Bad, format!("stopped: {first}")))
-        }
-    };
-    out.extend(r.record.as_ref().and_then(script));
-    let each = r.notes.iter().cloned();
-    out.extend(each.map(|n| check("Folder", Level::Look, n)));
-    out
 }
 
 /// One sentence on everything: the worst first, with how many more there are.

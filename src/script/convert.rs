@@ -1,10 +1,12 @@
 //! Values between the script and the program.
 
-use super::{Bound, OrRaise, closure, kinds, tensors};
+use super::words::a_kind;
+use super::{Bound, OrRaise, closure, kinds, raise, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
 use crate::options::{Options, Spec, Value};
 use crate::target::prior::Parameters;
+use anyhow::anyhow;
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -169,4 +171,16 @@ pub(super) fn entry(entries: &Json, what: &str, name: &str) -> Bound<Dynamic> {
     };
     let found = entries.get(name).map(from_json);
     found.ok_or_else(missing).or_raise()
+}
+
+/// A number of a script.
+pub(super) fn number(x: &Dynamic) -> Bound<f64> {
+    x.as_float()
+        .or_else(|_| x.as_int().map(|i| i as f64))
+        .map_err(|t| raise(anyhow!("expected numbers, not {}", a_kind(t))))
+}
+
+/// An array of numbers of a script.
+pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
+    a.iter().map(number).collect()
 }

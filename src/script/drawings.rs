@@ -1,7 +1,7 @@
 //! Figures of a script's own numbers.
 
 use super::binder::Binder;
-use super::plots::{number, numbers};
+use super::convert::{number, numbers};
 use super::words::a_kind;
 use super::{Bound, raise};
 use crate::plot::{self, Axis, Figure, Panel, Series};

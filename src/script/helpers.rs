@@ -1,9 +1,8 @@
 //! What recipes need besides: their own options, names of their runs, statistics of arrays, and samplers at another step size.
 
 use super::binder::Binder;
-use super::convert::{map, parameters};
+use super::convert::{map, number, numbers, parameters};
 use super::library::Library;
-use super::plots::{number, numbers};
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise, recipe};
 use crate::diagnostic;

@@ -142,7 +142,7 @@ fn estimates(b: &mut Binder) {
     b.function(
         "trained.at(chain) -> Parameters",
         "The kept parameters of one chain.",
-        |t: &mut Arc<crate::simulation::train::Trained>, i: i64| at(&t.params, i),
+        |t: &mut Arc<crate::simulation::trained::Trained>, i: i64| at(&t.params, i),
     );
 }
 

@@ -1,6 +1,7 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
 use super::binder::Binder;
+use super::convert::number;
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Scale, Series};
@@ -207,16 +208,6 @@ fn all_figures(figures: Array) -> Bound<Vec<Figure>> {
             .ok_or_else(|| raise(anyhow!("expected figures, not {}", a_kind(name))))
     };
     figures.into_iter().map(one).collect()
-}
-
-pub(super) fn number(x: &Dynamic) -> Bound<f64> {
-    x.as_float()
-        .or_else(|_| x.as_int().map(|i| i as f64))
-        .map_err(|t| raise(anyhow!("expected numbers, not {}", a_kind(t))))
-}
-
-pub(super) fn numbers(a: &Array) -> Bound<Vec<f64>> {
-    a.iter().map(number).collect()
 }
 
 /// Figures of ladders.

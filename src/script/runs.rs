@@ -9,7 +9,7 @@ use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use crate::target::prior::Parameters;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map};

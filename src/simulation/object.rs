@@ -3,7 +3,7 @@
 use super::run::Run;
 use super::smc::Smc;
 use super::summary::Summary;
-use super::train::Trained;
+use super::trained::Trained;
 use crate::error::{Result, count};
 use crate::object::{Entries, Field, Object, Shown, object};
 use crate::options::Value;

@@ -92,14 +92,6 @@ pub(super) fn fell_back(
     notes.push(note);
 }
 
-/// What is said of results that are shown as they were at their older checkpoint.
-pub(super) fn shown_older(at: &str, generation: Generation) -> Option<String> {
-    let reason = generation.reason()?;
-    Some(format!(
-        "this is the older checkpoint, {at}, since the newest one cannot be used: {reason}"
-    ))
-}
-
 /// Fail unless a saved run is the one that a script now asks for.
 pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
     let mut saved = saved.clone();

@@ -1,9 +1,7 @@
 //! Runs: what a simulation leaves behind, in memory and on disk.
 
 use super::exchange::Ladders;
-use super::resume::shown_older;
-use super::sharding::ELSEWHERE;
-use super::verify::Origin;
+use super::origin::Origin;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::archive::Archive;
@@ -13,6 +11,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Why the chains of other shards have no draws.
+pub const ELSEWHERE: &str = "is in another shard";
 
 /// Why and when a chain stopped before its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -437,7 +438,7 @@ impl Run {
         };
         run.sort_by_rung();
         let at = format!("at step {} of {}", run.least_step(), run.info.steps);
-        run.notes.extend(shown_older(&at, generation));
+        run.notes.extend(generation.shown(&at));
         Ok(Some((run, meta.done)))
     }
 

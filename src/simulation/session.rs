@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-pub use super::progress::saves;
 pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, interrupted_for};
 
 /// How to get at an accelerator.

@@ -10,7 +10,7 @@ use super::exchange::Exchange;
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::resume::{check, fell_back, load};
-use super::run::{Failure, Meta, RunInfo};
+use super::run::{ELSEWHERE, Failure, Meta, RunInfo};
 use super::session::Session;
 use super::state::State;
 use crate::error::Result;
@@ -19,9 +19,6 @@ use crate::sampler::ConfiguredSampler;
 use crate::store::archive::Archive;
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
-
-/// Why the chains of other shards have no draws.
-pub const ELSEWHERE: &str = "is in another shard";
 
 /// The part of a run that one of several processes does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::health::LEAST_SPREAD;
 use super::judge::{Judgement, Mixing};
 use super::prediction::RUNNING;
+use super::run::ELSEWHERE;
 use super::run::{Group, Run};
-use super::sharding::ELSEWHERE;
 use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};

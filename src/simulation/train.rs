@@ -4,12 +4,12 @@ use super::job::{Job, Record, Standing, drive};
 use super::optimizer::{EarlyStopping, Optimizer};
 use super::resume;
 use super::session::{self, Interrupt, Session};
-use super::summary::with_error;
+use super::trained::{Trained, weights};
 use super::training_state::Course;
 use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::memory;
-use crate::model::{Layout, load};
+
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -59,118 +59,6 @@ pub const OPTIONS: &[Spec] = &[
         "Name of the training and of its folder.",
     ),
 ];
-
-/// A finished training.
-#[derive(Debug)]
-pub struct Trained {
-    /// Name.
-    pub name: String,
-    /// Optimiser, in words.
-    pub text: String,
-    /// Final parameters per chain: the best on the validation split with early stopping, otherwise the last.
-    pub params: Arc<Parameters>,
-    /// Names of the columns of the history.
-    pub columns: Vec<String>,
-    /// History per chain, `[epochs, columns]`.
-    pub history: Vec<Vec<f64>>,
-    /// Epoch whose parameters were kept, per chain.
-    pub best_epoch: Vec<u64>,
-    /// Seconds.
-    pub seconds: f64,
-    /// Epochs whose parameters are on disk.
-    pub checkpoints: Vec<u64>,
-    /// The target, in words.
-    pub target: String,
-    /// What is to be said of its course, as that it went on from an older checkpoint.
-    pub notes: Vec<String>,
-    /// Where.
-    pub(super) folder: PathBuf,
-    pub(super) layout: Layout,
-}
-
-impl Trained {
-    /// The parameters of all chains after an epoch.
-    ///
-    /// # Errors
-    /// If they were not kept, or cannot be read.
-    pub fn checkpoint(&self, epoch: u64) -> Result<Parameters> {
-        anyhow::ensure!(
-            self.checkpoints.contains(&epoch),
-            "training '{}' kept no parameters of epoch {epoch}; it kept those of {:?} (option 'checkpoints'; --quick moves them)",
-            self.name,
-            self.checkpoints
-        );
-        let load = |c| load::weights(&self.layout, &weights(&self.folder, c, Some(epoch)));
-        let vectors = (0..self.history.len()).map(|c| Ok(Arc::new(load(c)?)));
-        let vectors = vectors.collect::<Result<_>>()?;
-        Ok(Parameters { vectors })
-    }
-
-    /// One column of a chain's history.
-    pub fn column(&self, name: &str, chain: usize) -> Result<Vec<f64>> {
-        let known = self.columns.iter().map(String::as_str);
-        let at = self.columns.iter().position(|c| c == name);
-        let at = at.ok_or_else(|| {
-            anyhow::anyhow!(
-                "training '{}' has no column '{name}'{}",
-                self.name,
-                crate::error::did_you_mean(name, known)
-            )
-        })?;
-        let rows = self.history.get(chain).ok_or_else(|| {
-            anyhow::anyhow!(
-                "training '{}' has {} chains, there is no chain {chain}",
-                self.name,
-                self.history.len()
-            )
-        })?;
-        Ok(rows
-            .iter()
-            .skip(at)
-            .step_by(self.columns.len())
-            .copied()
-            .collect())
-    }
-
-    /// The last (or, with early stopping, the kept) row of a chain, as name and value.
-    pub fn kept(&self, chain: usize) -> Vec<(String, f64)> {
-        let width = self.columns.len();
-        let rows = &self.history[chain];
-        if rows.len() < width {
-            return Vec::new();
-        }
-        let row = (self.best_epoch[chain] as usize).clamp(1, rows.len() / width) - 1;
-        self.columns
-            .iter()
-            .cloned()
-            .zip(rows[row * width..].iter().copied())
-            .collect()
-    }
-}
-
-impl std::fmt::Display for Trained {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}: {} ({:.1} s)", self.name, self.text, self.seconds)?;
-        for c in 0..self.history.len() {
-            let kept: Vec<_> = self
-                .kept(c)
-                .into_iter()
-                .map(|(k, v)| {
-                    if v.fract() == 0.0 {
-                        format!("{k} {v:.0}")
-                    } else {
-                        format!("{k} {}", with_error(v, f64::NAN))
-                    }
-                })
-                .collect();
-            writeln!(f, "  chain {c}: {}", kept.join(", "))?;
-        }
-        for note in &self.notes {
-            writeln!(f, "  NOTE: {note}")?;
-        }
-        Ok(())
-    }
-}
 
 /// Train `chains` parameter vectors.
 pub fn train(
@@ -504,12 +392,6 @@ impl Trainer<'_> {
             && waited >= self.optimizer.patience;
         Ok(())
     }
-}
-
-/// The file of a chain's parameters: those it ended with, or those after an epoch.
-fn weights(folder: &Path, chain: usize, epoch: Option<u64>) -> PathBuf {
-    let epoch = epoch.map_or(String::new(), |e| format!("-epoch-{e}"));
-    folder.join(format!("weights/chain-{chain}{epoch}.safetensors"))
 }
 
 fn write_weights(path: &Path, training: &str, target: &Target, w: &[f32]) -> Result<()> {

@@ -1,9 +1,9 @@
 //! The verbs that make runs: `sample`, `sweep` and `exchange`; and `open`, which reads one back.
 
+use super::origin::Origin;
 use super::plan::{EXCHANGE_OPTIONS, Plan, SAMPLE_OPTIONS, SWEEP_OPTIONS};
 use super::run::Run;
 use super::session::Session;
-use super::verify::Origin;
 use crate::error::Result;
 use crate::sampler::ConfiguredSampler;
 use crate::target::Target;

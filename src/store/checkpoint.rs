@@ -83,6 +83,14 @@ impl Generation {
             Self::Previous { reason } => Some(reason),
         }
     }
+
+    /// What is said of results that are shown as they were at their older checkpoint, `at` the step of it; none of the latest one.
+    pub fn shown(self, at: &str) -> Option<String> {
+        let reason = self.reason()?;
+        Some(format!(
+            "this is the older checkpoint, {at}, since the newest one cannot be used: {reason}"
+        ))
+    }
 }
 
 /// Saves a new generation in `dir`, which is created if need be. Names of tensors must differ.

@@ -4,7 +4,6 @@ use super::super::ess::integrated_autocorrelation_time;
 use super::super::moments::mean_of;
 use super::ladder::{Estimate, Ladder, Replicas};
 use super::newton::{Convergence, Mixture, solve};
-use super::reweight::Weights;
 use crate::error::Result;
 use anyhow::{Context, ensure};
 
@@ -111,24 +110,6 @@ impl<'a> Mbar<'a> {
     pub fn log_evidence(&self, replicas: Replicas) -> Result<Estimate> {
         let betas = self.ladder.betas();
         self.difference(betas[0], betas[betas.len() - 1], replicas)
-    }
-
-    /// ln Z(to) - ln Z(from) between any two inverse temperatures, 1/energy.
-    ///
-    /// Outside the ladder this extrapolates: see [`Reweighted::effective_draws`](super::Reweighted). Errors: an inverse
-    /// temperature that is negative or not finite; [`Replicas::Exchanging`] with rungs of different shape.
-    pub fn difference(&self, from: f64, to: f64, replicas: Replicas) -> Result<Estimate> {
-        let (start, end) = (Weights::new(self, from)?, Weights::new(self, to)?);
-        let slope: Vec<f64> = (start.probabilities.iter().zip(&end.probabilities))
-            .map(|(a, b)| b - a)
-            .collect();
-        let error = self.error(replicas, &slope, |rung, _, _, at, energy| {
-            end.of(rung, at, energy) - start.of(rung, at, energy)
-        });
-        Ok(Estimate {
-            value: end.ln_z - start.ln_z,
-            standard_error: error?,
-        })
     }
 
     /// Standard error of an estimate that draws move by `direct` and free energies by minus `slope`.

@@ -32,6 +32,24 @@ pub struct EnergyMoments {
 }
 
 impl Mbar<'_> {
+    /// ln Z(to) - ln Z(from) between any two inverse temperatures, 1/energy.
+    ///
+    /// Outside the ladder this extrapolates: see [`Reweighted::effective_draws`](super::Reweighted). Errors: an inverse
+    /// temperature that is negative or not finite; [`Replicas::Exchanging`] with rungs of different shape.
+    pub fn difference(&self, from: f64, to: f64, replicas: Replicas) -> Result<Estimate> {
+        let (start, end) = (Weights::new(self, from)?, Weights::new(self, to)?);
+        let slope: Vec<f64> = (start.probabilities.iter().zip(&end.probabilities))
+            .map(|(a, b)| b - a)
+            .collect();
+        let error = self.error(replicas, &slope, |rung, _, _, at, energy| {
+            end.of(rung, at, energy) - start.of(rung, at, energy)
+        });
+        Ok(Estimate {
+            value: end.ln_z - start.ln_z,
+            standard_error: error?,
+        })
+    }
+
     /// ln Z(beta) - ln Z(beta_1) at any inverse temperature, 1/energy; dimensionless.
     ///
     /// Errors: as [`Mbar::difference`].

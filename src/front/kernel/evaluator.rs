@@ -1,12 +1,8 @@
 //! What a language must offer to become a kernel.
 
+use super::language::{Info, Interrupter};
 use super::output::Output;
 use super::rich::Rich;
-use std::sync::Arc;
-
-/// Asks the running cell to stop; called from other threads, and only while a cell runs. It must return at once, and must not
-/// use the kernel's [`Handle`](super::Handle), which waits for it.
-pub type Interrupter = Arc<dyn Fn() + Send + Sync>;
 
 /// A language. All its methods are called by the one thread that called [`Kernel::run`](super::Kernel::run).
 ///
@@ -52,31 +48,6 @@ pub trait Evaluator {
         let _ = code;
         Completeness::Unknown
     }
-}
-
-/// What a language is.
-#[derive(Debug, Clone, Default)]
-pub struct Info {
-    /// Name of the program.
-    pub implementation: String,
-    /// Version of the program.
-    pub implementation_version: String,
-    /// Name of the language.
-    pub language: String,
-    /// Version of the language.
-    pub language_version: String,
-    /// MIME type of its scripts, such as `text/x-python`.
-    pub mimetype: String,
-    /// Extension of its scripts, with the dot.
-    pub file_extension: String,
-    /// CodeMirror's name of a mode that highlights it; empty if there is none.
-    pub codemirror_mode: String,
-    /// Pygments' name of a lexer that highlights it; empty if there is none.
-    pub pygments_lexer: String,
-    /// What a console shows first.
-    pub banner: String,
-    /// Entries of the help menu: text and address.
-    pub help_links: Vec<(String, String)>,
 }
 
 /// How a cell ended.

@@ -1,6 +1,6 @@
 //! How other threads stop a cell or the whole kernel.
 
-use super::evaluator::Interrupter;
+use super::language::Interrupter;
 use super::note::note;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -28,6 +28,7 @@ mod history;
 mod id;
 mod iopub;
 pub mod kernelspec;
+mod language;
 mod message;
 mod note;
 mod output;
@@ -42,11 +43,10 @@ mod tests;
 mod watch;
 mod zmtp;
 
-pub use evaluator::{
-    Completeness, Completions, Evaluator, Failure, Info, Interrupter, Match, Outcome,
-};
+pub use evaluator::{Completeness, Completions, Evaluator, Failure, Match, Outcome};
 pub use handle::Handle;
 pub use iopub::Stream;
+pub use language::{Info, Interrupter};
 pub use output::Output;
 pub use rich::Rich;
 

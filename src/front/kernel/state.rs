@@ -1,8 +1,8 @@
 //! What all parts of a running kernel share, and a request as it goes from a channel to who answers it.
 
-use super::evaluator::Info;
 use super::handle::Handle;
 use super::iopub::Iopub;
+use super::language::Info;
 use super::message::{Codec, Message};
 use super::requests::usage::Meter;
 use super::stdin::Stdin;

@@ -1,6 +1,6 @@
 //! What code in a cell tells the process that runs the cells, beyond what it prints: lines with a mark at their beginning.
 
-use crate::front::display::Shown;
+use crate::object::Shown;
 use serde_json::{Value, json};
 
 /// Set in the process that cells run in, if whoever runs them understands marks.

@@ -3,7 +3,7 @@
 use super::cell_protocol::{self, Mark};
 use crate::error::Result;
 use crate::front::bar::{Live, Moment};
-use crate::front::display::Shown;
+use crate::object::Shown;
 use crate::output;
 use crate::plot::Figure;
 use crate::script::notebook::{Scripted, Variable};

@@ -29,21 +29,23 @@ struct Lowering<'a> {
     out: Program,
 }
 
-/// The program of a graph whose parameters lie at these ranges of a vector.
-pub fn lower(graph: &Graph, parameters: &[Range<usize>]) -> Result<Program> {
-    let mut all = Lowering {
-        graph,
-        fused: vec![None; graph.values.len()],
-        sources: vec![None; graph.values.len()],
-        out: Program::default(),
-    };
-    all.fuse()?;
-    let needed = all.needed();
-    for v in (0..graph.values.len()).filter(|v| needed[*v]) {
-        all.add(v, parameters)?;
+impl Program {
+    /// Compile a graph whose parameters lie at these ranges of a vector.
+    pub fn compile(graph: &Graph, parameters: &[Range<usize>]) -> Result<Self> {
+        let mut all = Lowering {
+            graph,
+            fused: vec![None; graph.values.len()],
+            sources: vec![None; graph.values.len()],
+            out: Program::default(),
+        };
+        all.fuse()?;
+        let needed = all.needed();
+        for v in (0..graph.values.len()).filter(|v| needed[*v]) {
+            all.add(v, parameters)?;
+        }
+        all.finish();
+        Ok(all.out)
     }
-    all.finish();
-    Ok(all.out)
 }
 
 impl Lowering<'_> {

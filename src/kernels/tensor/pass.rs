@@ -1,26 +1,12 @@
 //! One pass over some rows: from the numbers of its operands to its own, and from its gradient to theirs.
 
 use super::element::Element;
-use super::elements::{Spread, backward_elements, forward_elements};
+use super::elements::{Spread, View, backward_elements, forward_elements};
 use super::operation::Reduce;
 use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
 use crate::kernels::elementwise::{Activation, bias_and_activation, times_derivative};
 use crate::kernels::gemm::{Matrix, Part, multiply};
 use crate::kernels::update::add;
-
-/// Numbers of an operand: those of row r begin at `r·stride`, which is 0 where all rows have the same.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    pub data: &'a [f32],
-    pub stride: usize,
-    pub width: usize,
-}
-
-impl<'a> View<'a> {
-    pub fn row(&self, r: usize) -> &'a [f32] {
-        &self.data[r * self.stride..][..self.width]
-    }
-}
 
 /// A dense layer `f(a W + b)` on `rows · per_row` vectors.
 #[derive(Debug, Clone, PartialEq)]

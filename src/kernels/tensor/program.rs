@@ -4,10 +4,8 @@
 //! allocated: `[rows, width]` for every value, and another for the gradient with respect to it. Gradients of what rows share
 //! are summed over the rows of a whole tile, in their order, so that no number depends on how threads share the rows.
 
-use super::graph::Graph;
-use super::lower::lower;
-use super::pass::{Pass, View};
-use crate::error::Result;
+use super::elements::View;
+use super::pass::Pass;
 use crate::kernels::elementwise::Activation;
 use crate::kernels::gemm_baseline::Product;
 use std::ops::Range;
@@ -110,11 +108,6 @@ impl<'a> Given<'a> {
 pub(super) type Views<'a> = Vec<View<'a>>;
 
 impl Program {
-    /// Compile a graph whose parameters lie at these ranges of a vector.
-    pub fn compile(graph: &Graph, parameters: &[Range<usize>]) -> Result<Self> {
-        lower(graph, parameters)
-    }
-
     /// Numbers per row of the buffers: values, inputs of activations, gradients.
     pub fn widths(&self) -> [Vec<usize>; 3] {
         let last = self.widths.len().saturating_sub(1);

@@ -22,31 +22,36 @@ enum Value {
 }
 
 /// The values of a graph of numbers, operands before what uses them.
-pub struct Scalars {
+struct Scalars {
     parameters: usize,
     inputs: usize,
     values: Vec<Value>,
     numbers: HashMap<Value, u32>,
 }
 
-impl Scalars {
-    /// The tape of a graph; an error if it has a parameter or an input that does not exist.
-    pub fn compile(graph: &Graph, parameters: usize, inputs: usize) -> Result<Tape> {
+impl Tape {
+    /// Compile a graph of `parameters` parameters and of data examples with `inputs` columns.
+    ///
+    /// # Errors
+    /// If the graph gives no single number, was traced over the inputs of a model, or uses a parameter or a column that does not exist.
+    pub fn compile(graph: &Graph, parameters: usize, inputs: usize) -> Result<Self> {
         let shape = graph.shape();
         ensure!(
             shape.rank() == 0,
             "one number is needed, but this is a tensor of shape {shape}"
         );
-        let mut out = Self {
+        let mut scalars = Scalars {
             parameters,
             inputs,
             values: Vec::new(),
             numbers: HashMap::new(),
         };
-        let output = out.add(&Unrolled::new(graph)?)?;
-        Ok(out.lower(output))
+        let output = scalars.add(&Unrolled::new(graph)?)?;
+        Ok(scalars.lower(output))
     }
+}
 
+impl Scalars {
     /// Enter the number that comes out, with all that it depends on.
     fn add(&mut self, graph: &Unrolled) -> Result<u32> {
         let output = graph.number(0);

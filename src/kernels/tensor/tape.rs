@@ -2,11 +2,8 @@
 
 use super::element::Element;
 use super::formula::word;
-use super::graph::Graph;
 use super::operation::Unary;
 use super::registers::{LANES, Line, Registers, Scratch, run_lanes};
-use super::scalars::Scalars;
-use anyhow::Result;
 
 /// A compiled graph of one number, in double precision: what a vector of parameters and each data example make of it.
 ///
@@ -31,14 +28,6 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Compile a graph of `parameters` parameters and of data examples with `inputs` columns.
-    ///
-    /// # Errors
-    /// If the graph gives no single number, was traced over the inputs of a model, or uses a parameter or a column that does not exist.
-    pub fn compile(graph: &Graph, parameters: usize, inputs: usize) -> Result<Self> {
-        Scalars::compile(graph, parameters, inputs)
-    }
-
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.parameters

@@ -11,7 +11,7 @@ use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::optimizer::Optimizer;
 use crate::simulation::run::Run;
-use crate::simulation::train::Trained;
+use crate::simulation::trained::Trained;
 use crate::target::prior::Prior;
 use crate::target::{Potential, Target};
 use crate::trigger::Trigger;

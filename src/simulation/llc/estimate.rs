@@ -1,6 +1,6 @@
 //! An estimate of the learning coefficient, and what speaks for it.
 
-use super::halved::{Extrapolated, Halved};
+use super::halved::{Extrapolated, Halved, Short};
 use super::protocol::{Losses, Point, Prepared};
 use super::saved::online;
 use crate::diagnostic::{self, Reading};
@@ -251,19 +251,6 @@ impl fmt::Display for Estimate {
             )?;
         }
         Ok(())
-    }
-}
-
-/// A standard error in two digits.
-pub(super) struct Short(pub f64);
-
-impl fmt::Display for Short {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = match self.0 {
-            x if x.is_finite() && x > 0.0 => (1.0 - x.log10().floor()).clamp(0.0, 12.0) as usize,
-            _ => 2,
-        };
-        write!(f, "{:.digits$}", self.0)
     }
 }
 

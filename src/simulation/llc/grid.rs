@@ -1,6 +1,6 @@
 //! The step sizes that `calibrate_llc` tries if none are given.
 
-use super::calibrate::Found;
+use super::trial::Found;
 use crate::sampler::{Accuracy, ConfiguredSampler};
 
 /// How many step sizes there are, each half the one before.

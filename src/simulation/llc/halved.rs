@@ -1,8 +1,8 @@
 //! An estimate at half the step size, and what the two tell of none at all.
 
 use super::Estimate;
-use super::estimate::Short;
 use crate::sampler::Accuracy;
+use std::fmt;
 
 /// The estimate at half the step size.
 #[derive(Debug, Clone)]
@@ -75,5 +75,18 @@ impl Halved {
             (Accuracy::Unknown(why), _) => format!("{found}; not extrapolated: {why}"),
             _ => format!("{found}; the sampler is exact at any, so both estimate the same"),
         }
+    }
+}
+
+/// A standard error in two digits.
+pub(super) struct Short(pub f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = match self.0 {
+            x if x.is_finite() && x > 0.0 => (1.0 - x.log10().floor()).clamp(0.0, 12.0) as usize,
+            _ => 2,
+        };
+        write!(f, "{:.digits$}", self.0)
     }
 }

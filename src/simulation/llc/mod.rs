@@ -23,6 +23,7 @@ pub mod problems;
 pub mod protocol;
 pub mod saved;
 pub mod table;
+pub mod trial;
 pub mod verdict;
 
 use super::plan::{self, Plan};

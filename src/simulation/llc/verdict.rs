@@ -1,7 +1,7 @@
 //! Whether an estimate of the learning coefficient is one yet, in words.
 
 use super::Estimate;
-use super::estimate::Short;
+use super::halved::Short;
 use crate::diagnostic::verdict::MOST_ERROR;
 use crate::diagnostic::{Heat, Verdict};
 use crate::simulation::judge::percent;

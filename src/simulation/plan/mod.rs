@@ -9,12 +9,9 @@ pub use starts::Starts;
 
 use super::exchange::Exchange;
 use super::prediction::Predictor;
-use super::state::State;
 use crate::error::Result;
-use crate::kernels::update::dot;
 use crate::observable::Handle;
 use crate::options::Options;
-use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
 use crate::target::Target;
 use crate::target::prior::Parameters;
@@ -99,22 +96,6 @@ impl Plan {
         all.filter(|t| t.is_finite() && !whole).reduce(f64::max)
     }
 
-    /// These chains before they start.
-    pub(in crate::simulation) fn state(
-        &self,
-        index: Vec<usize>,
-        target: &Target,
-        sampler: &ConfiguredSampler,
-        predictors: &[Predictor],
-    ) -> Result<State> {
-        let mut state = State::new(index, target, sampler, predictors);
-        if self.exchange.is_some() {
-            let ladder: Vec<_> = self.temperatures.iter().map(|t| t.at(0)).collect();
-            state.climb(&ladder, self.chains)?;
-        }
-        Ok(state)
-    }
-
     /// The points where the chains start; checked.
     pub(in crate::simulation) fn starts(&self, target: &Target) -> Result<Starts> {
         if let Some(x) = &self.exchange {
@@ -154,24 +135,6 @@ impl Plan {
             seed: self.seed,
             from_prior: self.exchange.as_ref().is_some_and(|x| x.from_prior),
         })
-    }
-
-    /// |w|² above which a chain has left its region, per chain of the run; those that are elsewhere have none.
-    pub(in crate::simulation) fn limits(&self, state: &State, target: &Target) -> Vec<f64> {
-        // On a ladder every chain comes to where the prior is.
-        let prior = match &self.exchange {
-            Some(_) => target.prior().mean_square(),
-            None => 0.0,
-        };
-        let limit = |w: &[f32]| {
-            let least = w.len() as f64 * prior.max(1.0);
-            self.region * self.region * dot(w, w).max(least)
-        };
-        let mut limits = vec![f64::NAN; self.temperatures.len() * self.chains];
-        for (w, c) in state.params.chunks_exact(state.dim).zip(&state.index) {
-            limits[*c] = limit(w);
-        }
-        limits
     }
 
     /// The posterior predictions to be averaged.

@@ -383,7 +383,7 @@ impl Smc {
             folder.display()
         );
         let notes = &mut about.record.notes;
-        notes.extend(resume::shown_older(&state.place(), generation));
+        notes.extend(generation.shown(&state.place()));
         let end = what["temperature"].as_f64().map_or(f64::NAN, |t| 1.0 / t);
         let done = state.beta >= end;
         Ok(Some((about.of(state), done)))

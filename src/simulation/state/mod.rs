@@ -8,6 +8,7 @@ use super::prediction::Predictor;
 use super::run::{Failure, Scores};
 use crate::engine::{Block, Member, Row};
 use crate::error::Result;
+use crate::kernels::update::dot;
 use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use std::ops::Range;
@@ -125,6 +126,42 @@ impl ChainMut<'_, '_> {
         *self.log.info_count = found[0] as u64;
         self.row.sums.copy_from_slice(sums);
         self.member.scalars[scalars.clone()].copy_from_slice(kept);
+    }
+}
+
+impl Plan {
+    /// These chains before they start.
+    pub(in crate::simulation) fn state(
+        &self,
+        index: Vec<usize>,
+        target: &Target,
+        sampler: &ConfiguredSampler,
+        predictors: &[Predictor],
+    ) -> Result<State> {
+        let mut state = State::new(index, target, sampler, predictors);
+        if self.exchange.is_some() {
+            let ladder: Vec<_> = self.temperatures.iter().map(|t| t.at(0)).collect();
+            state.climb(&ladder, self.chains)?;
+        }
+        Ok(state)
+    }
+
+    /// |w|² above which a chain has left its region, per chain of the run; those that are elsewhere have none.
+    pub(in crate::simulation) fn limits(&self, state: &State, target: &Target) -> Vec<f64> {
+        // On a ladder every chain comes to where the prior is.
+        let prior = match &self.exchange {
+            Some(_) => target.prior().mean_square(),
+            None => 0.0,
+        };
+        let limit = |w: &[f32]| {
+            let least = w.len() as f64 * prior.max(1.0);
+            self.region * self.region * dot(w, w).max(least)
+        };
+        let mut limits = vec![f64::NAN; self.temperatures.len() * self.chains];
+        for (w, c) in state.params.chunks_exact(state.dim).zip(&state.index) {
+            limits[*c] = limit(w);
+        }
+        limits
     }
 }
 

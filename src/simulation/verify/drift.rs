@@ -1,9 +1,9 @@
 //! The drift of U and of every observable under exact chains, and what it says of a run.
 
-use super::Origin;
 use crate::diagnostic::verdict::{MOST_ERROR, Test, most_sigma};
 use crate::diagnostic::{Verdict, mcse_mean, mean, sd};
 use crate::simulation::judge::percent;
+use crate::simulation::origin::Origin;
 use crate::simulation::run::Run;
 use crate::simulation::summary::with_error;
 use crate::table::Table;

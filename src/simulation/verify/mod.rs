@@ -12,6 +12,7 @@ pub use self::drift::{Line, Verification};
 
 use self::drift::{Pairs, lines};
 use self::exact::Exact;
+use super::origin::Origin;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::run::Run;
@@ -19,14 +20,13 @@ use super::session::{Interrupt, Session};
 use super::state::{Lent, State};
 use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
-use crate::observable::{Handle, LossCache, View};
+use crate::observable::{LossCache, View};
 use crate::options::{Kind, Options, Range, Spec, Value, option};
 use crate::sampler::{ConfiguredSampler, named};
 use crate::schedule::Schedule;
 use crate::store::checkpoint::{self, TensorData};
 use crate::target::{Target, Workspace};
 use crate::verb::{Call, Either, Verb};
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -51,23 +51,6 @@ pub const OPTIONS: &[Spec] = &[
         "Leapfrog steps of each move, each a gradient over all examples.",
     ),
 ];
-
-/// What made a run: needed to go on with it.
-#[derive(Clone)]
-pub struct Origin {
-    /// What was sampled.
-    pub target: Arc<Target>,
-    /// By what.
-    pub sampler: Arc<ConfiguredSampler>,
-    /// What was observed.
-    pub observables: Vec<Handle>,
-}
-
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} on {:?}", self.sampler, self.target)
-    }
-}
 
 /// Verify a run whose target, sampler and observables are these.
 pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Result<Verification> {

@@ -2,7 +2,6 @@
 
 use super::allowance::Allowance;
 use super::frame::{self, Item};
-use super::socket::Kind;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Write};
 
@@ -16,6 +15,35 @@ const GREETING: [u8; 64] = {
 
 /// READY names the kind of a socket and its identity of at most 255 bytes.
 const LARGEST: u64 = 4 << 10;
+
+/// What kind of socket it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Clients ask, each gets its own answers.
+    Router,
+    /// The same, of short messages that are sent back (a heartbeat's REP).
+    Echo,
+    /// Clients subscribe to topics (XPUB).
+    Publisher,
+}
+
+impl Kind {
+    /// What messages may take while they are received: code of a cell, or a word.
+    pub(super) fn allowance(self) -> Allowance {
+        match self {
+            Self::Router => Allowance::new(16 << 20, 32 << 20),
+            Self::Echo | Self::Publisher => Allowance::new(4 << 10, 0),
+        }
+    }
+
+    /// Bytes that may wait for a client that reads slowly: anybody can ask for echoes and not read them.
+    pub(super) fn outbox(self) -> usize {
+        match self {
+            Self::Router | Self::Publisher => 64 << 20,
+            Self::Echo => 64 << 10,
+        }
+    }
+}
 
 /// Greet a client and learn its identity, which may be empty.
 pub fn greet(stream: &mut (impl Read + Write), kind: Kind) -> Result<Vec<u8>> {

@@ -22,5 +22,6 @@ mod tests;
 
 pub use endpoint::Endpoint;
 pub use frame::Frames;
+pub use handshake::Kind;
 pub use peer::Peer;
-pub use socket::{Event, Kind, Socket};
+pub use socket::{Event, Socket};

@@ -3,8 +3,8 @@
 use super::allowance::Allowance;
 use super::endpoint::Stream;
 use super::frame::{self, Frames, Item};
+use super::handshake::Kind;
 use super::outbox::{Outbox, Parcel};
-use super::socket::{Kind, STACK};
 use anyhow::{Result, bail, ensure};
 use std::io::{BufReader, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+/// Enough for reading and writing, and small, since there are two such threads per client.
+pub(super) const STACK: usize = 256 << 10;
 /// Small frames are joined up to this many bytes; larger ones are read and written as they are. Small, since every client has
 /// two such buffers, and anybody may connect.
 const BUFFER: usize = 4 << 10;

@@ -4,8 +4,8 @@ use super::super::note::note;
 use super::allowance::Allowance;
 use super::endpoint::{Endpoint, Listener, Stream};
 use super::frame::Frames;
-use super::handshake;
-use super::peer::{Arrival, Peer};
+use super::handshake::{self, Kind};
+use super::peer::{Arrival, Peer, STACK};
 use anyhow::{Context, Result};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,38 +17,6 @@ use std::time::{Duration, Instant};
 const GREETING: Duration = Duration::from_secs(5);
 /// How many clients a socket serves. Every front end that shows a notebook is one; five sockets stay below 256 open files.
 const MOST_CLIENTS: usize = 32;
-/// Enough for reading and writing, and small, since there are two such threads per client.
-pub(super) const STACK: usize = 256 << 10;
-
-/// What kind of socket it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Clients ask, each gets its own answers.
-    Router,
-    /// The same, of short messages that are sent back (a heartbeat's REP).
-    Echo,
-    /// Clients subscribe to topics (XPUB).
-    Publisher,
-}
-
-impl Kind {
-    /// What messages may take while they are received: code of a cell, or a word.
-    fn allowance(self) -> Allowance {
-        match self {
-            Self::Router => Allowance::new(16 << 20, 32 << 20),
-            Self::Echo | Self::Publisher => Allowance::new(4 << 10, 0),
-        }
-    }
-
-    /// Bytes that may wait for a client that reads slowly: anybody can ask for echoes and not read them.
-    pub(super) fn outbox(self) -> usize {
-        match self {
-            Self::Router | Self::Publisher => 64 << 20,
-            Self::Echo => 64 << 10,
-        }
-    }
-}
-
 /// What happens on a socket.
 pub enum Event {
     /// A client sent a message.
