@@ -1,7 +1,7 @@
 //! `ergodic docs`: the reference, generated from what is bound.
 
 use crate::error::{Result, nearest};
-use crate::script::library::{self, RECIPES, recipe_items};
+use crate::script::recipes::{self, RECIPES, recipe_items};
 use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name.
@@ -100,7 +100,7 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
 pub fn source(name: Option<&str>) -> Result<&'static str> {
     let wanted = name.unwrap_or_default();
     let recipe = wanted.split("::").next().unwrap_or_default();
-    library::source(recipe).ok_or_else(|| {
+    recipes::source(recipe).ok_or_else(|| {
         let names: Vec<_> = RECIPES.iter().map(|(name, _)| *name).collect();
         let near = nearest(recipe, names.iter().copied());
         let hint = near.map_or(String::new(), |n| format!("; did you mean '{n}'?"));

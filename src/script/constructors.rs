@@ -1,9 +1,10 @@
 //! Constructors: every entry of every registry, as `namespace::name(arguments…, #{ options })`.
 
+use super::Call;
 use super::OrRaise;
 use super::binder::Binder;
-use super::convert::{Call, given, options, to_value};
-use super::reference::Item;
+use super::convert::{given, options, to_value};
+use super::item::Item;
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::object::{Held, Object};

@@ -1,15 +1,13 @@
 //! Values between the script and the program.
 
 use super::words::a_kind;
-use super::{Bound, OrRaise, closure, kinds, raise, tensors};
+use super::{Bound, Call, OrRaise, closure, kinds, raise, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
 use crate::options::{Options, Spec, Value};
-use crate::target::prior::Parameters;
 use anyhow::anyhow;
-use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
+use rhai::{Array, Dynamic, FnPtr, Map};
 use serde_json::Value as Json;
-use std::sync::Arc;
 
 /// A script's value as the program's.
 pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
@@ -34,20 +32,7 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
     if let Some(t) = x.read_lock::<Tensor>().filter(|t| t.as_vector().is_none()) {
         return tensors::to_options(&t).unwrap_or_else(|| Value::Other("a tensor".into()));
     }
-    object(x).unwrap_or_else(|| Value::Other(super::words::kind(x)))
-}
-
-/// The handles that options may hold.
-fn object(x: &Dynamic) -> Option<Value> {
-    match x.read_lock::<Tensor>() {
-        Some(t) => Some(Arc::new(tensors::parameters(&t).ok()?).into()),
-        None => kinds::of(x).and_then(|known| (known.value)(x)),
-    }
-}
-
-/// Parameters, or anything that holds some: a training, a run, the state of a chain.
-pub(super) fn parameters(x: &Dynamic) -> Option<Arc<Parameters>> {
-    object(x)?.as_object()
+    tensors::object(x).unwrap_or_else(|| Value::Other(super::words::kind(x)))
 }
 
 /// The program's value as a script's.
@@ -61,12 +46,6 @@ pub(super) fn from_value(x: &Value) -> Dynamic {
         Value::Object(x, name) => kinds::back(x, name).unwrap_or_default(),
         Value::Other(_) => Dynamic::UNIT,
     }
-}
-
-/// What is needed to turn closures into observables.
-pub(super) struct Call<'a> {
-    pub context: &'a Arc<super::Context>,
-    pub native: &'a NativeCallContext<'a>,
 }
 
 /// Check a script's options map against a table; an option that is `()` is not given.

@@ -1,6 +1,7 @@
 //! `model::custom`: a closure over tensors as a model, traced or called at every step.
 
-use super::convert::{Call, to_value};
+use super::Call;
+use super::convert::to_value;
 use super::tensors::{from_dynamic, shape_of};
 use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, closure, raise};

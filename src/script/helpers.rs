@@ -1,7 +1,7 @@
 //! What recipes need besides: their own options, names of their runs, statistics of arrays, and samplers at another step size.
 
 use super::binder::Binder;
-use super::convert::{map, number, numbers, parameters};
+use super::convert::{map, number, numbers};
 use super::library::Library;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise, recipe};
@@ -287,7 +287,7 @@ fn samplers(b: &mut Binder) {
 
 fn predictions(b: &mut Binder) {
     let of = |t: &Target, at: &Dynamic, split: &str, temperature: f64| -> Bound<Map> {
-        let given = parameters(at).ok_or_else(|| {
+        let given = super::tensors::parameters_of(at).ok_or_else(|| {
             raise(anyhow!(
                 "target.prediction takes parameters, not {}",
                 a_kind(at.type_name())
@@ -329,5 +329,5 @@ fn predictions(b: &mut Binder) {
         "How many vectors there are.",
         |p: &mut Arc<Parameters>| p.vectors.len() as i64,
     )
-    .with(&[], "parameters([[0.0], [1.5]]).len()");
+    .with(&[], "super::tensors::parameters_of([[0.0], [1.5]]).len()");
 }

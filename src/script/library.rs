@@ -2,9 +2,10 @@
 
 use super::calls;
 use super::explore::tokens::{Kind, Token, tokens};
+use super::item::Item;
 use super::raise;
 use super::recipe;
-use super::reference::Item;
+use super::recipes::{RECIPES, recipe_items, source};
 use super::report::Failure;
 use crate::error::nearest;
 use anyhow::anyhow;
@@ -12,41 +13,7 @@ use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
-
-/// The recipes, by name: the one list of them.
-pub const RECIPES: &[(&str, &str)] = &[
-    ("annealing", include_str!("../../stdlib/annealing.rhai")),
-    ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
-    (
-        "learning_curve",
-        include_str!("../../stdlib/learning_curve.rhai"),
-    ),
-    (
-        "llc_protocol",
-        include_str!("../../stdlib/llc_protocol.rhai"),
-    ),
-    (
-        "method_comparison",
-        include_str!("../../stdlib/method_comparison.rhai"),
-    ),
-    ("transition", include_str!("../../stdlib/transition.rhai")),
-];
-
-/// The source of a recipe.
-pub fn source(name: &str) -> Option<&'static str> {
-    RECIPES.iter().find(|(n, _)| *n == name).map(|(_, s)| *s)
-}
-
-/// What the recipes offer, each under the name of its recipe.
-pub fn recipe_items() -> &'static [Item] {
-    static ITEMS: OnceLock<Vec<Item>> = OnceLock::new();
-    ITEMS.get_or_init(|| {
-        let each = RECIPES.iter();
-        each.flat_map(|(name, text)| recipe::items(name, text, "map"))
-            .collect()
-    })
-}
+use std::sync::{Arc, Mutex};
 
 /// What errors call the file of a recipe.
 fn file_of(recipe: &str) -> String {

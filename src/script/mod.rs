@@ -17,6 +17,7 @@ mod grids;
 mod habits;
 mod helpers;
 mod integers;
+pub mod item;
 mod kinds;
 mod learning;
 pub mod library;
@@ -26,7 +27,9 @@ mod objects;
 mod parameters;
 mod plots;
 mod recipe;
+pub mod recipes;
 pub mod reference;
+mod registered;
 mod report;
 mod reports;
 mod room;
@@ -41,8 +44,8 @@ use crate::error::Result;
 use crate::registry;
 use crate::simulation::session::{self, Session};
 use binder::Binder;
-use reference::Item;
-use rhai::{Dynamic, Engine, EvalAltResult, Scope};
+use item::Item;
+use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Scope};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -142,6 +145,12 @@ impl Context {
         let settings = self.settings.lock();
         settings.unwrap_or_else(|e| e.into_inner()).clone()
     }
+}
+
+/// What is needed to turn closures into observables.
+struct Call<'a> {
+    pub context: &'a Arc<Context>,
+    pub native: &'a NativeCallContext<'a>,
 }
 
 /// An interpreter with everything bound.

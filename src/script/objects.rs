@@ -2,7 +2,7 @@
 
 use super::binder::Binder;
 use super::closure;
-use super::convert::parameters;
+use super::tensors::parameters_of;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
@@ -75,7 +75,7 @@ pub(super) fn bind(b: &mut Binder) {
         "target.energies(parameters) -> map",
         "Loss, prior energy, total energy and error fraction at a point, over all training examples: `#{ loss, prior, total, error }`.",
         |t: &mut Arc<Target>, at: Dynamic| -> Bound<rhai::Map> {
-            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not {}", a_kind(at.type_name()))))?;
+            let p = parameters_of(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not {}", a_kind(at.type_name()))))?;
             let w = p.vectors.first().cloned().unwrap_or_default();
             if w.len() != t.dim() {
                 return Err(raise(anyhow!("target.energies: {} parameters for a model of {}", w.len(), t.dim())));
@@ -89,7 +89,7 @@ pub(super) fn bind(b: &mut Binder) {
         "target.outputs(parameters, split) -> Tensor",
         "What the network answers to the inputs of a split (\"train\", \"test\", …) at a point: its outputs row by row, before the loss.",
         |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Tensor> {
-            let p = parameters(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not {}", a_kind(at.type_name()))))?;
+            let p = parameters_of(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not {}", a_kind(at.type_name()))))?;
             let w = p.vectors.first().cloned().unwrap_or_default();
             let outputs = || {
                 let network = t.potential().network().ok_or_else(|| anyhow!("target.outputs needs a network with data, which this target is not"))?;

@@ -3,7 +3,7 @@
 //! The options of a function are the defaults in its call `options(given, #{ name: default, // meaning … })`: they stand in one place.
 
 use super::explore::tokens::{Kind, Token, tokens};
-use super::reference::Item;
+use super::item::Item;
 use crate::options::{Default, Kind as Of, Range, Spec};
 
 /// The heading of a script: its lines `//!`.

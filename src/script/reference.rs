@@ -1,62 +1,11 @@
 //! The reference: what a script can call, generated from what is bound.
 
-use crate::options::{Default, Spec};
+use super::item::Item;
+use super::recipes;
+use crate::options::Default;
 use std::fmt::Write;
 
-/// One function, method or constructor.
-#[derive(Debug, Clone)]
-pub struct Item {
-    /// Namespace, empty for verbs and methods.
-    pub namespace: String,
-    /// Object a method belongs to, empty otherwise.
-    pub object: String,
-    /// Name.
-    pub name: String,
-    /// As a script calls it.
-    pub signature: String,
-    /// Documentation.
-    pub doc: String,
-    /// Options of the trailing `#{…}`.
-    pub options: &'static [Spec],
-    /// A call that runs; empty if there is none.
-    pub example: String,
-}
-
 impl Item {
-    pub(super) fn from_signature(signature: &str, doc: &str) -> Self {
-        let head = signature.split('(').next().unwrap_or(signature);
-        let (namespace, rest) = head.split_once("::").unwrap_or(("", head));
-        let (object, name) = rest.split_once('.').unwrap_or(("", rest));
-        Self {
-            namespace: namespace.into(),
-            object: object.into(),
-            name: name.trim().into(),
-            signature: signature.into(),
-            doc: doc.into(),
-            options: &[],
-            example: String::new(),
-        }
-    }
-
-    /// `space::name`, `object.name` or `name`.
-    pub fn path(&self) -> String {
-        match (self.namespace.as_str(), self.object.as_str()) {
-            ("", "") => self.name.clone(),
-            (space, "") => format!("{space}::{}", self.name),
-            (_, object) => format!("{object}.{}", self.name),
-        }
-    }
-
-    /// The same, of a namespace that a script calls otherwise.
-    pub(super) fn called(mut self, alias: &str) -> Self {
-        let rest = self.signature.split_once("::").map(|(_, rest)| rest);
-        if let Some(rest) = rest {
-            self.signature = format!("{alias}::{rest}");
-        }
-        self.namespace = alias.into();
-        self
-    }
-
     /// Everything about it, as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = format!("### `{}`\n\n{}\n", self.signature, self.doc);
@@ -128,12 +77,12 @@ pub fn table() -> String {
 
 /// A recipe as Markdown: its heading, how it is imported, and its functions.
 pub fn recipe(name: &str) -> Option<String> {
-    let source = super::library::source(name)?;
+    let source = recipes::source(name)?;
     let mut out = format!(
         "# {name}\n\n{}\n\n`import \"{name}\" as {name};` makes it known; `ergodic docs {name} --source` prints it.\n",
         super::recipe::heading(source)
     );
-    let own = super::library::recipe_items().iter();
+    let own = recipes::recipe_items().iter();
     for item in own.filter(|i| i.namespace == name) {
         let _ = write!(out, "\n{}", item.markdown());
     }
@@ -154,7 +103,7 @@ pub fn markdown() -> String {
         }
     }
     out += "\n## recipes\n\n";
-    for (name, _) in super::library::RECIPES {
+    for (name, _) in recipes::RECIPES {
         let text = recipe(name).unwrap_or_default();
         out += &text.replacen("# ", "### ", 1);
         out.push('\n');

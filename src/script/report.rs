@@ -1,7 +1,7 @@
 //! Errors of scripts, with file, line, column, the source line and what to do.
 
 use super::habits;
-use super::reference::Item;
+use super::item::Item;
 use super::words::{self, a_kind};
 use crate::error::{EveryChainFailed, Interrupted};
 use rhai::{EvalAltResult, ParseError, ParseErrorType, Position};
@@ -372,7 +372,7 @@ fn not_found(call: &str, items: &[Item]) -> String {
 
 /// A namespace that is not there: a recipe that was not imported, or the nearest name.
 fn no_namespace(name: &str, items: &[Item]) -> String {
-    if super::library::source(name).is_some() {
+    if super::recipes::source(name).is_some() {
         return format!(
             "there is no namespace '{name}' here; it is a recipe: write `import \"{name}\" as {name};` first"
         );

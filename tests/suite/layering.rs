@@ -1,6 +1,7 @@
 //! The layers: a module uses only modules above it, and only `script` names Rhai.
 
 use super::support::root;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it.
@@ -119,6 +120,106 @@ fn a_module_uses_only_modules_above_it() {
     assert!(
         arrows > 100,
         "only {arrows} uses found: the test has lost its sight"
+    );
+}
+
+/// The file that a path of modules leads to, and the name that it takes from there.
+fn file_of<'a>(path: &[&str], modules: &'a BTreeSet<String>) -> Option<&'a String> {
+    (1..=path.len())
+        .rev()
+        .find_map(|n| modules.get(&path[..n].join("::")))
+}
+
+/// Paths that a `use` names: `a::{b, c::{d}}` is `a::b` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((before, inner)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default();
+        return vec![path.trim().to_string()];
+    };
+    let inner = inner.trim_end().strip_suffix('}').unwrap_or(inner);
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for c in inner.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        match (c, depth) {
+            (',', 0) => parts.push(String::new()),
+            _ => parts.last_mut().unwrap().push(c),
+        }
+    }
+    let parts = parts.iter().filter(|p| !p.trim().is_empty());
+    parts
+        .flat_map(|part| paths(&format!("{}{}", before.trim(), part.trim())))
+        .collect()
+}
+
+/// A folder's `mod.rs` is its face: what it has, those inside may use, and the other way round.
+#[test]
+fn no_files_use_each_other_in_a_circle() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let module = |file: &Path| {
+        let inside = file.strip_prefix(root().join("src")).unwrap();
+        let path = inside.with_extension("");
+        let names: Vec<_> = path.iter().map(|n| n.to_string_lossy()).collect();
+        names.join("::").trim_end_matches("::mod").to_string()
+    };
+    let tests = |name: &str| name == "tests" || name.ends_with("_tests");
+    files.retain(|f| !module(f).split("::").any(tests));
+    let modules: BTreeSet<String> = files.iter().map(|f| module(f)).collect();
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        let own = module(file);
+        let here: Vec<&str> = own.split("::").collect();
+        let source = std::fs::read_to_string(file).unwrap();
+        let code: Vec<_> = source
+            .lines()
+            .take_while(|l| *l != "#[cfg(test)]")
+            .filter(|l| !l.trim_start().starts_with("//"))
+            .collect();
+        let code = code.join(" ");
+        let named = code.split("use ").skip(1);
+        let named = named.filter_map(|rest| rest.split(';').next());
+        for path in named.flat_map(paths) {
+            let mut parts: Vec<&str> = path.split("::").map(str::trim).collect();
+            let up = parts.iter().take_while(|p| **p == "super").count();
+            let full: Vec<&str> = match parts[0] {
+                "crate" => parts.split_off(1),
+                "super" => [&here[..here.len().saturating_sub(up)], &parts[up..]].concat(),
+                _ => continue,
+            };
+            let Some(other) = file_of(&full, &modules) else {
+                continue;
+            };
+            let face = |a: &str, b: &str| b.strip_prefix(a).is_some_and(|r| r.starts_with("::"));
+            if own != *other && !face(&own, other) && !face(other, &own) {
+                uses.entry(own.clone()).or_default().insert(other.clone());
+            }
+        }
+    }
+    let arrows: usize = uses.values().map(BTreeSet::len).sum();
+    assert!(
+        arrows > 1000,
+        "only {arrows} uses found: the test has lost its sight"
+    );
+    // What nothing uses that is left is in no circle; then what uses nothing that is left.
+    loop {
+        let used: BTreeSet<String> = uses.values().flatten().cloned().collect();
+        let before = uses.len();
+        uses.retain(|own, _| used.contains(own));
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        uses.values_mut()
+            .for_each(|to| to.retain(|t| left.contains(t)));
+        uses.retain(|_, to| !to.is_empty());
+        if uses.len() == before {
+            break;
+        }
+    }
+    assert!(
+        uses.is_empty(),
+        "files that use each other in a circle: {uses:#?}"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use super::support::{Scratch, ergodic, root, text};
 use ergodic::script::explore::tokens::{Token, tokens};
-use ergodic::script::reference::Item;
+use ergodic::script::item::Item;
 use std::io::Write;
 use std::process::{Command, Output};
 

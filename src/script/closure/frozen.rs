@@ -6,8 +6,8 @@
 
 #![allow(deprecated)] // Rhai marks the stored call context so only to say that it may change with a new version.
 
+use super::super::Call;
 use super::super::Context;
-use super::super::convert::Call;
 use super::super::report::{Home, Placed};
 use super::identity::identity;
 use super::source::{Function, Source};

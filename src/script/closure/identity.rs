@@ -1,6 +1,6 @@
 //! What a captured value is, in words that change with it: so it enters the fingerprint of a closure.
 
-use super::super::convert::parameters;
+use super::super::tensors::parameters_of;
 use super::super::words;
 use crate::dataset::Dataset;
 use crate::kernels::tensor::Tensor;
@@ -85,7 +85,7 @@ fn object(x: &Dynamic) -> Option<Hasher> {
         text(&mut hash, (o.name(), o.definition()));
     } else if let Some(o) = get::<Arc<Optimizer>>(x) {
         hash.update(o.text.as_bytes());
-    } else if let Some(p) = parameters(x) {
+    } else if let Some(p) = parameters_of(x) {
         p.vectors.iter().for_each(|w| vector(&mut hash, w));
         if let Some(r) = get::<Arc<Run>>(x) {
             text(&mut hash, &r.info);

@@ -8,7 +8,7 @@ mod source;
 
 pub(super) use frozen::{Frozen, expect};
 
-use super::convert::Call;
+use super::Call;
 use super::{raise, report};
 use crate::error::Result;
 use crate::kernels::tensor::{Names, Tensor, Vector};

@@ -5,9 +5,9 @@ use super::place_at;
 use super::reference::Reference;
 use super::tokens::{KEYWORDS, Kind, tokens};
 use crate::options::{self, Default, Spec};
-use crate::script::library::RECIPES;
+use crate::script::item::Item;
 use crate::script::recipe;
-use crate::script::reference::Item;
+use crate::script::recipes::RECIPES;
 
 /// One thing that could stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ pub mod tokens;
 
 pub use complete::{Completions, Match};
 
-use super::reference::Item;
-use super::{Interpreter, library};
+use super::item::Item;
+use super::{Interpreter, recipes};
 use place::{Place, place};
 use reference::Reference;
 use rhai::{Array, Dynamic, ImmutableString, Map, ParseErrorType};
@@ -111,7 +111,7 @@ impl Interpreter {
         let mut out = self.known_items();
         for (name, alias) in imports(source) {
             if !out.iter().any(|i| i.namespace == alias) {
-                let own = library::recipe_items().iter();
+                let own = recipes::recipe_items().iter();
                 let own = own.filter(|i| i.namespace == name);
                 out.extend(own.map(|i| i.clone().called(alias)));
             }

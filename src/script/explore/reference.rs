@@ -3,7 +3,7 @@
 use super::Variable;
 use super::place::{Callee, Receiver};
 use crate::options::Spec;
-use crate::script::reference::Item;
+use crate::script::item::Item;
 
 /// What can be called, and the variables there are.
 pub struct Reference<'a> {

@@ -360,9 +360,22 @@ pub(super) fn parameters(t: &Tensor) -> Result<Parameters> {
     })
 }
 
+/// The handles that options may hold.
+pub(super) fn object(x: &Dynamic) -> Option<crate::options::Value> {
+    match x.read_lock::<Tensor>() {
+        Some(t) => Some(Arc::new(parameters(&t).ok()?).into()),
+        None => super::kinds::of(x).and_then(|known| (known.value)(x)),
+    }
+}
+
+/// Parameters, or anything that holds some: a training, a run, the state of a chain.
+pub(super) fn parameters_of(x: &Dynamic) -> Option<Arc<Parameters>> {
+    object(x)?.as_object()
+}
+
 /// The first vector of some parameters, which must be the model's.
 fn vector(m: &dyn Model, at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
-    let p = super::convert::parameters(at)
+    let p = parameters_of(at)
         .ok_or_else(|| anyhow!("{what} takes parameters, not {}", super::words::kind(at)))?;
     let w = p.vectors.first().cloned().unwrap_or_default();
     let n = m.layout().len();

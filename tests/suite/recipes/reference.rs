@@ -4,7 +4,7 @@ use super::super::support::{Scratch, ergodic, evaluate, text};
 use super::found;
 use ergodic::options::Default;
 use ergodic::script::Interpreter;
-use ergodic::script::library::{RECIPES, recipe_items};
+use ergodic::script::recipes::{RECIPES, recipe_items};
 use ergodic::simulation::session::Session;
 use std::collections::BTreeMap;
 

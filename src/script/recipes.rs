@@ -1,0 +1,39 @@
+//! The recipes that are part of the program.
+
+use super::item::Item;
+use super::recipe;
+use std::sync::OnceLock;
+
+/// The recipes, by name: the one list of them.
+pub const RECIPES: &[(&str, &str)] = &[
+    ("annealing", include_str!("../../stdlib/annealing.rhai")),
+    ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
+    (
+        "learning_curve",
+        include_str!("../../stdlib/learning_curve.rhai"),
+    ),
+    (
+        "llc_protocol",
+        include_str!("../../stdlib/llc_protocol.rhai"),
+    ),
+    (
+        "method_comparison",
+        include_str!("../../stdlib/method_comparison.rhai"),
+    ),
+    ("transition", include_str!("../../stdlib/transition.rhai")),
+];
+
+/// The source of a recipe.
+pub fn source(name: &str) -> Option<&'static str> {
+    RECIPES.iter().find(|(n, _)| *n == name).map(|(_, s)| *s)
+}
+
+/// What the recipes offer, each under the name of its recipe.
+pub fn recipe_items() -> &'static [Item] {
+    static ITEMS: OnceLock<Vec<Item>> = OnceLock::new();
+    ITEMS.get_or_init(|| {
+        let each = RECIPES.iter();
+        each.flat_map(|(name, text)| recipe::items(name, text, "map"))
+            .collect()
+    })
+}
