@@ -329,5 +329,5 @@ fn predictions(b: &mut Binder) {
         "How many vectors there are.",
         |p: &mut Arc<Parameters>| p.vectors.len() as i64,
     )
-    .with(&[], "super::tensors::parameters_of([[0.0], [1.5]]).len()");
+    .with(&[], "parameters([[0.0], [1.5]]).len()");
 }
