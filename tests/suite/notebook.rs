@@ -452,6 +452,7 @@ fn the_notebooks_of_the_repository_are_stripped() {
 /// Minutes, the first time: the library is compiled for cells, into the folder of build outputs. With ERGODIC_TEST_ALL, or if that is done.
 #[cfg(feature = "evcxr")]
 #[test]
+#[ignore = "long: tests/run"]
 fn rust_notebooks_run() {
     let folder = root().join("target/rust-cells");
     if std::env::var_os("ERGODIC_TEST_ALL").is_none() && !folder.join("setup.json").is_file() {
