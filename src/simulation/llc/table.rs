@@ -213,6 +213,13 @@ impl Benchmark {
     pub fn table(&self) -> Table {
         let above = |k: &&Known| k.regular > 1.01 * k.truth;
         let above = self.problems.iter().filter(above).count();
+        let whole = self.problems.len() * self.step_sizes.iter().map(Vec::len).sum::<usize>();
+        let unfinished = match self.cells.len() {
+            n if n < whole => {
+                format!("; UNFINISHED: {n} of {whole} estimates, continue with --resume")
+            }
+            _ => String::new(),
+        };
         let mut out = Table::new([
             "sampler",
             "step",
@@ -227,7 +234,7 @@ impl Benchmark {
             "ms/step",
         ])
         .line_above(format!(
-            "{} problems, {} steps each; at {above} of them the local coefficient is above λ by more than 1 %",
+            "{} problems, {} steps each; at {above} of them the local coefficient is above λ by more than 1 %{unfinished}",
             self.problems.len(),
             self.steps
         ));
