@@ -103,40 +103,37 @@ pub fn go_on(what: &str) -> Result<()> {
 /// An option is unknown, missing, of another kind or out of its range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadOption {
-    /// What it configures: "sampler::sgld", "sweep".
+    /// Constructor or verb that has the option: "sampler::sgld", "sweep".
     pub owner: String,
-    /// Its name.
+    /// Name of the option.
     pub option: String,
     /// The whole message: what is wrong, and what is allowed.
     pub message: String,
 }
 
-impl fmt::Display for BadOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for BadOption {}
-
 /// A file cannot be read or written, or has not what it should.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadFile {
-    /// Where it is.
+    /// Path of the file, as it was given.
     pub path: PathBuf,
     /// The whole message: what is wrong, where in the file, and what to do.
     pub message: String,
 }
 
-impl fmt::Display for BadFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
+macro_rules! says_its_message {
+    ($($error:ty),*) => {$(
+        impl fmt::Display for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.message)
+            }
+        }
+
+        impl std::error::Error for $error {}
+    )*};
 }
+says_its_message!(BadOption, BadFile);
 
-impl std::error::Error for BadFile {}
-
-/// What a file gives, or why it cannot, as a [`BadFile`].
+/// The result of reading a file, with an error that names the file: [`BadFile`], or [`Interrupted`] as it was.
 pub fn in_file<T>(path: impl AsRef<Path>, result: Result<T>) -> Result<T> {
     result.map_err(|e| match Interrupted::is(&e) {
         true => e,

@@ -11,6 +11,8 @@ mod table;
 
 use crate::error::Result;
 use crate::simulation::run::Run;
+use crate::simulation::session::Needed;
+use crate::verb::Verb;
 pub use generate::generate;
 pub use kinds::{
     Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, Rate, Takes, When, Words,
@@ -27,25 +29,29 @@ pub fn open(folder: impl AsRef<Path>) -> Result<Arc<Run>> {
     Run::open(folder.as_ref()).map(Arc::new)
 }
 
-/// Numbers from first to last, both included, with a constant ratio of neighbours.
+/// Numbers from first to last, both included and > 0, with a constant ratio of neighbours.
 pub fn logspace(first: f64, last: f64, count: usize) -> Vec<f64> {
-    let mut out = linspace(first.ln(), last.ln(), count);
-    out.iter_mut().for_each(|x| *x = x.exp());
-    // The ends are the numbers themselves.
-    if let Some(x) = out.last_mut() {
-        *x = last;
-    }
-    if let Some(x) = out.first_mut() {
-        *x = first;
-    }
-    out
+    spaced((first, last), count, |t| first * (last / first).powf(t))
 }
 
 /// Numbers from first to last, both included, with a constant difference of neighbours.
 pub fn linspace(first: f64, last: f64, count: usize) -> Vec<f64> {
-    let part = |i: usize| i as f64 / (count.max(2) - 1) as f64;
-    let at = |i| first + (last - first) * part(i);
+    spaced((first, last), count, |t| first + (last - first) * t)
+}
+
+/// The ends are the numbers themselves; `between` has those of the parts 0 < t < 1 of the way.
+fn spaced((first, last): (f64, f64), count: usize, between: impl Fn(f64) -> f64) -> Vec<f64> {
+    let at = |i: usize| match i {
+        0 => first,
+        i if i + 1 == count => last,
+        i => between(i as f64 / (count - 1) as f64),
+    };
     (0..count).map(at).collect()
+}
+
+/// What a verb needs of the session of this process.
+fn needed<S: Needed, A, R>(_: &Verb<S, A, R>) -> S {
+    S::current()
 }
 
 /// Builders of one namespace: for each entry its documentation, its name in Rust and in scripts, its table, and its options with the kinds that
@@ -120,7 +126,7 @@ macro_rules! calls {
             /// # Errors
             /// If an option is missing, of another kind or out of its range, and those of the verb.
             pub fn run(self) -> $crate::error::Result<$made> {
-                self.run_in(&$crate::simulation::session::Session::current())
+                $verb.run($form(($(self.$argument,)*)), self.given, &needed(&$verb))
             }
 
             /// Calls it in a session of yours.

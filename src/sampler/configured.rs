@@ -41,6 +41,19 @@ impl fmt::Debug for ConfiguredSampler {
     }
 }
 
+/// A sampler of your own, ready to run, that is in no registry. `options` is what summaries say of it; what builds the same sampler with
+/// another option, as the search for a step size does, cannot be done with it: for that, [`register`](super::register) an entry.
+pub fn own(sampler: impl Sampler + 'static, options: OptionMap) -> Result<Arc<ConfiguredSampler>> {
+    let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
+    let mut out = ConfiguredSampler::new(sampler, &none);
+    if let Some(own) = Arc::get_mut(&mut out) {
+        let described = |(name, value): (String, Value)| (name, value.describe());
+        own.options = options.into_pairs().into_iter().map(described).collect();
+        own.listed = false;
+    }
+    Ok(out)
+}
+
 impl ConfiguredSampler {
     /// A sampler and its options.
     pub fn new(sampler: impl Sampler + 'static, o: &Options) -> Arc<Self> {
@@ -62,19 +75,6 @@ impl ConfiguredSampler {
             remark: None,
             listed: true,
         })
-    }
-
-    /// A sampler that is in no registry. `options` is what summaries say of it; what builds the same sampler with another option, as the
-    /// search for a step size does, cannot be done with it: for that, [`register`](super::register) an entry.
-    pub fn own(sampler: impl Sampler + 'static, options: OptionMap) -> Result<Arc<Self>> {
-        let none = Options::check(&format!("sampler::{}", sampler.name()), &[], Vec::new())?;
-        let mut out = Self::new(sampler, &none);
-        if let Some(own) = Arc::get_mut(&mut out) {
-            let described = |(name, value): (String, Value)| (name, value.describe());
-            own.options = options.into_pairs().into_iter().map(described).collect();
-            own.listed = false;
-        }
-        Ok(out)
     }
 
     /// The same sampler with one option set to another value; none if it has no such option.

@@ -27,10 +27,10 @@ pub mod sgnht;
 use crate::engine::Chains;
 use crate::engine::report::Report;
 use crate::error::{Result, did_you_mean};
-use crate::options::{Entry, OptionMap};
+use crate::options::Entry;
 use crate::target::Target;
 pub use accuracy::Accuracy;
-pub use configured::ConfiguredSampler;
+pub use configured::{ConfiguredSampler, own};
 use gradient::Estimator;
 use lagging::Lagging;
 use std::fmt;
@@ -217,14 +217,6 @@ pub fn register(entry: Entry<Arc<ConfiguredSampler>>) -> Result<()> {
     // It is kept until the end of the process, as handles to it may be.
     all.push(Box::leak(Box::new(entry)));
     Ok(())
-}
-
-/// A sampler of your own, ready to run: [`ConfiguredSampler::own`].
-///
-/// # Errors
-/// As those of [`ConfiguredSampler::own`].
-pub fn own(sampler: impl Sampler + 'static, options: OptionMap) -> Result<Arc<ConfiguredSampler>> {
-    ConfiguredSampler::own(sampler, options)
 }
 
 /// The samplers that were registered.

@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
+use crate::builders::{linspace, logspace};
 use crate::simulation::evidence::{self, Evidence, ModelComparison};
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
@@ -43,20 +44,11 @@ pub(super) fn bind(b: &mut Binder) {
                 "{name}: the count is {n}, but must be 1 … 1000000"
             )));
         }
-        let at = |i: i64| {
-            if n == 1 {
-                0.0
-            } else {
-                i as f64 / (n - 1) as f64
-            }
+        let numbers = match log {
+            true => logspace(a, z, n as usize),
+            false => linspace(a, z, n as usize),
         };
-        let value = |t: f64| match (t, log) {
-            (0.0, _) => a,
-            (1.0, _) => z,
-            (t, true) => a * (z / a).powf(t),
-            (t, false) => a + (z - a) * t,
-        };
-        Ok((0..n).map(|i| Dynamic::from(value(at(i)))).collect())
+        Ok(numbers.into_iter().map(Dynamic::from).collect())
     }
     b.function(
         "logspace(first, last, count) -> array",

@@ -309,6 +309,22 @@ pub fn seed_of(master: u64, run: &str) -> u64 {
     (z ^ (z >> 31)) >> 11
 }
 
+/// Part of a session that a verb needs: all of it, or nothing where no run is started.
+pub trait Needed {
+    /// That of the [current](Session::current) session of this process, which is made only if something of it is needed.
+    fn current() -> Self;
+}
+
+impl Needed for () {
+    fn current() -> Self {}
+}
+
+impl Needed for Session {
+    fn current() -> Self {
+        Self::current()
+    }
+}
+
 impl AsRef<()> for Session {
     fn as_ref(&self) -> &() {
         &()

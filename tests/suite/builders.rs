@@ -1,7 +1,7 @@
 //! Typed builders: those of the tables of options, checked as scripts are.
 
-use super::support::Scratch;
 use super::support::root;
+use super::support::{Scratch, evaluate};
 use ergodic::builders::generate;
 use ergodic::prelude::*;
 
@@ -67,6 +67,30 @@ fn verbs_take_their_options_one_by_one() {
     });
     let laplace = laplace(&target, &start).run_in(&session).unwrap();
     assert!(laplace.ln_z.value.is_finite());
+}
+
+/// Making a target starts no run: the session of this process, and its folder, are not made for it.
+#[test]
+fn what_starts_no_run_claims_no_folder() {
+    let bowl = potential::Gaussian::new().build().unwrap();
+    Target::of_potential(bowl).run().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_stem().unwrap().to_string_lossy();
+    let runs = std::fs::read_dir("runs").into_iter().flatten().flatten();
+    let names = runs.map(|f| f.file_name().to_string_lossy().into_owned());
+    let own: Vec<_> = names.filter(|n| n.starts_with(&*program)).collect();
+    assert!(own.is_empty(), "{own:?}");
+}
+
+#[test]
+fn numbers_are_spaced_as_scripts_space_them() {
+    let script = "[logspace(1e-6, 3e-3, 7), linspace(0.1, 0.7, 5), logspace(2, 3, 1)]";
+    let rust = [
+        logspace(1e-6, 3e-3, 7),
+        linspace(0.1, 0.7, 5),
+        logspace(2.0, 3.0, 1),
+    ];
+    assert_eq!(evaluate(script).unwrap(), serde_json::json!(rust));
 }
 
 #[test]

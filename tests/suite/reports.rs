@@ -57,7 +57,7 @@ fn run(
     }
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
     if let Some(own) = own {
-        let own = ConfiguredSampler::own(own, ergodic::options! {}).expect("a sampler");
+        let own = ergodic::sampler::own(own, ergodic::options! {}).expect("a sampler");
         interpreter.set("own", own).unwrap();
     }
     let value = interpreter.run("test.rhai", source);

@@ -101,7 +101,7 @@ fn of_steps(sampler: impl Sampler + 'static, target: &str, steps: u64) -> (Strin
     let session = Session::new(scratch.join("out"));
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
     let sampler: Arc<ConfiguredSampler> =
-        ConfiguredSampler::own(sampler, ergodic::options! {}).expect("a sampler");
+        ergodic::sampler::own(sampler, ergodic::options! {}).expect("a sampler");
     interpreter.set("own", sampler).unwrap();
     let source = format!(
         "let t = {target};

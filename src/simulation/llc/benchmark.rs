@@ -3,17 +3,16 @@
 //! A cell is one problem, one sampler and one step size. Cells are independent, run side by side, one thread each where there are enough
 //! problems, and what is finished is on disk: an interrupted benchmark goes on with `--resume`.
 
+use super::contenders::{Contender, contenders};
 use super::problems::{self, Posed, Setting};
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::table::{Benchmark, Cell, FILE, Known};
 use crate::error::{Interrupted, Result};
 use crate::model::deep_linear::Problem;
 use crate::model::deep_linear::problem::{Class, NAMES};
-use crate::options::{Kind, Options, Range, Spec, Value as Given, option, optional};
+use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::ranks::agree;
-use crate::sampler::ConfiguredSampler;
-use crate::sampler::preconditioned_sgld::PRECONDITIONER;
-use crate::simulation::in_memory::InMemory;
+use crate::simulation::in_memory::{InMemory, Subject};
 use crate::simulation::job::{Job, Record, Standing, described, drive};
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::session::{self, Session};
@@ -93,12 +92,6 @@ pub const OPTIONS: &[Spec] = &[
         "Name of the benchmark and of its folder.",
     ),
 ];
-
-/// A sampler at its step sizes.
-struct Contender {
-    label: String,
-    at: Vec<(f64, Arc<ConfiguredSampler>)>,
-}
 
 /// All cells.
 pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
@@ -213,21 +206,31 @@ struct Going {
 }
 
 impl Rules<'_> {
-    /// A problem without the cells that are there.
-    fn begin(&self, index: u64, cells: &[Cell]) -> Result<Going> {
+    /// Sampler and step size of the cells of a problem that are not there.
+    fn missing(&self, index: u64, cells: &[Cell]) -> VecDeque<(usize, usize)> {
         let found = |(s, k): &(usize, usize)| {
             let same = |c: &Cell| (c.problem, c.sampler, c.step) == (index, *s, *k);
             !cells.iter().any(same)
         };
         let samplers = self.contenders.iter().enumerate();
         let all = samplers.flat_map(|(s, c)| (0..c.at.len()).map(move |k| (s, k)));
+        all.filter(found).collect()
+    }
+
+    /// A problem of which these cells are to be measured.
+    fn begin(&self, index: u64, missing: VecDeque<(usize, usize)>) -> Result<Going> {
         let problem = Problem::draw(self.class, self.seed, index)?;
         Ok(Going {
             index,
             posed: Posed::new(problem, self.setting, self.seed + index, self.threads)?,
-            missing: all.filter(found).collect(),
+            missing,
             running: None,
         })
+    }
+
+    fn subject<'a>(&'a self, plan: &'a Plan, prepared: &'a Prepared) -> Subject<'a> {
+        let (target, sampler) = (&*prepared.target, &*prepared.sampler);
+        (plan, target, sampler, self.session, self.threads)
     }
 
     /// Go on with the next cell of a problem until `until`, or an interruption; the cell, if it is finished.
@@ -235,7 +238,6 @@ impl Rules<'_> {
         let Some(&(sampler, step)) = going.missing.front() else {
             return Ok(None);
         };
-        let (session, threads) = (self.session, self.threads);
         let (plan, prepared, mut run) = match going.running.take() {
             Some(running) => running,
             None => {
@@ -250,25 +252,11 @@ impl Rules<'_> {
                     "llc_benchmark: sampler::{} accepts or rejects; use `llc` for it",
                     configured.name()
                 );
-                let subject = (
-                    &plan,
-                    &*prepared.target,
-                    &*prepared.sampler,
-                    session,
-                    threads,
-                );
-                let run = InMemory::new(subject)?;
+                let run = InMemory::new(self.subject(&plan, &prepared))?;
                 (plan, prepared, run)
             }
         };
-        let subject = (
-            &plan,
-            &*prepared.target,
-            &*prepared.sampler,
-            session,
-            threads,
-        );
-        if run.advance(subject, Some(until))? {
+        if run.advance(self.subject(&plan, &prepared), Some(until))? {
             going.running = Some((plan, prepared, run));
             return Ok(None);
         }
@@ -280,7 +268,7 @@ impl Rules<'_> {
             .collect();
         let found = match failed.len() == plan.chains {
             true => None,
-            false => Some(prepared.estimate(Arc::new(run), threads)?),
+            false => Some(prepared.estimate(Arc::new(run), self.threads)?),
         };
         going.missing.pop_front();
         let finite = |x: f64| Some(x).filter(|x| x.is_finite());
@@ -301,10 +289,10 @@ impl Contest<'_> {
     /// Take over cells that are not there yet.
     fn take(&mut self, cells: Vec<Cell>) {
         self.out.take(cells);
-        let known = |c: &Cell| self.out.problems.iter().any(|k| k.problem == c.problem);
-        let known: Vec<bool> = self.out.cells.iter().map(known).collect();
-        let mut known = known.into_iter();
-        self.out.cells.retain(|_| known.next().unwrap_or(false));
+        let Benchmark {
+            problems, cells, ..
+        } = &mut self.out;
+        cells.retain(|c| problems.iter().any(|k| k.problem == c.problem));
     }
 
     /// Cells of a problem.
@@ -399,8 +387,12 @@ impl Job for Contest<'_> {
                     let Some(index) = next else {
                         return Ok(());
                     };
-                    let there = lock().clone();
-                    *going = Some(rules.begin(index, &there)?);
+                    let missing = rules.missing(index, &lock());
+                    // Of a problem that is finished no data are needed.
+                    *going = match missing.is_empty() {
+                        true => None,
+                        false => Some(rules.begin(index, missing)?),
+                    };
                 }
                 if let Some(going) = going {
                     lock().extend(rules.go_on(going, until)?);
@@ -469,92 +461,6 @@ fn plan(o: &Options, posed: &Posed, (steps, seed): (u64, u64)) -> Result<Plan> {
         every: Trigger::Every(((steps - burn_in) / 200).max(1)),
         ..Plan::bare("llc_benchmark", (o.size("chains")?, start), steps, seed)
     })
-}
-
-/// The samplers at their step sizes.
-fn contenders(o: &Options) -> Result<Vec<Contender>> {
-    let mut samplers: Vec<Arc<ConfiguredSampler>> = o.objects("samplers");
-    if samplers.is_empty() {
-        for name in ["sgld", "rmsprop_sgld", "adam_sgld", "sghmc", "sgnht"] {
-            samplers.push(named(name)?);
-        }
-    }
-    let grids = match o.get("step_sizes") {
-        None => {
-            let own = |s: &Arc<ConfiguredSampler>| s.step_size().map(|(_, x)| vec![x]);
-            samplers.iter().map(own).collect::<Option<Vec<_>>>()
-        }
-        Some(Given::List(list)) => grids(list, samplers.len()),
-        Some(_) => None,
-    };
-    let grids = grids.ok_or_else(|| {
-        anyhow::anyhow!(
-            "{}: option 'step_sizes' must be an array of numbers > 0, or an array with one such array for each of the {} samplers",
-            o.owner(),
-            samplers.len()
-        )
-    })?;
-    let one = |(sampler, grid): (Arc<ConfiguredSampler>, Vec<f64>)| -> Result<Contender> {
-        let (option, _) = sampler.step_size().ok_or_else(|| {
-            anyhow::anyhow!(
-                "{}: sampler::{} has no fixed step size that could be varied",
-                o.owner(),
-                sampler.name()
-            )
-        })?;
-        let at = grid.into_iter().map(|step| {
-            let changed = sampler.with(option, step)?;
-            Ok((step, changed.unwrap_or_else(|| sampler.clone())))
-        });
-        Ok(Contender {
-            label: label(&sampler),
-            at: at.collect::<Result<_>>()?,
-        })
-    };
-    samplers.into_iter().zip(grids).map(one).collect()
-}
-
-/// One grid for all, or one each.
-fn grids(list: &[Given], samplers: usize) -> Option<Vec<Vec<f64>>> {
-    let number = |v: &Given| match v {
-        Given::Int(x) => Some(*x as f64),
-        Given::Float(x) => Some(*x),
-        _ => None,
-    };
-    let grid = |list: &[Given]| -> Option<Vec<f64>> {
-        let all: Vec<f64> = list.iter().map(number).collect::<Option<_>>()?;
-        (!all.is_empty() && all.iter().all(|x| *x > 0.0 && x.is_finite())).then_some(all)
-    };
-    if let Some(one) = grid(list) {
-        return Some(vec![one; samplers]);
-    }
-    let each = list.iter().map(|v| match v {
-        Given::List(own) => grid(own),
-        _ => None,
-    });
-    each.collect::<Option<Vec<_>>>()
-        .filter(|g| g.len() == samplers)
-}
-
-/// A sampler by its name, with minibatches of 500; its preconditioner, if it has one, runs on as in the paper.
-fn named(name: &str) -> Result<Arc<ConfiguredSampler>> {
-    let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
-    let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
-    let mut given = vec![("batch".to_string(), Given::Int(500))];
-    if entry.options.iter().any(|o| o.name == PRECONDITIONER.name) {
-        given.push((PRECONDITIONER.name.into(), Given::Text("running".into())));
-    }
-    (entry.build)(&Options::check(name, entry.options, given)?)
-}
-
-/// What a sampler is called in tables: its name, and how its gradient is estimated if not by plain minibatches.
-fn label(sampler: &ConfiguredSampler) -> String {
-    let estimator = sampler.estimator();
-    match (estimator.batch(), estimator.to_string()) {
-        (None, _) => format!("{}, exact gradient", sampler.name()),
-        (_, text) if text.contains("control") => format!("{}, control variates", sampler.name()),
-        _ => sampler.name().to_string(),
-    }
 }
 
 /// The verb `llc_benchmark`.

@@ -15,6 +15,7 @@
 
 pub mod benchmark;
 pub mod calibrate;
+mod contenders;
 pub mod estimate;
 pub mod examples;
 mod grid;
