@@ -1,6 +1,7 @@
 //! Straight lines of operations on registers, each of which is a few lanes wide, and the way back through them.
 
-use super::element::{Element, Register, Sums};
+use super::element::{Element, Register, Results, Sums};
+use super::operation::Binary;
 use crate::kernels::simd;
 
 /// Examples that go through a program together.
@@ -15,6 +16,8 @@ pub struct Line {
     pub given: usize,
     /// What is computed.
     pub steps: Vec<Step>,
+    /// How it is computed: some steps are one with the next.
+    order: Vec<Order>,
 }
 
 /// One operation on registers; the result goes to the next register.
@@ -28,18 +31,71 @@ pub struct Step {
     pub active: u8,
 }
 
+/// What is executed.
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    /// A step; none where the product of the first two operands is added to the third.
+    element: Option<Element>,
+    operands: [u32; 3],
+    active: u8,
+    result: u32,
+}
+
 impl Line {
     /// Number of registers.
     pub fn registers(&self) -> usize {
         self.given + self.steps.len()
     }
 
+    /// Decide how the steps are executed; `kept`: registers that are read afterwards.
+    ///
+    /// A product that only the next step uses, and adds to something, is not stored: scalar products, which most energies
+    /// consist of, take half as many instructions. Each of the two results is rounded as before.
+    pub fn arrange(&mut self, kept: impl IntoIterator<Item = u32>) {
+        let mut uses = vec![0; self.registers()];
+        let operands = self.steps.iter().flat_map(|step| match step.element {
+            Element::One(_) => &step.operands[..1],
+            Element::Two(_) => &step.operands[..2],
+            Element::Choose => &step.operands[..],
+        });
+        for register in operands.copied().chain(kept) {
+            uses[register as usize] += 1;
+        }
+        self.order.clear();
+        for (step, result) in self.steps.iter().zip(self.given as u32..) {
+            let mut order = Order {
+                element: Some(step.element),
+                operands: step.operands,
+                active: step.active,
+                result,
+            };
+            let last = self.order.last().filter(|last| {
+                last.element == Some(Element::Two(Binary::Multiply))
+                    && step.element == Element::Two(Binary::Add)
+                    && step.operands[..2].contains(&last.result)
+                    && uses[last.result as usize] == 1
+            });
+            if let Some(product) = last.copied() {
+                let other = usize::from(step.operands[0] == product.result);
+                let [a, b, _] = product.operands;
+                order.element = None;
+                order.operands = [a, b, step.operands[other]];
+                order.active = product.active | (step.active >> other & 1) << 2;
+                self.order.pop();
+            }
+            self.order.push(order);
+        }
+    }
+
     #[inline(always)]
     fn forward<const L: usize>(&self, registers: &mut [[f64; L]]) {
-        for (i, step) in self.steps.iter().enumerate() {
-            if let (before, [out, ..]) = registers.split_at_mut(self.given + i) {
-                let of = |k: usize| &before[step.operands[k] as usize];
-                step.element.values(of, Register(out));
+        for order in &self.order {
+            if let (before, [out, ..]) = registers.split_at_mut(order.result as usize) {
+                let of = |k: usize| &before[order.operands[k] as usize];
+                match order.element {
+                    Some(element) => element.values(of, Register(out)),
+                    None => Register(out).each(0, [of(0), of(1), of(2)], |a, b, c| c + a * b),
+                }
             }
         }
     }
@@ -47,23 +103,26 @@ impl Line {
     /// `gradients` holds those with respect to the results, and is left zero but for the given registers.
     #[inline(always)]
     fn backward<const L: usize>(&self, registers: &[[f64; L]], gradients: &mut [[f64; L]]) {
-        let mut rest = &mut gradients[..self.registers()];
-        for (step, y) in self.steps.iter().zip(&registers[self.given..]).rev() {
-            let Some((delta, before)) = rest.split_last_mut() else {
-                return;
-            };
-            if step.active != 0 {
-                let sums = Sums {
+        for order in self.order.iter().rev().filter(|order| order.active != 0) {
+            let result = order.result as usize;
+            if let (before, [delta, ..]) = gradients.split_at_mut(result) {
+                let mut sums = Sums {
                     registers: before,
-                    operands: step.operands,
-                    active: step.active,
+                    operands: order.operands,
+                    active: order.active,
                 };
                 // Not copied: registers are aligned to cache lines, which the stack is not.
-                let of = |k: usize| &registers[step.operands[k] as usize];
-                step.element.slopes(of, y, delta, sums);
+                let of = |k: usize| &registers[order.operands[k] as usize];
+                match order.element {
+                    Some(element) => element.slopes(of, &registers[result], delta, sums),
+                    None => {
+                        sums.each(2, [delta; 3], |d, _, _| d);
+                        sums.each(0, [of(1), delta, delta], |b, d, _| d * b);
+                        sums.each(1, [of(0), delta, delta], |a, d, _| d * a);
+                    }
+                }
                 *delta = [0.0; L];
             }
-            rest = before;
         }
     }
 

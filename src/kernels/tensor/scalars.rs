@@ -240,6 +240,13 @@ impl Scalars {
         }
         let per_row = uses[output as usize].per_row;
         tape.output = if per_row { row_at } else { shared_at }[output as usize];
+        tape.shared.arrange(
+            tape.carried
+                .iter()
+                .copied()
+                .chain((!per_row).then_some(tape.output)),
+        );
+        tape.rows.arrange(per_row.then_some(tape.output));
         tape
     }
 
