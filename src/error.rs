@@ -168,13 +168,13 @@ impl fmt::Display for EveryChainFailed {
 impl std::error::Error for EveryChainFailed {}
 
 /// A noun with its article: "a Model", "an Observable".
-pub fn a(noun: &str) -> String {
+pub(crate) fn a(noun: &str) -> String {
     let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
     format!("{} {noun}", if vowel { "an" } else { "a" })
 }
 
 /// So many of something: "1 temperature", "4 chains".
-pub fn count(n: usize, noun: &str) -> String {
+pub(crate) fn count(n: usize, noun: &str) -> String {
     match n {
         1 => format!("1 {noun}"),
         n => format!("{n} {noun}s"),
@@ -182,7 +182,7 @@ pub fn count(n: usize, noun: &str) -> String {
 }
 
 /// The entry of `known` nearest to `name`, if one is near enough to be what was meant.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     known
         .into_iter()
@@ -194,7 +194,10 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// " (did you mean 'x'?)" when a near name is known, otherwise the list of known names.
-pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
     match nearest(name, known.clone()) {
         Some(k) => format!("; did you mean '{k}'?"),
         None => {
@@ -216,7 +219,7 @@ const MOST_OF_NAME: usize = 80;
 const MOST_OF_MESSAGE: usize = 20_000;
 
 /// Names, for a message: `a, b, c … and 299,990 more` where there are many.
-pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     let short = |name: &T| match name.as_ref().char_indices().nth(MOST_OF_NAME) {
         Some((at, _)) => format!("{}…", &name.as_ref()[..at]),
         None => name.as_ref().to_string(),

@@ -47,7 +47,7 @@ pub fn check_elements<T>(counts: &[usize], what: &str) -> Result<()> {
 }
 
 /// Whether hardly any memory is left. Asking costs nothing: a thread looks now and then, the more often the less there is.
-pub fn is_short() -> bool {
+pub(crate) fn is_short() -> bool {
     static SHORT: AtomicBool = AtomicBool::new(false);
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
@@ -70,7 +70,7 @@ pub fn is_short() -> bool {
 }
 
 /// Something that grows while it is read, and is checked whenever it has doubled.
-pub struct Growing<'a> {
+pub(crate) struct Growing<'a> {
     what: &'a str,
     checked: u128,
 }
@@ -95,7 +95,7 @@ impl<'a> Growing<'a> {
 }
 
 /// Bytes in GiB.
-pub fn gib(bytes: u128) -> f64 {
+pub(crate) fn gib(bytes: u128) -> f64 {
     bytes as f64 / (1u64 << 30) as f64
 }
 
@@ -109,28 +109,28 @@ fn shown(bytes: u128) -> String {
 }
 
 /// Bytes that can be allocated without swapping and without leaving a limit, where the system tells.
-pub fn available_memory() -> Option<u64> {
+pub(crate) fn available_memory() -> Option<u64> {
     Machine::this().free().map(|f| f.bytes)
 }
 
 /// Give memory that threads which ended left behind back to the system. Takes about a millisecond.
-pub fn give_back() {
+pub(crate) fn give_back() {
     // SAFETY: it may be called by any thread at any time; where mimalloc is not the allocator, it does nothing.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
 /// Bytes of this process in memory now, where the system tells.
-pub fn resident() -> Option<u64> {
+pub(crate) fn resident() -> Option<u64> {
     Machine::this().field("proc/self/status", "VmRSS:")
 }
 
 /// The most bytes of this process that were in memory at one time, where the system tells.
-pub fn peak() -> Option<u64> {
+pub(crate) fn peak() -> Option<u64> {
     Machine::this().field("proc/self/status", "VmHWM:")
 }
 
 /// Bytes of the whole machine that Linux's /proc/meminfo has under `name`, as "MemTotal:"; none elsewhere.
-pub fn of_machine(name: &str) -> Option<u64> {
+pub(crate) fn of_machine(name: &str) -> Option<u64> {
     Machine::this().field("proc/meminfo", name)
 }
 

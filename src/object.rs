@@ -17,7 +17,7 @@ use std::sync::Arc;
 const COLUMNS: usize = 80;
 
 /// Rows of numbers, and numbers of a row, of which more are not shown.
-pub const ROWS: usize = 20;
+pub(crate) const ROWS: usize = 20;
 const CELLS: usize = 12;
 
 /// A value in all the ways it can be shown.
@@ -103,7 +103,7 @@ impl Shown {
 }
 
 /// A property of an object: its name, and what it is.
-pub type Field<T> = (&'static str, fn(&T) -> Value);
+pub(crate) type Field<T> = (&'static str, fn(&T) -> Value);
 
 /// The method that takes an object apart.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +117,7 @@ pub struct Entries {
 }
 
 /// The first text, if there is one.
-pub const fn first(texts: &[&'static str]) -> Option<&'static str> {
+pub(crate) const fn first(texts: &[&'static str]) -> Option<&'static str> {
     match texts {
         [first, ..] => Some(first),
         [] => None,

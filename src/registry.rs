@@ -42,7 +42,7 @@ pub trait Visitor {
 }
 
 /// All types of objects.
-pub fn objects(v: &mut impl Visitor) {
+pub(crate) fn objects(v: &mut impl Visitor) {
     macro_rules! objects {
         ($($type:ty),* $(,)?) => {
             $(v.object::<$type>(stringify!($type));)*
@@ -88,7 +88,7 @@ macro_rules! constructors {
 }
 
 /// All constructors.
-pub fn constructors(v: &mut impl Visitor) {
+pub(crate) fn constructors(v: &mut impl Visitor) {
     constructors! { v:
         "dataset" crate::dataset::REGISTRY,
         "dataset" crate::model::teacher::REGISTRY,

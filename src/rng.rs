@@ -67,7 +67,7 @@ pub struct Stream {
 }
 
 /// Largest number of chains one seed distinguishes.
-pub const MAX_CHAINS: usize = 1 << 24;
+pub(crate) const MAX_CHAINS: usize = 1 << 24;
 
 impl Stream {
     /// A stream for where none is used.
@@ -233,7 +233,7 @@ pub(crate) const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox4x32.
 #[inline(always)]
-pub fn philox4x32_10(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
+pub(crate) fn philox4x32_10(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let p0 = MULTIPLIER[0] as u64 * c[0] as u64;
         let p1 = MULTIPLIER[1] as u64 * c[2] as u64;

@@ -158,7 +158,7 @@ fn is_noncharacter(c: char) -> bool {
 }
 
 /// Six digits, without needless zeros.
-pub fn number(x: f64) -> String {
+pub(crate) fn number(x: f64) -> String {
     match x.abs() {
         _ if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.0}"),
         m if (1e-4..1e6).contains(&m) => {

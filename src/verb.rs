@@ -100,7 +100,7 @@ pub trait Source {
 }
 
 /// One argument of a verb.
-pub trait Argument: Sized {
+pub(crate) trait Argument: Sized {
     /// What a script may write.
     const KIND: fn() -> Kind;
 

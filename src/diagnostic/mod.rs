@@ -19,7 +19,7 @@
 //! ([`eigenvalues`]) and the scores of the predictions that draws make together ([`PredictionSums`]).
 
 mod autocovariance;
-pub mod curvature;
+pub(crate) mod curvature;
 mod energy;
 mod equilibration;
 mod ess;

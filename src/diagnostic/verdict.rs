@@ -16,13 +16,13 @@ pub const MOST_R_HAT: f64 = 1.01;
 pub const LEAST_ESS: f64 = 400.0;
 
 /// Relative error of the temperature above which the thermometer says nothing.
-pub const MOST_ERROR: f64 = 0.02;
+pub(crate) const MOST_ERROR: f64 = 0.02;
 
 /// Standard errors beyond which a test fails; more of them where many tests are made.
-pub const MOST_SIGMA: f64 = 4.0;
+pub(crate) const MOST_SIGMA: f64 = 4.0;
 
 /// How often at most any of the tests of a good run may fail.
-pub const FALSE_ALARMS: f64 = 0.01;
+pub(crate) const FALSE_ALARMS: f64 = 0.01;
 
 /// What may be said of a run's numbers.
 #[derive(
@@ -137,7 +137,7 @@ fn blocks(chains: &[Vec<f64>]) -> Vec<Vec<f64>> {
 
 /// Standard errors beyond which one of `count` tests fails: at least 4, and so many that one of all fails by chance in one run of a hundred
 /// (Bonferroni).
-pub fn most_sigma(count: usize) -> f64 {
+pub(crate) fn most_sigma(count: usize) -> f64 {
     let each = FALSE_ALARMS / count.max(1) as f64;
     let (mut low, mut high) = (MOST_SIGMA, 10.0);
     if 2.0 * normal_cdf(-low) <= each {
@@ -155,7 +155,7 @@ pub fn most_sigma(count: usize) -> f64 {
 
 /// How many times as many draws bring R̂ and the effective sizes to their limits: errors fall as 1/√n, and R̂ - 1 as 1/n. None where R̂ is so
 /// large that the chains are in different places, which no number of draws is known to cure.
-pub fn factor(r_hat: f64, ess: f64) -> Option<f64> {
+pub(crate) fn factor(r_hat: f64, ess: f64) -> Option<f64> {
     const APART: f64 = 1.1;
     if r_hat > APART {
         return None;

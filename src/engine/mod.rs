@@ -4,10 +4,10 @@
 //! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
 //! [`Chains`], and are written once.
 
-pub mod batched;
-pub mod block;
-pub mod host;
-pub mod law;
+pub(crate) mod batched;
+pub(crate) mod block;
+pub(crate) mod host;
+pub(crate) mod law;
 pub mod report;
 
 use crate::error::Result;

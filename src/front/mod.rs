@@ -1,12 +1,12 @@
 //! What people see: the command line's verbs beyond running a script.
 
 pub mod arguments;
-pub mod bar;
+pub(crate) mod bar;
 pub mod bench;
 pub mod display;
 pub mod docs;
 pub mod doctor;
-pub mod interactive;
+pub(crate) mod interactive;
 pub mod jupyter;
 pub mod kernel;
 pub mod notebook;

@@ -56,7 +56,7 @@ impl<'a> Matrix<'a> {
 }
 
 /// Some rows and columns of a row-major matrix that is being written; the others may be written by other threads meanwhile.
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     start: *mut f32,
     /// Which rows.
     pub rows: Range<usize>,
@@ -170,7 +170,7 @@ pub fn multiply(out: &mut [f32], a: Matrix, b: Matrix, add: bool) {
 }
 
 /// `out = a·b` on several threads, with the same bits as [`multiply`].
-pub fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
+pub(crate) fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
     Part::whole(out, a.rows, b.columns).product(a, b, false, Parallelism::Rayon(threads));
 }
 

@@ -28,7 +28,7 @@ pub struct Kernel {
 }
 
 /// Outs, ins, scalars, stream of the noise, first element (a multiple of 64).
-pub type Loop = fn(&mut [&mut [f32]], &[&[f32]], &[f32], &Stream, usize);
+pub(crate) type Loop = fn(&mut [&mut [f32]], &[&[f32]], &[f32], &Stream, usize);
 
 /// A sum over elements, or the largest of something, in double precision.
 pub struct Reduction {
@@ -190,13 +190,13 @@ fn by_lanes(n: usize, start: f64, f: impl Fn(usize) -> f64, join: impl Fn(f64, f
 
 /// Σ f(i).
 #[inline(always)]
-pub fn sum(n: usize, f: impl Fn(usize) -> f64) -> f64 {
+pub(crate) fn sum(n: usize, f: impl Fn(usize) -> f64) -> f64 {
     by_lanes(n, 0.0, f, |a, b| a + b)
 }
 
 /// The largest f(i); NaN is passed over.
 #[inline(always)]
-pub fn largest(n: usize, f: impl Fn(usize) -> f64) -> f64 {
+pub(crate) fn largest(n: usize, f: impl Fn(usize) -> f64) -> f64 {
     by_lanes(n, f64::NEG_INFINITY, f, |a, b| if b > a { b } else { a })
 }
 

@@ -14,15 +14,15 @@
 
 pub mod device;
 pub mod elementwise;
-pub mod gather;
+pub(crate) mod gather;
 pub mod gemm;
-pub mod gemm_baseline;
+pub(crate) mod gemm_baseline;
 pub mod map;
 pub mod math;
 pub mod normal;
-pub mod sequence;
-pub mod tensor;
-pub mod thread_pool;
+pub(crate) mod sequence;
+pub(crate) mod tensor;
+pub(crate) mod thread_pool;
 pub mod update;
 
 /// The instruction sets a kernel is compiled for.

@@ -86,12 +86,12 @@ reduction! {
 }
 
 /// Σ a·b in double precision.
-pub fn dot(a: &[f32], b: &[f32]) -> f64 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     (DOT.cpu)(&[a, b])
 }
 
 /// Σ (a-b)² in double precision.
-pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
+pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
     (SQUARED_DISTANCE.cpu)(&[a, b])
 }
 

@@ -37,12 +37,12 @@ pub struct Role {
 }
 
 /// The names of laws.
-pub const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "pytorch", "he", "glorot", "lecun", "normal", "uniform", "zeros",
 ];
 
 /// The option that chooses it.
-pub const OPTION: Spec = option(
+pub(crate) const OPTION: Spec = option(
     "init",
     Kind::Choice(NAMES),
     "pytorch",
@@ -51,7 +51,7 @@ pub const OPTION: Spec = option(
 );
 
 /// Its scale.
-pub const SCALE: Spec = optional(
+pub(crate) const SCALE: Spec = optional(
     "init_scale",
     Kind::Float(Range::Positive),
     "1",

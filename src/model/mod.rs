@@ -5,15 +5,15 @@
 //! split over the parameters. So no thread needs a gradient of its own. Losses live in [`loss`] and know no model. A model that only
 //! has [`Model::forward_tensor`] gets all of it from candle's autograd.
 
-pub mod autograd;
-pub mod custom;
+pub(crate) mod autograd;
+pub(crate) mod custom;
 pub mod deep_linear;
-pub mod dense;
+pub(crate) mod dense;
 pub mod initialise;
-pub mod load;
+pub(crate) mod load;
 pub mod loss;
 pub mod mlp;
-pub mod teacher;
+pub(crate) mod teacher;
 pub mod transformer;
 
 use crate::error::Result;

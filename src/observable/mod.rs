@@ -2,9 +2,9 @@
 //!
 //! To add one: write it as a type here or in a file of its own, with an [`Entry`], and add the entry to [`REGISTRY`].
 
-pub mod basic;
-pub mod example_losses;
-pub mod gradient_variance;
+pub(crate) mod basic;
+pub(crate) mod example_losses;
+pub(crate) mod gradient_variance;
 
 use crate::engine::ChainRef;
 use crate::engine::report::Report;

@@ -161,7 +161,7 @@ impl<T> Entry<T> {
 ///
 /// # Errors
 /// If there is none; the message proposes the nearest one.
-pub fn find<T>(
+pub(crate) fn find<T>(
     namespace: &str,
     entries: &'static [Entry<T>],
     name: &str,

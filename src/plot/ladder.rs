@@ -4,8 +4,6 @@ use super::{Axis, Figure, Panel, Series, histogram};
 
 /// What is drawn of a ladder.
 pub struct Climb {
-    /// T per rung; infinite for the prior.
-    pub temperatures: Vec<f64>,
     /// Number of a record, and rung of each replica.
     pub index: Vec<(usize, Vec<u64>)>,
     /// Acceptance of each pair and its standard error.

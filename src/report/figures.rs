@@ -33,7 +33,7 @@ fn labels(run: &Run) -> Vec<String> {
 }
 
 /// The name of a trace: `error.test` is the same as `error_test`, and `error.train` is `error`.
-pub fn canonical(name: &str) -> String {
+pub(crate) fn canonical(name: &str) -> String {
     name.replace(".train", "").replace('.', "_")
 }
 
@@ -210,7 +210,6 @@ fn ends(x: &[f64]) -> (f64, f64) {
 /// Where replicas are, how often neighbours swap, and how replicas get through the ladder.
 pub fn index_process(l: LadderReport) -> Figure {
     ladder::index_process(&ladder::Climb {
-        temperatures: l.temperatures,
         index: l.index,
         acceptance: l.pairs.iter().map(|p| (p.acceptance, p.error)).collect(),
         flow: l.flow,

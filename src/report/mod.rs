@@ -15,9 +15,9 @@ mod about;
 mod checks;
 pub mod compare;
 pub mod figures;
-pub mod gallery;
+pub(crate) mod gallery;
 mod html;
-pub mod kinds;
+pub(crate) mod kinds;
 mod page;
 pub mod part;
 pub mod read;
@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Which parts of a script have which colour: "k" keywords, "c" comments, "s" strings, "n" numbers, "f" functions. In order.
-pub type Paint = fn(&str) -> Vec<(Range<usize>, &'static str)>;
+pub(crate) type Paint = fn(&str) -> Vec<(Range<usize>, &'static str)>;
 
 /// The page of one or several results.
 pub fn html(all: &[Results], paint: Paint) -> Result<String> {

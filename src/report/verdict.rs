@@ -54,12 +54,12 @@ pub(super) fn check(what: &'static str, level: Level, says: impl Into<String>) -
 }
 
 /// The worst of them; good if there are none.
-pub fn worst(checks: &[Check]) -> Level {
+pub(crate) fn worst(checks: &[Check]) -> Level {
     checks.iter().map(|c| c.level).max().unwrap_or(Level::Good)
 }
 
 /// A temperature as tables have it.
-pub fn temperature(t: f64) -> String {
+pub(crate) fn temperature(t: f64) -> String {
     let short = |text: String| text.trim_end_matches('0').trim_end_matches('.').to_string();
     match t {
         t if t.is_infinite() => "prior".into(),
@@ -83,7 +83,7 @@ pub(super) fn listed(temperatures: &[f64]) -> String {
 }
 
 /// One sentence on everything: the worst first, with how many more there are.
-pub fn sentence(all: &[(String, Check)]) -> (Level, String) {
+pub(crate) fn sentence(all: &[(String, Check)]) -> (Level, String) {
     let level = all.iter().map(|(_, c)| c.level).max();
     let level = level.unwrap_or(Level::Open);
     let at: Vec<_> = all.iter().filter(|(_, c)| c.level == level).collect();

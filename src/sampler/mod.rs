@@ -4,25 +4,25 @@
 //! [`REGISTRY`]. The script constructor, option checks, reference, completion and the contract suite pick it up.
 
 mod accuracy;
-pub mod adaptation;
+pub(crate) mod adaptation;
 mod configured;
-pub mod cyclical_sgld;
-pub mod gradient;
-pub mod gradient_noise;
-pub mod hmc;
+pub(crate) mod cyclical_sgld;
+pub(crate) mod gradient;
+pub(crate) mod gradient_noise;
+pub(crate) mod hmc;
 mod lagging;
-pub mod langevin;
-pub mod law;
-pub mod levels;
-pub mod mala;
-pub mod metropolis;
-pub mod nuts;
-pub mod ohzeki_ichiki;
-pub mod preconditioned_sgld;
-pub mod pseudo_langevin;
-pub mod sghmc;
-pub mod sgld;
-pub mod sgnht;
+pub(crate) mod langevin;
+pub(crate) mod law;
+pub(crate) mod levels;
+pub(crate) mod mala;
+pub(crate) mod metropolis;
+pub(crate) mod nuts;
+pub(crate) mod ohzeki_ichiki;
+pub(crate) mod preconditioned_sgld;
+pub(crate) mod pseudo_langevin;
+pub(crate) mod sghmc;
+pub(crate) mod sgld;
+pub(crate) mod sgnht;
 
 use crate::engine::Chains;
 use crate::engine::report::Report;

@@ -20,9 +20,9 @@ mod integers;
 pub mod item;
 mod kinds;
 mod learning;
-pub mod library;
+pub(crate) mod library;
 mod native;
-pub mod notebook;
+pub(crate) mod notebook;
 mod objects;
 mod parameters;
 mod plots;
@@ -53,7 +53,7 @@ pub use parameters::{Declared, declared};
 pub use report::Failure;
 
 /// A value of a script.
-pub type Value = Dynamic;
+pub(crate) type Value = Dynamic;
 
 /// The variables of an interpreter at some time.
 #[derive(Clone)]

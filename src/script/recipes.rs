@@ -24,7 +24,7 @@ pub const RECIPES: &[(&str, &str)] = &[
 ];
 
 /// The source of a recipe.
-pub fn source(name: &str) -> Option<&'static str> {
+pub(crate) fn source(name: &str) -> Option<&'static str> {
     RECIPES.iter().find(|(n, _)| *n == name).map(|(_, s)| *s)
 }
 

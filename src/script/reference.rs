@@ -41,7 +41,7 @@ impl Item {
 }
 
 /// Items grouped under their headings: verbs first, then namespaces, then methods by object.
-pub fn groups(items: &[Item]) -> Vec<(String, Vec<&Item>)> {
+pub(crate) fn groups(items: &[Item]) -> Vec<(String, Vec<&Item>)> {
     let mut out: Vec<(String, Vec<&Item>)> = Vec::new();
     let key = |i: &Item| match (i.namespace.as_str(), i.object.as_str()) {
         ("", "") => (0, "verbs".to_string()),
@@ -76,7 +76,7 @@ pub fn table() -> String {
 }
 
 /// A recipe as Markdown: its heading, how it is imported, and its functions.
-pub fn recipe(name: &str) -> Option<String> {
+pub(crate) fn recipe(name: &str) -> Option<String> {
     let source = recipes::source(name)?;
     let mut out = format!(
         "# {name}\n\n{}\n\n`import \"{name}\" as {name};` makes it known; `ergodic docs {name} --source` prints it.\n",

@@ -9,19 +9,19 @@ use crate::error::Result;
 use serde::Serialize;
 
 /// Fraction of missing information below which a chain is slow to change its energy.
-pub const LEAST_BFMI: f64 = 0.3;
+pub(crate) const LEAST_BFMI: f64 = 0.3;
 
 /// Share of trajectories cut short above which `max_depth` is worth raising.
-pub const MOST_CUT_SHORT: f64 = 0.01;
+pub(crate) const MOST_CUT_SHORT: f64 = 0.01;
 
 /// Collective temperature ratio of the minibatch noise up to which stiff directions are not much too hot.
-pub const MOST_COLLECTIVE: f64 = 0.1;
+pub(crate) const MOST_COLLECTIVE: f64 = 0.1;
 
 /// How far apart chains must start, relative to how far apart they end, for R̂ to see most modes.
-pub const LEAST_SPREAD: f64 = 0.5;
+pub(crate) const LEAST_SPREAD: f64 = 0.5;
 
 /// Share of the draws after burn-in that may be remembered.
-pub const MOST_PREFIX: f64 = 0.25;
+pub(crate) const MOST_PREFIX: f64 = 0.25;
 
 /// The health of a run at one temperature, over its healthy chains. What the sampler does not report is none.
 #[derive(Debug, Clone, Serialize)]

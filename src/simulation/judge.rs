@@ -12,7 +12,7 @@ const TOLERANCES: [f64; 2] = [0.01, 0.03];
 
 /// R̂ and ESS beyond which error bars are good enough for a test of the law to condemn a run; before, a failing test says that chains
 /// still relax.
-pub const RELAXED: (f64, f64) = (1.05, 50.0);
+pub(crate) const RELAXED: (f64, f64) = (1.05, 50.0);
 
 /// What is said of a run at one temperature.
 #[derive(Debug, Clone)]
@@ -305,7 +305,7 @@ fn off(test: &Test) -> String {
 }
 
 /// A part as a percentage of two digits.
-pub fn percent(x: f64) -> String {
+pub(crate) fn percent(x: f64) -> String {
     let x = 100.0 * x;
     match x.abs() {
         a if a < 0.95 => format!("{x:.2} %"),

@@ -5,39 +5,39 @@
 //! [exchange](mod@exchange) temperatures wait for each other where they swap. Results do not depend on the number of threads or on
 //! interruptions, because nothing but the state and the counters of the random streams enters a step.
 
-pub mod benchmark;
+pub(crate) mod benchmark;
 pub mod compare;
-pub mod console;
+pub(crate) mod console;
 pub mod evidence;
 pub mod exchange;
 mod export;
 pub mod health;
 mod in_memory;
-pub mod job;
+pub(crate) mod job;
 pub mod judge;
 pub mod llc;
 mod object;
 pub mod optimizer;
-pub mod origin;
+pub(crate) mod origin;
 pub mod plan;
-pub mod prediction;
+pub(crate) mod prediction;
 pub mod progress;
 mod resume;
 pub mod run;
 pub mod session;
-pub mod sharding;
+pub(crate) mod sharding;
 pub mod smc;
 pub mod standing;
-pub mod state;
+pub(crate) mod state;
 mod stepping;
 pub mod summary;
-pub mod terminal;
+pub(crate) mod terminal;
 mod threads;
-pub mod train;
-pub mod trained;
+pub(crate) mod train;
+pub(crate) mod trained;
 mod training_state;
-pub mod validate;
-pub mod verbs;
+pub(crate) mod validate;
+pub(crate) mod verbs;
 pub mod verify;
 
 use crate::error::{EveryChainFailed, Result};

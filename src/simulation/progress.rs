@@ -15,7 +15,7 @@ pub fn saves() -> bool {
 }
 
 /// The progress of one run.
-pub struct Progress {
+pub(crate) struct Progress {
     task: Task,
     bar: Option<Arc<dyn Bar>>,
     begin: Instant,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Why the chains of other shards have no draws.
-pub const ELSEWHERE: &str = "is in another shard";
+pub(crate) const ELSEWHERE: &str = "is in another shard";
 
 /// Why and when a chain stopped before its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,10 +25,10 @@ pub struct Failure {
 }
 
 /// The trace of the energy that β multiplies, where chains exchange temperatures.
-pub const TEMPERED_ENERGY: &str = "tempered_energy";
+pub(crate) const TEMPERED_ENERGY: &str = "tempered_energy";
 
 /// The trace of which replica is at a temperature.
-pub const REPLICA: &str = "replica";
+pub(crate) const REPLICA: &str = "replica";
 
 /// Where a column of the records belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,7 +236,7 @@ pub struct Scores {
 
 /// The part of a checkpoint that is not tensors.
 #[derive(Serialize, Deserialize)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// What the run is.
     pub info: RunInfo,
     /// Failed chains.
@@ -479,7 +479,7 @@ impl Run {
 }
 
 /// What made the numbers: program, machine, instruction set.
-pub fn versions() -> serde_json::Value {
+pub(crate) fn versions() -> serde_json::Value {
     json!({
         "ergodic": env!("CARGO_PKG_VERSION"),
         "os": std::env::consts::OS,

@@ -66,7 +66,7 @@ pub struct Session {
 }
 
 /// Names of runs that are taken, and how many of a kind there are.
-pub type Names = HashMap<String, usize>;
+pub(crate) type Names = HashMap<String, usize>;
 
 impl Session {
     /// A session that writes into `out`.
@@ -299,7 +299,7 @@ impl Session {
 /// The seed of one run: different for every run of a script, whatever else the script does.
 ///
 /// Runs that shared a seed would share their noise, step by step, and not be independent.
-pub fn seed_of(master: u64, run: &str) -> u64 {
+pub(crate) fn seed_of(master: u64, run: &str) -> u64 {
     // SplitMix64 (Steele et al. 2014) of the master seed and a checksum of the name; below 2^53, so that JSON keeps it.
     let mut z = master.wrapping_add(
         0x9E37_79B9_7F4A_7C15u64.wrapping_mul(1 + crc32fast::hash(run.as_bytes()) as u64),
@@ -310,7 +310,7 @@ pub fn seed_of(master: u64, run: &str) -> u64 {
 }
 
 /// Part of a session that a verb needs: all of it, or nothing where no run is started.
-pub trait Needed {
+pub(crate) trait Needed {
     /// That of the [current](Session::current) session of this process, which is made only if something of it is needed.
     fn current() -> Self;
 }

@@ -42,7 +42,7 @@ impl Judged {
 }
 
 /// What the convergence of one quantity lacks, in words, and how many times as many steps would do, about; none if it lacks nothing.
-pub fn lacking(of: &str, [r_hat, bulk, tail]: [f64; 3]) -> Option<(String, Option<f64>)> {
+pub(crate) fn lacking(of: &str, [r_hat, bulk, tail]: [f64; 3]) -> Option<(String, Option<f64>)> {
     let named = |x: f64| (x, of.to_string());
     let mixing = Mixing {
         r_hat: named(r_hat),

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// Vectors of more components are not in the table.
-pub const WIDEST: usize = 12;
+pub(crate) const WIDEST: usize = 12;
 
 /// One quantity at every temperature.
 #[derive(Debug, Clone)]
@@ -397,7 +397,7 @@ const SCORES: [(&str, &str); 7] = [
 ];
 
 /// Those of these scores that there are, in words.
-pub fn first_scores(scores: &Map<String, Value>) -> Vec<(&'static str, String)> {
+pub(crate) fn first_scores(scores: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let number = |name: &str| scores.get(name).and_then(Value::as_f64);
     let found = SCORES.iter().filter_map(|(key, name)| {
         let x = number(key)?;

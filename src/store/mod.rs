@@ -17,19 +17,19 @@
 //! One rule holds for all of them: whatever is found under its final name is whole. New content is written under another
 //! name in the same folder, flushed to the disk, then renamed; a killed process leaves the old content or the new one.
 
-pub mod archive;
+pub(crate) mod archive;
 mod bytes;
-pub mod checkpoint;
-pub mod claim;
-pub mod integers;
-pub mod npy;
+pub(crate) mod checkpoint;
+pub(crate) mod claim;
+pub(crate) mod integers;
+pub(crate) mod npy;
 mod temp_files;
-pub mod tensor_file;
+pub(crate) mod tensor_file;
 mod tensors;
 #[cfg(test)]
 mod tests;
-pub mod weights;
-pub mod zarr;
+pub(crate) mod weights;
+pub(crate) mod zarr;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -46,7 +46,7 @@ use crate::error::{BadFile, Result};
 static SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Write nothing from now on: of several processes that do the same work, one writes.
-pub fn write_nothing() {
+pub(crate) fn write_nothing() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
@@ -89,7 +89,7 @@ pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// [`write_atomic`] for many files of one folder, which is looked through and flushed once, not once per file.
-pub fn write_many(
+pub(crate) fn write_many(
     folder: &Path,
     files: impl IntoIterator<Item = Result<(String, Vec<u8>)>>,
 ) -> Result<()> {

@@ -105,11 +105,6 @@ impl Data {
             Data::Str(v) => v.len(),
         }
     }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// Where the tree of `root` stands.

@@ -4,14 +4,14 @@
 //! [`EnergyScale`], `R` the [`Prior`]; m is the size of a minibatch and T belongs to the chain.
 
 pub mod analytic;
-pub mod build;
-pub mod grid;
+pub(crate) mod build;
+pub(crate) mod grid;
 pub mod network;
 mod object;
 pub mod prior;
-pub mod restricted;
-pub mod traced;
-pub mod workspace;
+pub(crate) mod restricted;
+pub(crate) mod traced;
+pub(crate) mod workspace;
 
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
@@ -194,7 +194,7 @@ impl fmt::Debug for Target {
 }
 
 /// Options of `target(model, dataset, #{…})`.
-pub const OPTIONS: &[Spec] = &[
+pub(crate) const OPTIONS: &[Spec] = &[
     optional(
         "loss",
         Kind::Choice(crate::model::loss::Loss::NAMES),

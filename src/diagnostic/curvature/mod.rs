@@ -24,8 +24,8 @@ mod lanczos;
 #[cfg(test)]
 mod matrices;
 
-pub use exact::{Spectrum, ln_det_exact};
-pub use lanczos::{LanczosLnDet, ln_det_lanczos};
+pub use exact::ln_det_exact;
+pub use lanczos::ln_det_lanczos;
 
 use super::evidence::Estimate;
 use crate::error::Result;

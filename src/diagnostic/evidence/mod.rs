@@ -19,7 +19,7 @@
 //! [`mcse_mean`](super::mcse_mean) gives; a rung used twice, by two neighbouring steps, has one influence. [`Replicas`]
 //! says how rungs combine. [`block_bootstrap`] is the check that assumes no linearity.
 
-pub mod annealing;
+pub(crate) mod annealing;
 mod bootstrap;
 mod heat_capacity;
 mod ladder;

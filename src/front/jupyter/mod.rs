@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the kernel, unless the user gives it another one.
-pub const NAME: &str = "ergodic";
+pub(crate) const NAME: &str = "ergodic";
 
 const LOGO: &[u8] = include_bytes!("logo.svg");
 
 /// Rhai sessions as cells of a notebook.
-pub struct Rhai {
+pub(crate) struct Rhai {
     session: Interactive,
     cell: Arc<Cell>,
 }
@@ -42,7 +42,7 @@ impl Rhai {
 }
 
 /// What a front end shows of an error: its first line in red.
-pub fn failed(failure: &Failure) -> kernel::Failure {
+pub(crate) fn failed(failure: &Failure) -> kernel::Failure {
     let message = &failure.message;
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let first = first.strip_prefix("interrupted: ").unwrap_or(first);
@@ -167,7 +167,7 @@ fn kind(ours: &'static str) -> &'static str {
 }
 
 /// What the runs of a notebook's session are called after: its own name.
-pub fn session_name(notebook: &Path) -> String {
+pub(crate) fn session_name(notebook: &Path) -> String {
     let stem = notebook.file_stem().unwrap_or_default().to_string_lossy();
     let name: String = stem
         .chars()

@@ -17,7 +17,7 @@ pub fn point(code: &str, byte: usize) -> usize {
 }
 
 /// The number of code points before a UTF-16 unit.
-pub fn point_of_utf16(code: &str, unit: usize) -> usize {
+pub(crate) fn point_of_utf16(code: &str, unit: usize) -> usize {
     let mut end = 0;
     code.chars()
         .take_while(|c| {
@@ -28,7 +28,7 @@ pub fn point_of_utf16(code: &str, unit: usize) -> usize {
 }
 
 /// The number of UTF-16 units before a code point.
-pub fn utf16_of_point(code: &str, point: usize) -> usize {
+pub(crate) fn utf16_of_point(code: &str, point: usize) -> usize {
     code.chars().take(point).map(char::len_utf16).sum()
 }
 

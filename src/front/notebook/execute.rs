@@ -84,7 +84,7 @@ fn rust() -> Result<Box<dyn Cells>> {
 }
 
 /// Run all cells of a notebook up to the first that fails, and write it after every one.
-pub fn execute(
+pub(crate) fn execute(
     mut notebook: Notebook,
     cells: &mut dyn Cells,
     request: &Request,

@@ -1,12 +1,14 @@
 //! Notebooks: Rust code that starts runs and shares them with scripts, and notebooks of either language without a browser.
 
-pub mod cell_protocol;
-pub mod cells;
+// What speaks with cells is built with evcxr only.
+#[cfg_attr(not(feature = "evcxr"), allow(dead_code))]
+pub(crate) mod cell_protocol;
+pub(crate) mod cells;
 pub mod execute;
-pub mod format;
+pub(crate) mod format;
 #[cfg(feature = "evcxr")]
 pub mod rust;
-pub mod session;
+pub(crate) mod session;
 
 pub use session::{Session, prepare};
 

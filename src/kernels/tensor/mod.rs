@@ -54,7 +54,7 @@ pub use graph::Graph;
 pub use operation::{Binary, Operation, Reduce, Unary};
 pub use program::{Layer, Program};
 pub use registers::Scratch;
-pub use shape::{MOST, Shape};
+pub use shape::Shape;
 pub use symbol::Symbol;
 pub use tape::Tape;
 pub use vector::{Names, Vector};

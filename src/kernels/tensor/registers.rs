@@ -17,7 +17,7 @@ pub struct Line {
     /// What is computed.
     pub steps: Vec<Step>,
     /// How it is computed: some steps are one with the next.
-    order: Vec<Order>,
+    pub(super) order: Vec<Order>,
 }
 
 /// One operation on registers; the result goes to the next register.
@@ -33,7 +33,7 @@ pub struct Step {
 
 /// What is executed.
 #[derive(Debug, Clone, Copy)]
-struct Order {
+pub(super) struct Order {
     /// A step; none where the product of the first two operands is added to the third.
     element: Option<Element>,
     operands: [u32; 3],
@@ -168,11 +168,6 @@ pub(super) struct Registers<'a> {
 }
 
 impl Scratch {
-    /// Empty memory.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Room for as many registers as the two lines have.
     pub(super) fn registers(&mut self, shared: &Line, rows: &Line) -> Registers<'_> {
         let (n, m) = (shared.registers(), rows.registers());

@@ -28,21 +28,6 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// Number of parameters.
-    pub fn parameters(&self) -> usize {
-        self.parameters
-    }
-
-    /// Number of columns of a data example.
-    pub fn inputs(&self) -> usize {
-        self.inputs
-    }
-
-    /// Number of operations: once per evaluation, and once per example.
-    pub fn operations(&self) -> (usize, usize) {
-        (self.shared.steps.len(), self.rows.steps.len())
-    }
-
     /// The sum of the values over `rows`, 0 if there are none; the gradient of the sum is added to `grad`.
     ///
     /// A tape without inputs does not look at the rows but counts them. Numbers that `w` or a row is too short for are NaN.

@@ -7,7 +7,7 @@
 mod interpreted;
 mod parameters;
 
-pub use interpreted::{Forward, Interpreted};
+pub use interpreted::Interpreted;
 pub use parameters::{Declared, Parameters, Start};
 
 use super::{Block, Dense, Layout, Model, Tile, Widths, dense, initialise};

@@ -68,7 +68,7 @@ fn satisfies(sorted: &[u64], k: usize) -> bool {
 /// The tangent vectors (W_M … W_{l+1}) E (W_{l-1} … W_1) span Σ_l U_l ⊗ V_l with U_l growing and V_l shrinking in l, so the rank is
 /// Σ_l (u_l - u_{l-1}) v_l. `above[l]` is u = rank(W_M … W_{l+2}) and `below[l]` is v = rank(W_l … W_1), both for layer l+1 of M, with
 /// H_M and H_0 for the empty products.
-pub fn regular_coefficient(above: &[usize], below: &[usize]) -> f64 {
+pub(crate) fn regular_coefficient(above: &[usize], below: &[usize]) -> f64 {
     let mut before = 0;
     let mut rank = 0;
     for (u, v) in above.iter().zip(below) {

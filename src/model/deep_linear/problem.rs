@@ -40,7 +40,7 @@ const fn class(name: &'static str, layers: [usize; 2], widths: [usize; 2]) -> Cl
 }
 
 /// Names of the classes.
-pub const NAMES: &[&str] = &["1K", "100K", "1M", "10M", "100M"];
+pub(crate) const NAMES: &[&str] = &["1K", "100K", "1M", "10M", "100M"];
 
 /// A deep linear network at weights that give its data but for the noise.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 
 mod complete;
 mod inspect;
-pub mod place;
+pub(crate) mod place;
 pub mod tokens;
 
 pub use complete::{Completions, Match};

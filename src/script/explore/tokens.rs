@@ -41,7 +41,7 @@ impl Token<'_> {
 }
 
 /// Words that are no names.
-pub const KEYWORDS: &[&str] = &[
+pub(crate) const KEYWORDS: &[&str] = &[
     "let",
     "const",
     "fn",
@@ -81,7 +81,7 @@ pub const KEYWORDS: &[&str] = &[
 ];
 
 /// Which parts of a script have which colour: "k" keywords, "c" comments, "s" strings, "n" numbers, "f" functions.
-pub fn paint(source: &str) -> Vec<(Range<usize>, &'static str)> {
+pub(crate) fn paint(source: &str) -> Vec<(Range<usize>, &'static str)> {
     let all = tokens(source);
     let class = |(i, t): (usize, &Token)| {
         let class = match t.kind {

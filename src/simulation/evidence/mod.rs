@@ -1,7 +1,7 @@
 //! Evidence: what the draws of a ladder integrate to, by several estimators, and models compared by it.
 
 mod compare;
-pub mod laplace;
+pub(crate) mod laplace;
 mod transition;
 
 pub use compare::{ModelComparison, compare};
@@ -26,7 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Options of `evidence(run, #{…})`.
-pub const OPTIONS: &[Spec] = &[option(
+pub(crate) const OPTIONS: &[Spec] = &[option(
     "temperature",
     Kind::Float(Range::Positive),
     "1",
@@ -359,7 +359,7 @@ fn disagreement(lines: &[Line]) -> Option<String> {
 }
 
 /// ln Z of a target, by populations that came to it from the prior.
-pub fn of_populations(smc: &Smc) -> Evidence {
+pub(crate) fn of_populations(smc: &Smc) -> Evidence {
     let temperature = smc.stages.last().map_or(f64::NAN, |s| s.temperature);
     let (particles, populations) = (smc.particles, smc.ln_z.len());
     Evidence {
@@ -470,7 +470,7 @@ pub static EVIDENCE: Verb<(), (Arc<Run>,), Arc<Evidence>> = Verb {
 };
 
 /// The verb `evidence` of populations.
-pub static EVIDENCE_OF_POPULATIONS: Verb<(), (Arc<Smc>,), Arc<Evidence>> = Verb {
+pub(crate) static EVIDENCE_OF_POPULATIONS: Verb<(), (Arc<Smc>,), Arc<Evidence>> = Verb {
     name: "evidence",
     arguments: &["smc"],
     options: &[],

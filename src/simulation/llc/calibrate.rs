@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Options of `calibrate_llc(target, sampler, #{…})`.
-pub const OPTIONS: &[Spec] = &[
+pub(crate) const OPTIONS: &[Spec] = &[
     required("start", Kind::Object("Parameters"), "w0, as in `llc`."),
     optional(
         "step_sizes",
@@ -103,7 +103,7 @@ pub struct Calibration {
 }
 
 /// Try all step sizes at all nβ.
-pub fn calibrate(
+pub(crate) fn calibrate(
     target: &Target,
     sampler: &Arc<ConfiguredSampler>,
     o: &Options,

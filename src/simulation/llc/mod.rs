@@ -16,16 +16,16 @@
 pub mod benchmark;
 pub mod calibrate;
 mod contenders;
-pub mod estimate;
-pub mod examples;
+pub(crate) mod estimate;
+pub(crate) mod examples;
 mod grid;
 pub mod halved;
 pub mod problems;
 pub mod protocol;
-pub mod saved;
+pub(crate) mod saved;
 pub mod table;
 pub mod trial;
-pub mod verdict;
+pub(crate) mod verdict;
 
 use super::plan::{self, Plan};
 use super::session::Session;
@@ -43,7 +43,7 @@ use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use std::sync::Arc;
 
 /// Options of `llc(target, sampler, #{…})`.
-pub const OPTIONS: &[Spec] = &[
+pub(crate) const OPTIONS: &[Spec] = &[
     required(
         "start",
         Kind::Object("Parameters"),
@@ -129,7 +129,7 @@ pub const OPTIONS: &[Spec] = &[
 ];
 
 /// Estimate.
-pub fn llc(
+pub(crate) fn llc(
     target: &Target,
     sampler: &Arc<ConfiguredSampler>,
     o: &Options,

@@ -57,7 +57,7 @@ pub const OPTIONS: &[Spec] = &[
 ];
 
 /// The option `n`, as in the benchmark.
-pub const N: Spec = option(
+pub(crate) const N: Spec = option(
     "n",
     Kind::Int(Range::Between(2.0, 4294967295.0)),
     "1_000_000",
@@ -65,7 +65,7 @@ pub const N: Spec = option(
 );
 
 /// The option `data`, as in the benchmark.
-pub const DATA: Spec = option(
+pub(crate) const DATA: Spec = option(
     "data",
     Kind::Choice(&["rows", "moments"]),
     "rows",
@@ -74,7 +74,7 @@ pub const DATA: Spec = option(
 );
 
 /// The option `noise`, as in the benchmark.
-pub const NOISE: Spec = option(
+pub(crate) const NOISE: Spec = option(
     "noise",
     Kind::Float(Range::NonNegative),
     "0.5",
@@ -227,7 +227,7 @@ pub static LLC_PROBLEM: Verb<Session, (), Arc<Posed>> = Verb {
 };
 
 /// The verb `learning_coefficient`.
-pub static LEARNING_COEFFICIENT: Verb<(), (Vec<Value>, i64), Json> = Verb {
+pub(crate) static LEARNING_COEFFICIENT: Verb<(), (Vec<Value>, i64), Json> = Verb {
     name: "learning_coefficient",
     arguments: &["widths", "rank"],
     options: &[],

@@ -75,7 +75,7 @@ pub struct Point {
 }
 
 /// Everything before the first step.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// exp(-nβ L - ½γ|w-w0|²).
     pub target: Arc<Target>,
     /// The sampler, which reports the losses it meets, if it can.
@@ -94,7 +94,7 @@ pub struct Prepared {
 
 /// Where the losses of a run are, and what they are compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Losses {
+pub(crate) struct Losses {
     /// The trace.
     pub name: String,
     /// L(w0), per chain; none where it is a trace too, on the minibatch of each step.

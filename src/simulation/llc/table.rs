@@ -96,7 +96,7 @@ pub struct Line {
 }
 
 /// Its file.
-pub const FILE: &str = "benchmark.json";
+pub(crate) const FILE: &str = "benchmark.json";
 
 impl Benchmark {
     /// That of a folder, with the cells it has so far; none if the folder is that of something else.

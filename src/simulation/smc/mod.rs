@@ -30,7 +30,7 @@ use std::time::Instant;
 use tempering::Tempering;
 
 /// Options of `smc(target, sampler, #{…})`.
-pub const OPTIONS: &[Spec] = &[
+pub(crate) const OPTIONS: &[Spec] = &[
     option(
         "particles",
         Kind::Int(Range::Between(2.0, 1e6)),
@@ -130,7 +130,7 @@ impl Smc {
 }
 
 /// Bring populations from the prior to a temperature.
-pub fn smc(
+pub(crate) fn smc(
     target: &Target,
     sampler: &Arc<ConfiguredSampler>,
     o: &Options,

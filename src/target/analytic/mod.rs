@@ -32,7 +32,7 @@ use std::sync::Arc;
 type Energy = Box<dyn Fn(&[f32], Option<&mut [f32]>) -> f64 + Send + Sync>;
 
 /// An analytic energy with noisy examples.
-pub struct Analytic {
+pub(crate) struct Analytic {
     text: String,
     layout: Layout,
     energy: Energy,

@@ -1,10 +1,10 @@
 //! Answers requests: [`Shell`] in order, by the thread that owns the evaluator; [`control`] at once, by another thread.
 
 mod common;
-pub mod control;
+pub(crate) mod control;
 mod execute;
 mod introspect;
-pub mod usage;
+pub(crate) mod usage;
 
 use super::evaluator::{Evaluator, Failure};
 use super::history::History;

@@ -10,7 +10,7 @@
 
 mod allowance;
 #[cfg(test)]
-pub mod client;
+pub(crate) mod client;
 mod endpoint;
 mod frame;
 mod handshake;

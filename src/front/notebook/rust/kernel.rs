@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Its name, as notebooks have it.
-pub const NAME: &str = "ergodic-rust";
+pub(crate) const NAME: &str = "ergodic-rust";
 
 /// Make it known to Jupyter; returns its folder.
 pub fn install(target: &Target) -> Result<PathBuf> {

@@ -6,12 +6,12 @@
 
 #[cfg(unix)]
 mod child;
-pub mod engine;
-pub mod folder;
+pub(crate) mod engine;
+pub(crate) mod folder;
 pub mod kernel;
 pub mod repl;
 pub mod setup;
-pub mod streams;
+pub(crate) mod streams;
 mod value;
 
 use super::cells::{Cells, Stop, data};
@@ -28,12 +28,12 @@ pub use child::hook;
 
 /// To be called before anything else: does not return if this is the process of the cells.
 #[cfg(not(unix))]
-pub fn hook() {
+pub(crate) fn hook() {
     evcxr::runtime_hook();
 }
 
 /// Cells in Rust.
-pub struct RustCells {
+pub(crate) struct RustCells {
     engine: Engine,
 }
 

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Who is to be asked to stop by Ctrl-C.
-pub type OnInterrupt<'a> = &'a dyn Fn(Arc<dyn Fn() + Send + Sync>);
+pub(crate) type OnInterrupt<'a> = &'a dyn Fn(Arc<dyn Fn() + Send + Sync>);
 
 /// Read Rust line by line and run it. `on_interrupt` is told what Ctrl-C is to call.
 pub fn run(on_interrupt: OnInterrupt) -> Result<()> {
@@ -135,7 +135,7 @@ impl Validator for Helper {
 }
 
 /// Whether a bracket, a string or a comment is open, so that more has to be typed.
-pub fn is_unfinished(code: &str) -> bool {
+pub(crate) fn is_unfinished(code: &str) -> bool {
     if code.trim_start().starts_with(':') {
         return false;
     }
