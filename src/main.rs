@@ -118,10 +118,6 @@ fn command() -> u8 {
             output::print(ergodic::script::reference::markdown());
             Ok(())
         }
-        Command::Docs { table: true, .. } => {
-            output::print(ergodic::script::reference::table());
-            Ok(())
-        }
         Command::Docs {
             name, source: true, ..
         } => docs::source(name.as_deref()).map(output::print),

@@ -15,14 +15,10 @@
 //! # }
 //! ```
 
-pub use crate::builders::verbs::{
-    benchmark, calibrate_llc, compare, evidence, evidence_of_smc, exchange, laplace, llc,
-    llc_benchmark, llc_problem, posterior, sample, smc, sweep, train, validate, verify,
-    verify_of_run,
-};
+pub use crate::builders::functions::*;
 pub use crate::builders::{
-    dataset, gradient, linspace, logspace, model, observable, open, optimizer, potential, prior,
-    sampler, verbs,
+    choices, dataset, gradient, linspace, logspace, model, observable, open, optimizer, potential,
+    prior, sampler, verbs,
 };
 pub use crate::dataset::{Dataset, Inputs, Split, Targets};
 pub use crate::engine::report::{self, Report};

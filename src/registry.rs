@@ -127,6 +127,7 @@ verbs! {
     crate::simulation::validate::VALIDATE,
     crate::simulation::verify::VERIFY,
     crate::simulation::compare::COMPARE,
+    crate::simulation::autocorrelation::AUTOCORRELATION,
     crate::target::grid::POSTERIOR,
 }
 verbs! {

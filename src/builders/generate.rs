@@ -6,23 +6,20 @@ use crate::registry::{self, Visitor};
 use crate::simulation::session::Session;
 use crate::verb::{self as argument, Arguments, Outcome, Verb};
 use std::any::TypeId;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The text of `table.rs`.
 pub fn generate() -> String {
     let mut all = Tables::default();
-    registry::objects(&mut all);
-    registry::constructors(&mut all);
-    for list in [
-        registry::runs,
-        registry::coefficients,
-        registry::evidences,
-        registry::populations,
-        registry::of_populations,
-    ] {
-        list(&mut all);
-    }
+    all.visit();
+    // Once more, now that it is known which names of choices are taken twice.
+    let choices = std::mem::take(&mut all.choices);
+    all = Tables {
+        choices,
+        ..Tables::default()
+    };
+    all.visit();
     let mut out = String::from(
         "//! The builders, generated from the tables of options: do not edit. `UPDATE=1 cargo test builders` writes it anew.\n",
     );
@@ -40,10 +37,28 @@ pub fn generate() -> String {
             made
         );
     }
+    out += "\n/// What options may be one of.\npub mod choices {\n    use super::super::one_of;\n\n    one_of! {\n";
+    for (_, option, words) in &all.choices {
+        let Some(name) = all.choice(words) else {
+            continue;
+        };
+        let variants = words.iter().map(|w| format!("{} = \"{w}\"", camel(w)));
+        let variants = variants.collect::<Vec<_>>().join(", ");
+        let _ = write!(
+            out,
+            "        /// What `{option}` may be.\n        {name} {{ {variants} }}\n"
+        );
+    }
+    out += "    }\n}\n";
     let _ = write!(
         out,
         "\n/// Builders of verbs.\npub mod verbs {{\n    use super::super::*;\n    use std::sync::Arc;\n\n    calls! {{\n{}    }}\n}}\n",
         all.verbs
+    );
+    let functions = all.functions.join(", ");
+    let _ = write!(
+        out,
+        "\n/// The functions that start builders of verbs.\npub mod functions {{\n    pub use super::verbs::{{{functions}}};\n}}\n"
     );
     out
 }
@@ -55,11 +70,27 @@ struct Tables {
     /// Namespaces with the type of what they make, and their builders.
     namespaces: Vec<(&'static str, String, String)>,
     verbs: String,
+    /// What an option may be one of, after what has it first and the option.
+    choices: Vec<(&'static str, &'static str, &'static [&'static str])>,
     /// Names of functions that are taken.
-    functions: HashSet<String>,
+    functions: Vec<String>,
 }
 
 impl Tables {
+    fn visit(&mut self) {
+        registry::objects(self);
+        registry::constructors(self);
+        for list in [
+            registry::runs,
+            registry::coefficients,
+            registry::evidences,
+            registry::populations,
+            registry::of_populations,
+        ] {
+            list(self);
+        }
+    }
+
     /// The type that a handle to an object of this name in scripts holds.
     fn inner(&self, name: &str) -> &'static str {
         self.types.get(name).map_or("()", |(_, path)| path)
@@ -94,7 +125,11 @@ impl Tables {
             Kind::Int(_) => "Count".into(),
             Kind::Schedule(_) => "Rate".into(),
             Kind::Bool => "Flag".into(),
-            Kind::Text | Kind::Choice(_) => "Words".into(),
+            Kind::Text => "Words".into(),
+            Kind::Choice(words) => match self.choice(words) {
+                Some(name) => format!("OneOf<choices::{name}>"),
+                None => "Words".into(),
+            },
             Kind::Floats(_) => "Numbers".into(),
             Kind::Ints(_) => "Counts".into(),
             Kind::Trigger => "When".into(),
@@ -102,6 +137,28 @@ impl Tables {
             Kind::Object(name) => format!("Handle<{}>", self.inner(name)),
             Kind::Objects(name) => format!("Handles<{}>", self.inner(name)),
         }
+    }
+
+    /// Take down the choices of these options.
+    fn meet(&mut self, owner: &'static str, specs: &[Spec]) {
+        for spec in specs {
+            if let Kind::Choice(words) = spec.kind
+                && self.choices.iter().all(|c| c.2 != words)
+            {
+                self.choices.push((owner, spec.name, words));
+            }
+        }
+    }
+
+    /// What the type of these choices is called: after the option, and where several are called so, after what has it too.
+    /// None where words are no names ("1K").
+    fn choice(&self, words: &[&str]) -> Option<String> {
+        let is_name = |w: &&str| w.starts_with(|c: char| c.is_ascii_alphabetic());
+        let (owner, option, _) = self.choices.iter().find(|c| c.2 == words)?;
+        let alone = self.choices.iter().filter(|c| c.1 == *option).count() == 1;
+        let owner = if alone { String::new() } else { camel(owner) };
+        let named = words.iter().all(is_name);
+        named.then(|| format!("{owner}{}", camel(option)))
     }
 
     /// The setters of options.
@@ -145,6 +202,7 @@ impl Visitor for Tables {
         let mut text = String::new();
         for entry in entries {
             let name = entry.name;
+            self.meet(name, entry.options);
             documented(&mut text, 8, entry.doc);
             let path = path.replace(' ', "");
             let needed = |s: &&Spec| matches!(s.default, Default::Required);
@@ -186,6 +244,7 @@ impl Visitor for Tables {
         Session: AsRef<S>,
     {
         let name = verb.name.rsplit("::").next().unwrap_or(verb.name);
+        self.meet(name, verb.options);
         for (number, kinds) in A::forms().into_iter().enumerate() {
             // The reference names the arguments of the first form only.
             let names = verb
@@ -203,10 +262,11 @@ impl Visitor for Tables {
                 continue;
             };
             let mut name = name.to_string();
-            if !self.functions.insert(name.clone()) {
+            if self.functions.contains(&name) {
                 let first = arguments.first().and_then(|a| a.split(':').next());
                 name = format!("{name}_of_{}", first.unwrap_or_default());
             }
+            self.functions.push(name.clone());
             let form = match number {
                 0 => "Into::into",
                 _ => "crate::verb::Either::Second",

@@ -31,6 +31,35 @@ kinds! {
     Words: &str, String, &String;
 }
 
+/// One of the [choices](super::choices) of this type, or its name in scripts.
+pub trait OneOf<T>: Into<Value> {}
+
+impl<T> OneOf<T> for &str {}
+impl<T> OneOf<T> for String {}
+impl<T> OneOf<T> for &String {}
+
+/// Types of what options may be one of, with the names in scripts.
+macro_rules! one_of {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(#[doc = concat!("`\"", $word, "\"` of scripts.")] $variant,)*
+        }
+
+        impl From<$name> for $crate::options::Value {
+            fn from(choice: $name) -> Self {
+                match choice {
+                    $($name::$variant => $word.into(),)*
+                }
+            }
+        }
+
+        impl $crate::builders::OneOf<$name> for $name {}
+    )*};
+}
+pub(super) use one_of;
+
 macro_rules! lists {
     ($($(#[$doc:meta])* $kind:ident of $item:ident;)*) => {$(
         $(#[$doc])*

@@ -9,13 +9,16 @@ mod generate;
 mod kinds;
 mod table;
 
+use kinds::one_of;
+
 use crate::error::Result;
 use crate::simulation::run::Run;
 use crate::simulation::session::Needed;
 use crate::verb::Verb;
 pub use generate::generate;
 pub use kinds::{
-    Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, Rate, Takes, When, Words,
+    Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, OneOf, Rate, Takes, When,
+    Words,
 };
 use std::path::Path;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub mod dataset {
             /// Scaling of pixels: "unit" divides by 16, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 16.
             ///
             /// "unit" · "standard" · "none"; default `unit`.
-            scale = "scale": Words,
+            scale = "scale": OneOf<choices::Scale>,
             /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
             ///
             /// number, 0 ≤ x < 1; default `0`.
@@ -95,7 +95,7 @@ pub mod dataset {
             /// Scaling of pixels: "unit" divides by 255, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 255.
             ///
             /// "unit" · "standard" · "none"; default `unit`.
-            scale = "scale": Words,
+            scale = "scale": OneOf<choices::Scale>,
             /// Pixels along a side to which images are resized, bilinear; 16 for the 256 inputs of Baldock & Marzari. Not with `project`.
             ///
             /// integer, 1 … 1024; if absent: as in the files.
@@ -139,11 +139,11 @@ pub mod dataset {
             /// What the targets are: class labels or numbers.
             ///
             /// "classification" · "regression"; default `classification`.
-            task = "task": Words,
+            task = "task": OneOf<choices::Task>,
             /// Whether the first line holds column names; "auto": if none of its cells is a number.
             ///
             /// "auto" · "yes" · "no"; default `auto`.
-            header = "header": Words,
+            header = "header": OneOf<choices::Header>,
             /// The character between cells; "tab" for a tabulator.
             ///
             /// string; default `","`.
@@ -159,7 +159,7 @@ pub mod dataset {
             /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
             ///
             /// "unit" · "standard" · "none"; default `none`.
-            scale = "scale": Words,
+            scale = "scale": OneOf<choices::Scale>,
             /// Seed of every random choice made in building the data set.
             ///
             /// integer, ≥ 0; default `1`.
@@ -191,7 +191,7 @@ pub mod dataset {
             /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
             ///
             /// "unit" · "standard" · "none"; default `none`.
-            scale = "scale": Words,
+            scale = "scale": OneOf<choices::Scale>,
             /// Seed of every random choice made in building the data set.
             ///
             /// integer, ≥ 0; default `1`.
@@ -242,7 +242,7 @@ pub mod dataset {
             /// What a token is: a character of text in UTF-8, or a byte of anything.
             ///
             /// "characters" · "bytes"; default `characters`.
-            level = "level": Words,
+            level = "level": OneOf<choices::Level>,
             /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split.
             ///
             /// number, 0 ≤ x < 1; default `0.2`.
@@ -322,11 +322,11 @@ pub mod model {
             /// Activation of the hidden layers.
             ///
             /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `relu`.
-            activation = "activation": Words,
+            activation = "activation": OneOf<choices::Activation>,
             /// Activation of the output layer, before the loss.
             ///
             /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `identity`.
-            output = "output": Words,
+            output = "output": OneOf<choices::Activation>,
             /// Whether layers have biases.
             ///
             /// true or false; default `true`.
@@ -334,7 +334,7 @@ pub mod model {
             /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
             ///
             /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
-            init = "init": Words,
+            init = "init": OneOf<choices::Init>,
             /// Standard deviation of "normal", upper end of "uniform".
             ///
             /// number, > 0; if absent: 1.
@@ -347,7 +347,7 @@ pub mod model {
             /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
             ///
             /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
-            init = "init": Words,
+            init = "init": OneOf<choices::Init>,
             /// Standard deviation of "normal", upper end of "uniform".
             ///
             /// number, > 0; if absent: 1.
@@ -616,6 +616,37 @@ pub mod potential {
             /// integer, ≥ 0; default `1`.
             seed = "seed": Count,
         }
+        /// A multivariate Student-t distribution, heavy-tailed: U = ½ (ν + N) ln(1 + |w|²/(ν s²)), ν = `nu`, s = `scale`.
+        ///
+        /// Exact at temperature T: the same with ν' = (ν + N)/T - N degrees of freedom, if that is positive, and no distribution otherwise. Each parameter has mean 0 for ν' > 1 and variance ν s²/(ν' - 2) for ν' > 2. Parameters are uncorrelated but not independent.
+        ///
+        /// Source: Kotz & Nadarajah 2004, Multivariate t distributions, eq. 1.1.
+        StudentT = "student_t"() of crate::target::analytic::REGISTRY {
+            /// Number of parameters.
+            ///
+            /// integer, ≥ 1; default `2`.
+            dim = "dim": Count,
+            /// ν, degrees of freedom at T = 1: the smaller, the heavier the tails.
+            ///
+            /// number, > 0; default `5`.
+            nu = "nu": Number,
+            /// s, the width of the centre.
+            ///
+            /// number, > 0; default `1`.
+            scale = "scale": Number,
+            /// n, the number of examples that carry the noise.
+            ///
+            /// integer, ≥ 1; default `1`.
+            examples = "examples": Count,
+            /// Standard deviation of one example's gradient around the mean, per component.
+            ///
+            /// number, ≥ 0; default `0`.
+            noise = "noise": Number,
+            /// Seed of the noise.
+            ///
+            /// integer, ≥ 0; default `1`.
+            seed = "seed": Count,
+        }
         /// A mixture of two Gaussians with tied means: loss_i = -ln\[½ N(x_i; θ_1, 1/b) + ½ N(x_i; θ_1 + θ_2, 1/b)], b = `precision`.
         ///
         /// The parameters are the tensor `theta` = (θ_1, θ_2). The examples x_i are real, and minibatches select them: data drawn from the mixture at θ = `means`, either component with probability ½, or those given as `data`.
@@ -718,7 +749,7 @@ pub mod optimizer {
             /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
             ///
             /// "none" · "loss" · "error"; default `none`.
-            early_stopping = "early_stopping": Words,
+            early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
             /// Epochs without improvement before stopping early.
             ///
             /// integer, ≥ 1; default `20`.
@@ -759,7 +790,7 @@ pub mod optimizer {
             /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
             ///
             /// "none" · "loss" · "error"; default `none`.
-            early_stopping = "early_stopping": Words,
+            early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
             /// Epochs without improvement before stopping early.
             ///
             /// integer, ≥ 1; default `20`.
@@ -786,7 +817,7 @@ pub mod optimizer {
             /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
             ///
             /// "none" · "loss" · "error"; default `none`.
-            early_stopping = "early_stopping": Words,
+            early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
             /// Epochs without improvement before stopping early.
             ///
             /// integer, ≥ 1; default `20`.
@@ -872,7 +903,7 @@ pub mod sampler {
             /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
             ///
             /// "frozen" · "running"; default `frozen`.
-            preconditioner = "preconditioner": Words,
+            preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
             /// b, what a step leaves of the running mean square v.
             ///
             /// number, 0 < x < 1; default `0.99`.
@@ -903,7 +934,7 @@ pub mod sampler {
             /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
             ///
             /// "frozen" · "running"; default `frozen`.
-            preconditioner = "preconditioner": Words,
+            preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
             /// b, what a step leaves of the running mean square v.
             ///
             /// number, 0 < x < 1; default `0.99`.
@@ -965,15 +996,15 @@ pub mod sampler {
             /// What flows: gradient components between parameters, or gradients between chains of a temperature.
             ///
             /// "parameters" · "replicas"; default `parameters`.
-            between = "between": Words,
+            between = "between": OneOf<choices::Between>,
             /// The SGLD that flows.
             ///
             /// "sgld" · "rmsprop" · "adam"; default `sgld`.
-            form = "form": Words,
+            form = "form": OneOf<choices::OhzekiIchikiForm>,
             /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
             ///
             /// "frozen" · "running"; default `frozen`.
-            preconditioner = "preconditioner": Words,
+            preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
             /// b of the forms "rmsprop" and "adam".
             ///
             /// number, 0 < x < 1; default `0.99`.
@@ -1010,7 +1041,7 @@ pub mod sampler {
             /// "hitchcock2025": as printed there, to reproduce the paper; it samples another temperature.
             ///
             /// "correct" · "hitchcock2025"; default `correct`.
-            form = "form": Words,
+            form = "form": OneOf<choices::SghmcForm>,
             /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
             ///
             /// integer, ≥ 1; if absent: 100.
@@ -1035,7 +1066,7 @@ pub mod sampler {
             /// "ding2014": with |p|², colder by α0/2 · "hitchcock2025": as printed there, to reproduce the paper.
             ///
             /// "correct" · "ding2014" · "hitchcock2025"; default `correct`.
-            form = "form": Words,
+            form = "form": OneOf<choices::SgnhtForm>,
             /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
             ///
             /// integer, ≥ 1; if absent: 100.
@@ -1125,7 +1156,7 @@ pub mod sampler {
             /// "collective": from V and its correlations · "noise": from V alone (pL as published) · "uniform": all 1 with a small dt (naive-pL).
             ///
             /// "collective" · "noise" · "uniform"; default `collective`.
-            masses = "masses": Words,
+            masses = "masses": OneOf<choices::Masses>,
         }
         /// Samples exp(-U/T) exactly, by hybrid Monte Carlo.
         ///
@@ -1256,7 +1287,7 @@ pub mod observable {
             /// Which part of the data set.
             ///
             /// "train" · "test" · "validation"; default `train`.
-            split = "split": Words,
+            split = "split": OneOf<choices::Split>,
         }
         /// The mean loss per example on a split.
         ///
@@ -1265,10 +1296,15 @@ pub mod observable {
             /// Which part of the data set.
             ///
             /// "train" · "test" · "validation"; default `train`.
-            split = "split": Words,
+            split = "split": OneOf<choices::Split>,
         }
         /// |w|², the squared norm of all parameters.
         Norm2 = "norm2"() of crate::observable::REGISTRY {
+        }
+        /// |∇U|², the squared norm of the gradient of the energy over all training examples.
+        ///
+        /// Its mean is T⟨ΔU⟩, T times that of the trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.
+        GradientNorm2 = "gradient_norm2"() of crate::observable::REGISTRY {
         }
         /// |w - w_start|², the squared distance to the start of the run.
         Distance2 = "distance2"() of crate::observable::REGISTRY {
@@ -1312,7 +1348,7 @@ pub mod observable {
             /// The split.
             ///
             /// "train" · "test" · "validation"; default `train`.
-            split = "split": Words,
+            split = "split": OneOf<choices::Split>,
             /// How many rows: of n, every (n/rows)-th.
             ///
             /// integer, ≥ 1; default `100`.
@@ -1320,8 +1356,60 @@ pub mod observable {
             /// What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence).
             ///
             /// "row" · "position"; default `row`.
-            each = "each": Words,
+            each = "each": OneOf<choices::Each>,
         }
+    }
+}
+
+/// What options may be one of.
+pub mod choices {
+    use super::super::one_of;
+
+    one_of! {
+        /// What `scale` may be.
+        Scale { Unit = "unit", Standard = "standard", None = "none" }
+        /// What `task` may be.
+        Task { Classification = "classification", Regression = "regression" }
+        /// What `header` may be.
+        Header { Auto = "auto", Yes = "yes", No = "no" }
+        /// What `level` may be.
+        Level { Characters = "characters", Bytes = "bytes" }
+        /// What `activation` may be.
+        Activation { Relu = "relu", Tanh = "tanh", Logistic = "logistic", Gelu = "gelu", Identity = "identity" }
+        /// What `init` may be.
+        Init { Pytorch = "pytorch", He = "he", Glorot = "glorot", Lecun = "lecun", Normal = "normal", Uniform = "uniform", Zeros = "zeros" }
+        /// What `early_stopping` may be.
+        EarlyStopping { None = "none", Loss = "loss", Error = "error" }
+        /// What `preconditioner` may be.
+        Preconditioner { Frozen = "frozen", Running = "running" }
+        /// What `between` may be.
+        Between { Parameters = "parameters", Replicas = "replicas" }
+        /// What `form` may be.
+        OhzekiIchikiForm { Sgld = "sgld", Rmsprop = "rmsprop", Adam = "adam" }
+        /// What `form` may be.
+        SghmcForm { Correct = "correct", Hitchcock2025 = "hitchcock2025" }
+        /// What `form` may be.
+        SgnhtForm { Correct = "correct", Ding2014 = "ding2014", Hitchcock2025 = "hitchcock2025" }
+        /// What `masses` may be.
+        Masses { Collective = "collective", Noise = "noise", Uniform = "uniform" }
+        /// What `split` may be.
+        Split { Train = "train", Test = "test", Validation = "validation" }
+        /// What `each` may be.
+        Each { Row = "row", Position = "position" }
+        /// What `loss` may be.
+        Loss { CrossEntropy = "cross_entropy", SquaredError = "squared_error" }
+        /// What `energy` may be.
+        Energy { Mean = "mean", Sum = "sum", Tempered = "tempered" }
+        /// What `pairs` may be.
+        Pairs { Alternating = "alternating", Random = "random" }
+        /// What `temper` may be.
+        Temper { Likelihood = "likelihood", Energy = "energy" }
+        /// What `baseline` may be.
+        Baseline { Paired = "paired", Full = "full", FirstBatch = "first_batch" }
+        /// What `data` may be.
+        Data { Rows = "rows", Moments = "moments" }
+        /// What `method` may be.
+        Method { Auto = "auto", Exact = "exact", Lanczos = "lanczos" }
     }
 }
 
@@ -1338,11 +1426,11 @@ pub mod verbs {
             /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
             ///
             /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
-            loss = "loss": Words,
+            loss = "loss": OneOf<choices::Loss>,
             /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
             ///
             /// "mean" · "sum" · "tempered"; default `mean`.
-            energy = "energy": Words,
+            energy = "energy": OneOf<choices::Energy>,
             /// β0 of "tempered".
             ///
             /// number, > 0; default `1`.
@@ -1359,11 +1447,11 @@ pub mod verbs {
             /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
             ///
             /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
-            loss = "loss": Words,
+            loss = "loss": OneOf<choices::Loss>,
             /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
             ///
             /// "mean" · "sum" · "tempered"; default `mean`.
-            energy = "energy": Words,
+            energy = "energy": OneOf<choices::Energy>,
             /// β0 of "tempered".
             ///
             /// number, > 0; default `1`.
@@ -1373,7 +1461,7 @@ pub mod verbs {
             /// Prior; if absent: prior::none().
             prior = "prior": Handle<crate::target::prior::Prior>,
         }
-        /// A target of known law by its name: "gaussian", "double_well", "banana", "funnel", "eight_schools", "normal_crossing", "rosenbrock", "mixture", "gaussian_mixture".
+        /// A target of known law by its name: "gaussian", "double_well", "banana", "funnel", "eight_schools", "normal_crossing", "rosenbrock", "student_t", "mixture", "gaussian_mixture".
         ///
         /// `target::analytic("funnel", #{ dim: 5 })` is `target(potential::funnel(#{ dim: 5 }))`; the options are those of the potential and those of `target`.
         Analytic, analytic(name: String) = Into::into, crate::target::build::ANALYTIC => Arc<crate::target::Target> {
@@ -1528,11 +1616,11 @@ pub mod verbs {
             /// Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019).
             ///
             /// "alternating" · "random"; default `alternating`.
-            pairs = "pairs": Words,
+            pairs = "pairs": OneOf<choices::Pairs>,
             /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do.
             ///
             /// "likelihood" · "energy"; default `likelihood`.
-            temper = "temper": Words,
+            temper = "temper": OneOf<choices::Temper>,
             /// Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2).
             ///
             /// integer, ≥ 0; default `0`.
@@ -1695,6 +1783,17 @@ pub mod verbs {
         /// The first is the reference: differences are the second minus the first, as `ergodic compare` has them.
         Compare, compare(reference: Arc<crate::simulation::run::Run>, run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::compare::COMPARE => Arc<crate::simulation::compare::Comparison> {
         }
+        /// The autocorrelation ρ of an observable of one number after burn-in, per temperature: `#{ temperatures, lags, rho, time }`.
+        ///
+        /// Lags count records (see the option `every` of the run). `rho` has for each temperature ρ at these lags, `time` the integrated autocorrelation time in records, 1 + 2 Σ ρ, as in the summary. Deviations are from the mean of all chains: where chains disagree, ρ stays above 0. Chains that failed are left out. Of a constant, all is NaN.
+        ///
+        /// Source: Vehtari et al. 2021, Rank-normalization, folding, and localization, eq. 10.
+        Autocorrelation, autocorrelation(run: Arc<crate::simulation::run::Run>, observable: String) = Into::into, crate::simulation::autocorrelation::AUTOCORRELATION => serde_json::Value {
+            /// Largest lag, in records; fewer where there are fewer draws.
+            ///
+            /// integer, ≥ 1; default `100`.
+            lags = "lags": Count,
+        }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter.
@@ -1764,7 +1863,7 @@ pub mod verbs {
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
             ///
             /// "paired" · "full" · "first_batch"; default `paired`.
-            baseline = "baseline": Words,
+            baseline = "baseline": OneOf<choices::Baseline>,
             /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices along their first dimension ("w1\[0]", "w1\[2..5]"), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3").
             ///
             /// name of a part, or array of names; if absent: all parameters move.
@@ -1817,7 +1916,7 @@ pub mod verbs {
             /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
             ///
             /// "rows" · "moments"; default `rows`.
-            data = "data": Words,
+            data = "data": OneOf<choices::Data>,
             /// Standard deviation of the noise on a component of a target.
             ///
             /// number, ≥ 0; default `0.5`.
@@ -1870,7 +1969,7 @@ pub mod verbs {
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
             ///
             /// "paired" · "full" · "first_batch"; default `paired`.
-            baseline = "baseline": Words,
+            baseline = "baseline": OneOf<choices::Baseline>,
             /// n, examples.
             ///
             /// integer, 2 … 4294967295; default `1_000_000`.
@@ -1878,7 +1977,7 @@ pub mod verbs {
             /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
             ///
             /// "rows" · "moments"; default `rows`.
-            data = "data": Words,
+            data = "data": OneOf<choices::Data>,
             /// Standard deviation of the noise on a component of a target.
             ///
             /// number, ≥ 0; default `0.5`.
@@ -1927,7 +2026,7 @@ pub mod verbs {
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
             ///
             /// "paired" · "full" · "first_batch"; default `paired`.
-            baseline = "baseline": Words,
+            baseline = "baseline": OneOf<choices::Baseline>,
             /// Relative error of discretisation and relaxation that is tolerated.
             ///
             /// number, > 0; default `0.05`.
@@ -1967,7 +2066,7 @@ pub mod verbs {
             /// ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; "auto" is exact up to N = 1000.
             ///
             /// "auto" · "exact" · "lanczos"; default `auto`.
-            method = "method": Words,
+            method = "method": OneOf<choices::Method>,
             /// Random vectors of the quadrature.
             ///
             /// integer, ≥ 2; default `16`.
@@ -2026,4 +2125,13 @@ pub mod verbs {
         EvidenceOfSmc, evidence_of_smc(smc: Arc<crate::simulation::smc::Smc>) = Into::into, crate::simulation::evidence::EVIDENCE_OF_POPULATIONS => Arc<crate::simulation::evidence::Evidence> {
         }
     }
+}
+
+/// The functions that start builders of verbs.
+pub mod functions {
+    pub use super::verbs::{
+        analytic, autocorrelation, benchmark, calibrate_llc, compare, evidence, evidence_of_smc,
+        exchange, laplace, llc, llc_benchmark, llc_problem, open, posterior, sample, smc, sweep,
+        target, target_of_potential, train, validate, verify, verify_of_run,
+    };
 }

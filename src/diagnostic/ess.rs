@@ -89,6 +89,15 @@ pub(super) fn effective_size<C: AsRef<[f64]>>(rows: &[C]) -> f64 {
     if is_constant(rows) {
         return total;
     }
+    let time = autocorrelation_sum(n_draw, correlation(rows));
+    // A strongly anticorrelated trace would otherwise get any number of draws, or a negative one.
+    let least = 1.0 / total.log10();
+    total / if time < least { least } else { time }
+}
+
+/// Autocorrelation of `rows`, shape (chains, draws), by the lag, after Vehtari et al. 2021, eq. 10.
+fn correlation<C: AsRef<[f64]>>(rows: &[C]) -> impl Fn(usize) -> f64 + use<C> {
+    let n_draw = rows[0].as_ref().len();
     let covariance = mean_autocovariance(rows);
     let within = covariance[0] * n_draw as f64 / (n_draw as f64 - 1.0);
     let between = if rows.len() > 1 {
@@ -101,10 +110,22 @@ pub(super) fn effective_size<C: AsRef<[f64]>>(rows: &[C]) -> f64 {
         0.0
     };
     let whole = covariance[0] + between;
-    let time = autocorrelation_sum(n_draw, |lag| 1.0 - (within - covariance[lag]) / whole);
-    // A strongly anticorrelated trace would otherwise get any number of draws, or a negative one.
-    let least = 1.0 / total.log10();
-    total / if time < least { least } else { time }
+    move |lag| 1.0 - (within - covariance[lag]) / whole
+}
+
+/// Autocorrelation at lags 0 to `lags`, dimensionless, of several chains together.
+///
+/// Deviations are from the mean of all chains: where chains disagree, it stays above 0. As many lags as there are draws, at
+/// most; all NaN where draws are constant, fewer than four, or not finite.
+pub fn autocorrelations<C: AsRef<[f64]>>(chains: &[C], lags: usize) -> Vec<f64> {
+    let rows = rectangle(chains);
+    let lags = 0..rows.first().map_or(0, |row| row.len()).min(lags + 1);
+    if !usable(&rows, 1) || is_constant(&rows) {
+        return lags.map(|_| f64::NAN).collect();
+    }
+    let rho = correlation(&rows);
+    let at = |lag| if lag == 0 { 1.0 } else { rho(lag) };
+    lags.map(at).collect()
 }
 
 /// Whether all draws are the same but for 1e-15, the resolution of an f64 near 1.

@@ -41,7 +41,8 @@ pub use autocovariance::autocorrelation;
 pub use energy::bfmi;
 pub use equilibration::{Equilibration, equilibration, geweke};
 pub use ess::{
-    ess_bulk, ess_mean, ess_sd, ess_tail, ess_tail_between, integrated_autocorrelation_time,
+    autocorrelations, ess_bulk, ess_mean, ess_sd, ess_tail, ess_tail_between,
+    integrated_autocorrelation_time,
 };
 pub use grid::{Grid, expected_total_variation, total_variation};
 pub use kolmogorov::{

@@ -90,11 +90,8 @@ pub enum Command {
         /// The whole reference as Markdown.
         #[arg(long)]
         all: bool,
-        /// The overview as a Markdown table, as it stands in the README.
-        #[arg(long, conflicts_with = "all")]
-        table: bool,
         /// The source of a recipe, to be read as an example.
-        #[arg(long, conflicts_with_all = ["all", "table"])]
+        #[arg(long, conflicts_with = "all")]
         source: bool,
     },
     /// Say what this machine offers and what is missing.

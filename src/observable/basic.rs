@@ -145,6 +145,19 @@ entry!(
     }
 );
 entry!(
+    GRADIENT_NORM2,
+    "gradient_norm2",
+    "|∇U|², the squared norm of the gradient of the energy over all training examples.\n\n\
+     Its mean is T⟨ΔU⟩, T times that of the trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.",
+    "observable::gradient_norm2()",
+    |v| {
+        let mut gradient = vec![0.0; v.chain.w.len()];
+        v.target
+            .energies_and_gradient(v.chain.w, &mut gradient, v.work)?;
+        Ok(dot(&gradient, &gradient))
+    }
+);
+entry!(
     KINETIC_TEMPERATURE,
     "kinetic_temperature",
     "(1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.\n\nNaN for samplers without momenta.",

@@ -188,6 +188,7 @@ pub const REGISTRY: &[Entry<Handle>] = &[
     basic::ERROR,
     basic::LOSS,
     basic::NORM2,
+    basic::GRADIENT_NORM2,
     basic::DISTANCE2,
     basic::OVERLAP,
     basic::PARAMETER,

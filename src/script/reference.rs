@@ -59,22 +59,6 @@ pub(crate) fn groups(items: &[Item]) -> Vec<(String, Vec<&Item>)> {
     out
 }
 
-/// What there is, one line each, as the Markdown table of the README.
-pub fn table() -> String {
-    let mut out = String::from("| call | what it is |\n|---|---|\n");
-    for (_, items) in groups(&super::all_items()) {
-        for item in items {
-            let _ = writeln!(
-                out,
-                "| `{}` | {} |",
-                item.path(),
-                item.brief().replace('|', "\\|")
-            );
-        }
-    }
-    out
-}
-
 /// A recipe as Markdown: its heading, how it is imported, and its functions.
 pub(crate) fn recipe(name: &str) -> Option<String> {
     let source = recipes::source(name)?;

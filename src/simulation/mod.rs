@@ -5,6 +5,7 @@
 //! [exchange](mod@exchange) temperatures wait for each other where they swap. Results do not depend on the number of threads or on
 //! interruptions, because nothing but the state and the counters of the random streams enters a step.
 
+pub mod autocorrelation;
 pub(crate) mod benchmark;
 pub mod compare;
 pub(crate) mod console;

@@ -47,6 +47,18 @@ fn a_builder_checks_what_a_script_checks() {
 }
 
 #[test]
+fn a_choice_is_a_value_of_its_type_or_a_string() {
+    let data = dataset::Digits::new().per_class(2).build().unwrap();
+    let net = model::Mlp::new([64, 10]).activation(choices::Activation::Tanh);
+    let net = net.build().unwrap();
+    let sum = Target::of(&net, &data).energy(choices::Energy::Sum).run();
+    let text = Target::of(&net, &data).energy("sum").run();
+    let [sum, text] = [sum, text].map(|t| t.unwrap().describe());
+    assert_eq!(sum, text);
+    assert!(net.describe().contains("tanh"), "{}", net.describe());
+}
+
+#[test]
 fn verbs_take_their_options_one_by_one() {
     let session = Settings::new(std::env::temp_dir());
     let bowl = potential::Gaussian::new().dim(2).build().unwrap();

@@ -1,6 +1,8 @@
 //! The diagnostics agree with ArviZ: `tests/interop/arviz_traces.json` holds traces and ArviZ's numbers for them.
 
+use super::support::Scratch;
 use ergodic::diagnostic as ours;
+use ergodic::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,52 @@ struct Case {
     name: String,
     chains: Vec<Vec<f64>>,
     arviz: Value,
+}
+
+/// With all examples, SGLD in a harmonic well of stiffness 1 is x ← (1 - ε/2) x + √(εT) η: an AR(1) process of coefficient a = 1 - ε/2 with
+/// ρ(k) = a^k, autocorrelation time (1 + a)/(1 - a) and variance T/(1 - ε/4), which is also the mean of |∇U|²/N. Bounds: 4 standard errors, of
+/// ρ by Bartlett's formula, of the time by Madras & Sokal with the largest lag that Geyer's rule could take.
+#[test]
+fn autocorrelation_and_gradient_of_sgld_are_those_of_its_law() {
+    let (step, temperature, dim) = (0.2, 0.7, 5);
+    let a: f64 = 1.0 - step / 2.0;
+    let well = potential::Gaussian::new().dim(dim).condition(1.0);
+    let target = Target::of_potential(well.build().unwrap()).run().unwrap();
+    let sgld = sampler::Sgld::new().step(step).batch(1).build().unwrap();
+    let first = observable::measure("first", |view| Ok(view.chain.w[0].into())).unwrap();
+    let gradient = observable::GradientNorm2::new().build().unwrap();
+    let scratch = Scratch::new();
+    let run = sample(&target, &sgld)
+        .temperature(temperature)
+        .steps(60_000)
+        .every(1)
+        .chains(4)
+        .seed(11)
+        .observe([first, gradient])
+        .run_in(&Settings::new(scratch.join("runs")))
+        .unwrap();
+    let draws = run.draws("first", 0, 0, true).unwrap().concat().len() as f64;
+    let found = autocorrelation(&run, "first").lags(40).run().unwrap();
+    let rho: Vec<_> = list(&found["rho"][0]).iter().map(number).collect();
+    assert_eq!((rho[0], rho.len()), (1.0, 41));
+    let error = ((1.0 + a * a) / (1.0 - a * a) / draws).sqrt();
+    assert!(error < 0.01);
+    for (lag, rho) in rho.iter().enumerate() {
+        let law = a.powi(lag as i32);
+        assert!((rho - law).abs() < 4.0 * error, "{lag}: {rho}, {law}");
+    }
+    let (time, law) = (number(&found["time"][0]), (1.0 + a) / (1.0 - a));
+    let error = law * (2.0 * (2.0 * 8.0 * law + 1.0) / draws).sqrt();
+    assert!(
+        error < 0.06 * law && (time - law).abs() < 4.0 * error,
+        "{time}"
+    );
+    let norm = run.summarise(run.draws("gradient_norm2", 0, 0, true).unwrap());
+    let law = dim as f64 * temperature / (1.0 - step / 4.0);
+    assert!(norm.mcse_mean < 0.01 * law);
+    assert!((norm.mean - law).abs() < 4.0 * norm.mcse_mean, "{norm:?}");
+    let unknown = autocorrelation(&run, "secnd").run().err().unwrap();
+    assert!(unknown.to_string().contains("secnd"), "{unknown}");
 }
 
 #[test]

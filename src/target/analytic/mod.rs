@@ -15,6 +15,7 @@ mod mixture;
 mod mixture_tests;
 mod normal_crossing;
 mod rosenbrock;
+mod student_t;
 #[cfg(test)]
 mod tests;
 
@@ -84,6 +85,7 @@ potentials! {
     eight_schools,
     normal_crossing,
     rosenbrock,
+    student_t,
     mixture,
     gaussian_mixture,
 }

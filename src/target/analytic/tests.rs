@@ -273,6 +273,23 @@ fn the_funnel_has_its_moments() {
 }
 
 #[test]
+fn student_t_has_its_moments() {
+    let (nu, s) = (9.0, 0.7);
+    let given = [("nu", Value::Float(nu)), ("scale", Value::Float(s))];
+    let potential = build("student_t", &given).unwrap();
+    for t in [1.0f64, 0.8] {
+        let (mean, covariance) = moments(&*potential, t, 6.0, |z: [f64; 2]| {
+            (z.map(|z| s * z.sinh()), z[0].cosh() * z[1].cosh())
+        });
+        let freedom = (nu + 2.0) / t - 2.0;
+        near("mean", mean[0], 0.0, 1e-5);
+        near("covariance", covariance[0][1], 0.0, 1e-5);
+        let variance = nu * s * s / (freedom - 2.0);
+        near("variance", covariance[1][1], variance, 1e-5);
+    }
+}
+
+#[test]
 fn the_rosenbrock_valley_has_its_moments() {
     let (a, b) = (0.7, 20.0);
     let given = [("a", Value::Float(a)), ("b", Value::Float(b))];
