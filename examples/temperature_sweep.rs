@@ -6,7 +6,9 @@ fn main() -> Result<()> {
     // Ctrl-C saves what there is.
     prepare();
     let data = dataset::Digits::new().per_class(50).build()?;
-    let net = model::Mlp::new([64, 16, 10]).activation(choices::Activation::Tanh).build()?;
+    let net = model::Mlp::new([64, 16, 10])
+        .activation(choices::Activation::Tanh)
+        .build()?;
     let prior = prior::L2::new(10.0).build()?;
     let target = Target::of(&net, &data).prior(&prior).run()?;
     let adam = optimizer::Adam::new().epochs(30).build()?;

@@ -73,59 +73,50 @@ fn command() -> u8 {
             return 0;
         }
     };
-    // A kernel is interrupted by messages, and told to end by signals, which it handles itself.
-    let serves = matches!(
-        &cli.command,
-        Command::Kernel(KernelCommand::Start { .. })
-            | Command::Notebook {
-                command: NotebookCommand::Kernel { .. }
-            }
-    );
-    if !serves {
-        // A session loses its variables if it is left, and notebooks write what they have.
-        let stays = matches!(
-            &cli.command,
-            Command::Repl { .. } | Command::Notebook { .. }
-        );
-        handle_interrupts(!stays);
+    watch_interrupts(&cli.command);
+    match perform(cli.command) {
+        Ok(code) => code,
+        Err(e) if Interrupted::is(&e) => error(&format!("{e:#}"), 130),
+        Err(e) => error(&format!("{e:#}"), 1),
     }
-    let result = match cli.command {
-        Command::Run(args) => return run_script(args),
-        Command::Repl { rust: true, .. } => rust_repl(),
-        Command::Repl { threads, .. } => repl::run(with_threads(threads)),
-        Command::Kernel(command) => kernel(command),
-        Command::Notebook { command } => notebook_command(command),
-        Command::Show { runs, json } => runs.iter().try_for_each(|r| {
-            if json {
-                output::line(serde_json::to_string_pretty(&show::json(r)?)?);
-            } else {
-                output::line(ergodic::error::printable(&show::text(r)?));
+}
+
+/// Do what a command says; returns the exit code of a script, 0 for all else.
+fn perform(command: Command) -> anyhow::Result<u8> {
+    match command {
+        Command::Run(args) => return Ok(run_script(args)),
+        Command::Repl { rust: true, .. } => rust_repl()?,
+        Command::Repl { threads, .. } => repl::run(with_threads(threads))?,
+        Command::Kernel(command) => kernel(command)?,
+        Command::Notebook { command } => notebook_command(command)?,
+        Command::Show { runs, json } => {
+            for r in &runs {
+                if json {
+                    output::line(serde_json::to_string_pretty(&show::json(r)?)?);
+                } else {
+                    output::line(ergodic::error::printable(&show::text(r)?));
+                }
             }
-            Ok(())
-        }),
-        Command::Report { runs, out } => report::report(&runs, out.as_deref())
-            .map(|path| output::line(format_args!("report  {}", path.display()))),
-        Command::Plot { runs, out } => draw(&runs, out.as_deref()),
-        Command::Compare { runs, json } => report::compare(&runs).and_then(|c| {
-            if json {
-                output::line(serde_json::to_string_pretty(&c.to_json())?);
-            } else {
-                output::print(ergodic::error::printable(&c.to_string()));
-            }
-            Ok(())
-        }),
-        Command::Docs { all: true, .. } => {
-            output::print(ergodic::script::reference::markdown());
-            Ok(())
         }
+        Command::Report { runs, out } => {
+            let path = report::report(&runs, out.as_deref())?;
+            output::line(format_args!("report  {}", path.display()));
+        }
+        Command::Plot { runs, out } => draw(&runs, out.as_deref())?,
+        Command::Compare { runs, json: true } => {
+            let table = report::compare(&runs)?.to_json();
+            output::line(serde_json::to_string_pretty(&table)?);
+        }
+        Command::Compare { runs, .. } => {
+            let table = report::compare(&runs)?.to_string();
+            output::print(ergodic::error::printable(&table));
+        }
+        Command::Docs { all: true, .. } => output::print(ergodic::script::reference::markdown()),
         Command::Docs {
             name, source: true, ..
-        } => docs::source(name.as_deref()).map(output::print),
-        Command::Docs { name, .. } => docs::lookup(name.as_deref()).map(|text| output::line(&text)),
-        Command::Bench { list: true, .. } => {
-            output::line(bench::list());
-            Ok(())
-        }
+        } => output::print(docs::source(name.as_deref())?),
+        Command::Docs { name, .. } => output::line(docs::lookup(name.as_deref())?),
+        Command::Bench { list: true, .. } => output::line(bench::list()),
         Command::Bench {
             only,
             seconds,
@@ -137,7 +128,7 @@ fn command() -> u8 {
             ..
         } => {
             use_threads(threads);
-            bench::run(&bench::Request {
+            output::line(bench::run(&bench::Request {
                 only,
                 seconds,
                 threads,
@@ -145,18 +136,27 @@ fn command() -> u8 {
                 out,
                 compare,
                 json,
-            })
-            .map(|text| output::line(&text))
+            })?);
         }
-        Command::Doctor => {
-            output::line(doctor::report(with_threads(None).threads));
-            Ok(())
-        }
-    };
-    match result {
-        Ok(()) => 0,
-        Err(e) if Interrupted::is(&e) => error(&format!("{e:#}"), 130),
-        Err(e) => error(&format!("{e:#}"), 1),
+        Command::Doctor => output::line(doctor::report(with_threads(None).threads)),
+    }
+    Ok(0)
+}
+
+/// Handle Ctrl-C as fits the command.
+fn watch_interrupts(command: &Command) {
+    // A kernel is interrupted by messages, and told to end by signals, which it handles itself.
+    let serves = matches!(
+        command,
+        Command::Kernel(KernelCommand::Start { .. })
+            | Command::Notebook {
+                command: NotebookCommand::Kernel { .. }
+            }
+    );
+    if !serves {
+        // A session loses its variables if it is left, and notebooks write what they have.
+        let stays = matches!(command, Command::Repl { .. } | Command::Notebook { .. });
+        handle_interrupts(!stays);
     }
 }
 
@@ -234,7 +234,7 @@ fn handle_interrupts(leaves: bool) {
         }
         let does = match progress::saves() {
             true => "saving the run",
-            false => "stopping; no run is under way, so nothing is to be saved",
+            false => "stopping; no run is under way, so there is nothing to save",
         };
         if !store::writes_nothing() {
             output::remark(format_args!(

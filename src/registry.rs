@@ -71,7 +71,7 @@ pub(crate) fn objects(v: &mut impl Visitor) {
         crate::simulation::llc::Estimate,
         crate::simulation::llc::problems::Posed,
         crate::simulation::llc::table::Benchmark,
-        crate::simulation::llc::calibrate::Calibration,
+        crate::simulation::llc::calibration::Calibration,
         crate::simulation::exchange::LadderReport,
         crate::simulation::evidence::Transition,
         crate::simulation::evidence::Evidence,

@@ -58,7 +58,7 @@ pub fn generate() -> String {
     let functions = all.functions.join(", ");
     let _ = write!(
         out,
-        "\n/// The functions that start builders of verbs.\npub mod functions {{\n    pub use super::verbs::{{{functions}}};\n}}\n"
+        "\n/// The functions that start builders of verbs.\n#[rustfmt::skip]\npub mod functions {{\n    pub use super::verbs::{{{functions}}};\n}}\n"
     );
     out
 }

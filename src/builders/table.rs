@@ -1994,7 +1994,7 @@ pub mod verbs {
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
         /// Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
-        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibrate::Calibration> {
+        CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibration::Calibration> {
             /// w0, as in `llc`.
             ///
             /// Parameters; must be given.
@@ -2128,10 +2128,7 @@ pub mod verbs {
 }
 
 /// The functions that start builders of verbs.
+#[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{
-        analytic, autocorrelation, benchmark, calibrate_llc, compare, evidence, evidence_of_smc,
-        exchange, laplace, llc, llc_benchmark, llc_problem, open, posterior, sample, smc, sweep,
-        target, target_of_potential, train, validate, verify, verify_of_run,
-    };
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

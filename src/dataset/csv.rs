@@ -46,7 +46,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "separator",
             Kind::Text,
             "\",\"",
-            "The character between cells; \"tab\" for a tabulator.",
+            "The character between cells; \"tab\" for the tab character.",
         ),
         TEST,
         VALIDATION,
@@ -67,16 +67,8 @@ struct Table {
 }
 
 fn build(options: &Options) -> Result<Arc<Dataset>> {
-    let (owner, seed) = (options.owner(), options.int("seed")?);
-    let separator = match options.text("separator")? {
-        "tab" | "\t" => b'\t',
-        s => match s.as_bytes() {
-            &[b] if b.is_ascii() && !matches!(b, b'"' | b'\n' | b'\r') => b,
-            _ => bail!(
-                "{owner}: option 'separator' is {s:?}, but must be one ASCII character other than a quote"
-            ),
-        },
-    };
+    let seed = options.int("seed")?;
+    let separator = separator(options)?;
     let f = File::open(options.text("path")?)?;
     let table = in_file(&f.path, read(&f, separator, options.text("header")?))?;
     let regression = options.text("task")? == "regression";
@@ -89,48 +81,16 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         separator as char
     );
     let is_target: Vec<bool> = (0..table.width).map(|j| columns.contains(&j)).collect();
-    let (mut x, mut values, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-    for (row, line) in table.cells.chunks_exact(table.width).zip(&table.lines) {
+    let mut x = Vec::new();
+    for row in table.cells.chunks_exact(table.width) {
         x.extend(
             row.iter()
                 .zip(&is_target)
                 .filter(|(_, t)| !**t)
                 .map(|(x, _)| *x),
         );
-        if regression {
-            values.extend(columns.iter().map(|&j| row[j]));
-        } else {
-            let j = columns[0];
-            labels.push(file::label(row[j] as f64).map_err(|e| {
-                anyhow!(
-                    "'{}', line {line}: {} {e}{}",
-                    f.path,
-                    name(&table.names, j),
-                    HINT
-                )
-            })?);
-        }
     }
-    let (classes, targets) = if regression {
-        let width = columns.len();
-        (
-            0,
-            Targets::Values {
-                width,
-                data: values,
-            },
-        )
-    } else {
-        let what = format!(
-            "'{}': the labels in {}",
-            f.path,
-            name(&table.names, columns[0])
-        );
-        (
-            file::count_classes(&what, &labels)?,
-            Targets::Classes(labels),
-        )
-    };
+    let (classes, targets) = targets(&f, &table, &columns, regression)?;
     let split = Split::new(table.width - columns.len(), Inputs::F32(x), targets)?;
     let of: Vec<_> = columns.iter().map(|&j| name(&table.names, j)).collect();
     let provenance = vec![
@@ -148,7 +108,52 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     Ok(Arc::new(d))
 }
 
+fn separator(options: &Options) -> Result<u8> {
+    let owner = options.owner();
+    match options.text("separator")? {
+        "tab" | "\t" => Ok(b'\t'),
+        s => match s.as_bytes() {
+            &[b] if b.is_ascii() && !matches!(b, b'"' | b'\n' | b'\r') => Ok(b),
+            _ => bail!(
+                "{owner}: option 'separator' is {s:?}, but must be one ASCII character other than a quote"
+            ),
+        },
+    }
+}
+
 const HINT: &str = "; for numbers use task: \"regression\", and choose the column by 'label'";
+
+/// The targets in these columns, and the number of their classes; 0 for numbers.
+fn targets(
+    f: &File,
+    table: &Table,
+    columns: &[usize],
+    regression: bool,
+) -> Result<(usize, Targets)> {
+    let rows = table.cells.chunks_exact(table.width);
+    if regression {
+        let (width, mut data) = (columns.len(), Vec::new());
+        rows.for_each(|row| data.extend(columns.iter().map(|&j| row[j])));
+        return Ok((0, Targets::Values { width, data }));
+    }
+    let j = columns[0];
+    let mut labels = Vec::new();
+    for (row, line) in rows.zip(&table.lines) {
+        labels.push(file::label(row[j] as f64).map_err(|e| {
+            anyhow!(
+                "'{}', line {line}: {} {e}{}",
+                f.path,
+                name(&table.names, j),
+                HINT
+            )
+        })?);
+    }
+    let what = format!("'{}': the labels in {}", f.path, name(&table.names, j));
+    Ok((
+        file::count_classes(&what, &labels)?,
+        Targets::Classes(labels),
+    ))
+}
 
 /// What messages call a column.
 fn name(names: &Option<Vec<String>>, j: usize) -> String {
@@ -193,7 +198,7 @@ fn target_columns(
                     _ => {
                         let all: Vec<_> = found.iter().map(usize::to_string).collect();
                         bail!(
-                            "{owner}: option '{option}': '{path}' has {} columns '{t}', numbers {}; choose one by its number, from 0",
+                            "{owner}: option '{option}': '{path}' has {} columns named '{t}', numbers {}; choose one by its number, from 0",
                             all.len(),
                             all.join(", ")
                         )

@@ -26,7 +26,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
         1998, test part (doi 10.24432/C50P49), licence CC BY 4.0.\n\
         A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. \
         `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 \
-        examples per class (here at most about 140 are there).",
+        examples per class (at most about 140 are available here).",
     arguments: &["per_class"],
     options: &[
         PER_CLASS,

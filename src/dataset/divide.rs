@@ -114,7 +114,7 @@ impl Dataset {
         ensure!(
             !taken.is_empty() && taken.len() < n,
             "{name}: a {what} fraction of {fraction} leaves {} of {n} rows for the {what} split and {} for training; \
-             both need some",
+             neither may be empty",
             taken.len(),
             n - taken.len()
         );

@@ -124,7 +124,7 @@ fn hint(path: &Path) -> String {
     let Ok(folder) = std::fs::read_dir(parent) else {
         let here = std::env::current_dir().unwrap_or_default();
         let from = if path.is_relative() {
-            format!(" (relative paths begin at {})", here.display())
+            format!(" (relative paths start from {})", here.display())
         } else {
             String::new()
         };
@@ -231,7 +231,7 @@ mod tests {
             error(&folder.path("zzzzzzzzzzzzzzzzzzzzzzzzzzzz"))
                 .contains("no such file in the folder")
         );
-        assert!(error("no-such-folder/x.csv").contains("relative paths begin at"));
+        assert!(error("no-such-folder/x.csv").contains("relative paths start from"));
         assert!(error(&folder.path("")).contains("is a folder, but a file is expected"));
         assert!(error(&folder.write("empty", "")).contains("is empty (0 bytes)"));
         assert!(error("a\0b").contains("cannot read"));

@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     doc: "Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.\n\
         `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and \
         t10k-labels-idx1-ubyte, also with a dot before \"idx\" and with .gz; or each file is named by its own option. \
-        Whether a file is gzipped is seen from its content.\n\
+        Whether a file is gzipped is detected from its content.\n\
         `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon \
         et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.",
     arguments: &["path"],
@@ -77,13 +77,13 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "train",
             LIMIT,
             "all",
-            "Number of training examples, the first of the file.",
+            "Number of training examples, from the start of the file.",
         ),
         optional(
             "test",
             LIMIT,
             "all",
-            "Number of test examples, the first of the file.",
+            "Number of test examples, from the start of the file.",
         ),
         PER_CLASS,
         VALIDATION,
@@ -101,72 +101,32 @@ struct Examples {
     labels: Vec<u16>,
 }
 
+/// What is done to pixels.
+struct Treatment {
+    scale: Scale,
+    project: Option<usize>,
+    resize: Option<usize>,
+}
+
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let (owner, seed) = (options.owner(), options.int("seed")?);
-    let scale: Scale = options.text("scale")?.parse()?;
-    let project = options.opt_int("project").map(|d| d as usize);
-    ensure!(
-        project.is_none() || scale != Scale::Standard,
-        "{owner}: project takes the sign of sums of the pixels as they are; leave out scale: \"standard\""
-    );
-    let resize = options.opt_int("resize").map(|side| side as usize);
-    ensure!(
-        resize.is_none() || project.is_none(),
-        "{owner}: project takes the pixels as they are; leave out resize"
-    );
-    let path = |option: &str, stem: &str, kind: &str| -> Result<Option<String>> {
-        match (options.opt_text(option), options.opt_text("path")) {
-            (Some(p), _) => Ok(Some(p.into())),
-            (None, Some(folder)) => find(folder, stem, kind, option).map(Some),
-            (None, None) => Ok(None),
-        }
-    };
+    let treatment = Treatment::of(options)?;
     let mut provenance = Vec::new();
-    let mut pair = |images: Option<String>,
-                    labels: Option<String>,
-                    which: &str,
-                    limit|
-     -> Result<Option<Examples>> {
-        match (images, labels) {
-            (Some(i), Some(l)) => {
-                let (i, l) = (File::open(&i)?, File::open(&l)?);
-                provenance.extend([i.provenance(), l.provenance()]);
-                read_pair(&i, &l, limit).map(Some)
-            }
-            (None, None) => Ok(None),
-            (i, _) => bail!(
-                "{owner}: '{which}_{}' is given without '{which}_{}'; both are needed",
-                if i.is_some() { "images" } else { "labels" },
-                if i.is_some() { "labels" } else { "images" }
-            ),
-        }
-    };
-    let train = pair(
-        path("train_images", "train-images", "idx3")?,
-        path("train_labels", "train-labels", "idx1")?,
-        "train",
-        options.opt_int("train"),
-    )?;
-    let Some(train) = train else {
+    let Some(train) = examples(options, "train", "train", &mut provenance)? else {
         bail!("{owner} needs a folder 'path' or the files 'train_images' and 'train_labels'");
     };
-    let test = pair(
-        path("test_images", "t10k-images", "idx3")?,
-        path("test_labels", "t10k-labels", "idx1")?,
-        "test",
-        options.opt_int("test"),
-    )?;
+    let test = examples(options, "test", "t10k", &mut provenance)?;
+    let (height, width) = (train.height, train.width);
     if let Some(t) = &test {
         ensure!(
-            (t.height, t.width) == (train.height, train.width),
+            (t.height, t.width) == (height, width),
             "{owner}: training images have {}×{} pixels, but test images {}×{}",
-            train.height,
-            train.width,
+            height,
+            width,
             t.height,
             t.width
         );
     }
-    let (height, width) = (train.height, train.width);
     let classes = train
         .labels
         .iter()
@@ -179,61 +139,123 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         "{owner}: all {} training labels are the same: with one class there is nothing to learn",
         train.labels.len()
     );
-    let matrix = project.map(|d| project::signs(seed, height * width, d));
-    let convert = |e: Examples| -> Result<Split> {
-        let (dim, inputs) = match (&matrix, project) {
-            (Some(p), Some(d)) => (d, Inputs::I8(project::rows(&e.pixels, p, d))),
-            _ => {
-                let unit = if scale == Scale::Unit {
-                    1.0 / 255.0
-                } else {
-                    1.0
-                };
-                memory::check_elements::<f32>(
-                    &[e.pixels.len()],
-                    &format!("{owner}: {} pixels", e.pixels.len()),
-                )?;
-                let pixels: Vec<_> = e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect();
-                match resize {
-                    Some(side) => {
-                        let images = pixels.chunks_exact(height * width);
-                        let new = images.flat_map(|i| bilinear(i, (height, width), side));
-                        (side * side, Inputs::F32(new.collect()))
-                    }
-                    None => (height * width, Inputs::F32(pixels)),
-                }
-            }
-        };
-        Split::new(dim, inputs, Targets::Classes(e.labels))
-    };
     provenance.push(("images".into(), format!("{height}×{width} pixels")));
-    if let Some(side) = resize {
-        provenance.push((
-            "resize".into(),
-            format!("to {side}×{side} pixels, bilinear"),
-        ));
-    }
-    match project {
-        Some(d) => provenance.push((
-            "project".into(),
-            format!("on {d} spins, Zambon et al. eq. 28, seed {seed}"),
-        )),
-        None if scale == Scale::Unit => {
-            provenance.push(("scale".into(), "unit, pixels divided by 255".into()))
-        }
-        None => {}
-    }
+    provenance.extend(treatment.provenance(seed));
+    let signs = treatment
+        .project
+        .map(|d| (project::signs(seed, height * width, d), d));
+    let convert = |e| treatment.split(owner, e, signs.as_ref());
     let (train, test) = (convert(train)?, test.map(convert).transpose()?);
     let mut d = Dataset::new("idx", classes, train, test, provenance)?
         .with_validation(options.float("validation")?, seed)?;
     if let Some(n) = options.opt_int("per_class") {
         d = d.subset_per_class(n as usize, seed)?;
     }
-    Ok(Arc::new(if scale == Scale::Standard {
-        d.scaled(scale)?
-    } else {
-        d
+    Ok(Arc::new(match treatment.scale {
+        Scale::Standard => d.scaled(Scale::Standard)?,
+        _ => d,
     }))
+}
+
+impl Treatment {
+    fn of(options: &Options) -> Result<Self> {
+        let owner = options.owner();
+        let scale: Scale = options.text("scale")?.parse()?;
+        let project = options.opt_int("project").map(|d| d as usize);
+        ensure!(
+            project.is_none() || scale != Scale::Standard,
+            "{owner}: project takes the sign of sums of the pixels as they are; leave out scale: \"standard\""
+        );
+        let resize = options.opt_int("resize").map(|side| side as usize);
+        ensure!(
+            resize.is_none() || project.is_none(),
+            "{owner}: project takes the pixels as they are; leave out resize"
+        );
+        Ok(Self {
+            scale,
+            project,
+            resize,
+        })
+    }
+
+    fn provenance(&self, seed: u64) -> Vec<(String, String)> {
+        let resize = self.resize.map(|side| {
+            (
+                "resize".into(),
+                format!("to {side}×{side} pixels, bilinear"),
+            )
+        });
+        let values = match self.project {
+            Some(d) => Some((
+                "project".into(),
+                format!("on {d} spins, Zambon et al. eq. 28, seed {seed}"),
+            )),
+            None if self.scale == Scale::Unit => {
+                Some(("scale".into(), "unit, pixels divided by 255".into()))
+            }
+            None => None,
+        };
+        resize.into_iter().chain(values).collect()
+    }
+
+    /// Examples as inputs and targets; `signs` are those of the projection on so many spins.
+    fn split(&self, owner: &str, e: Examples, signs: Option<&(Vec<i16>, usize)>) -> Result<Split> {
+        let targets = Targets::Classes(e.labels);
+        if let Some((p, d)) = signs {
+            return Split::new(*d, Inputs::I8(project::rows(&e.pixels, p, *d)), targets);
+        }
+        let unit = match self.scale {
+            Scale::Unit => 1.0 / 255.0,
+            _ => 1.0,
+        };
+        memory::check_elements::<f32>(
+            &[e.pixels.len()],
+            &format!("{owner}: {} pixels", e.pixels.len()),
+        )?;
+        let pixels: Vec<_> = e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect();
+        let (dim, pixels) = match self.resize {
+            Some(side) => {
+                let images = pixels.chunks_exact(e.height * e.width);
+                let new = images.flat_map(|i| bilinear(i, (e.height, e.width), side));
+                (side * side, new.collect())
+            }
+            None => (e.height * e.width, pixels),
+        };
+        Split::new(dim, Inputs::F32(pixels), targets)
+    }
+}
+
+/// The examples of a split, if there are files of it.
+fn examples(
+    options: &Options,
+    which: &str,
+    stem: &str,
+    provenance: &mut Vec<(String, String)>,
+) -> Result<Option<Examples>> {
+    let owner = options.owner();
+    let path = |what: &str, kind: &str| -> Result<Option<String>> {
+        let option = format!("{which}_{what}");
+        match (options.opt_text(&option), options.opt_text("path")) {
+            (Some(p), _) => Ok(Some(p.into())),
+            (None, Some(folder)) => {
+                find(folder, &format!("{stem}-{what}"), kind, &option).map(Some)
+            }
+            (None, None) => Ok(None),
+        }
+    };
+    match (path("images", "idx3")?, path("labels", "idx1")?) {
+        (Some(i), Some(l)) => {
+            let (i, l) = (File::open(&i)?, File::open(&l)?);
+            provenance.extend([i.provenance(), l.provenance()]);
+            read_pair(&i, &l, options.opt_int(which)).map(Some)
+        }
+        (None, None) => Ok(None),
+        (i, _) => bail!(
+            "{owner}: '{which}_{}' is given without '{which}_{}'; both are needed",
+            if i.is_some() { "images" } else { "labels" },
+            if i.is_some() { "labels" } else { "images" }
+        ),
+    }
 }
 
 /// The file of a folder, under any of its usual names.
@@ -257,7 +279,7 @@ fn find(folder: &str, stem: &str, kind: &str, option: &str) -> Result<String> {
     }
     bail!(
         "the folder '{folder}' has no file '{stem}-{kind}-ubyte', nor with a dot before \"{kind}\" or with .gz; name it by the \
-         option '{option}' if it is called otherwise"
+         option '{option}' if it has another name"
     )
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "induction",
-    doc: "Repeated random segments of tokens: what comes next can be copied from an earlier place, which takes induction heads.\n\n\
+    doc: "Repeated random segments of tokens: what comes next can be copied from an earlier place, which requires induction heads.\n\n\
         A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its \
         beginning until the row is full (Olsson et al. 2022, \"In-context learning and induction heads\", have such rows with one repeat). \
         Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that \
-        no fixed distance finds the earlier place. The labels within the first segment cannot be foretold: no model has there, on average \
+        no fixed distance finds the earlier place. The labels within the first segment cannot be predicted: there no model has, on average \
         over new rows, a loss below ln(vocabulary).\n\
-        Row i of a split depends on the seed, vocabulary, context and segment only: more rows continue fewer rows. Two bytes per token.",
+        Row i of a split depends on the seed, vocabulary, context and segment only: a larger split starts with the rows of a smaller one. Two bytes per token.",
     arguments: &[],
     options: &[
         option(

@@ -183,7 +183,7 @@ impl<'a> Archive<'a> {
             other => {
                 ensure!(
                     width == 1,
-                    "'{path}', array '{y}': whole numbers of shape {:?} are no labels; a label is one number per row, and \
+                    "'{path}', array '{y}': whole numbers of shape {:?} cannot be labels; a label is one number per row, and \
                      regression targets must be floating-point numbers",
                     targets.shape
                 );

@@ -162,7 +162,7 @@ fn arrays_that_do_not_belong_together_are_refused() {
         (vec![x(), ("y_train", c(&[2], &[1u8, 1]))], "are all 1"),
         (
             vec![x(), ("y_train", c(&[2, 2], &[1u8, 0, 0, 1]))],
-            "whole numbers of shape [2, 2] are no labels",
+            "whole numbers of shape [2, 2] cannot be labels",
         ),
         (
             vec![x(), ("y_train", c(&[], &[1u8]))],

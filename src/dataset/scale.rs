@@ -94,7 +94,7 @@ impl Dataset {
             // A test value far outside the range of training can overflow.
             ensure!(
                 x.iter().all(|x| x.is_finite()),
-                "{}: the scaling \"{kind}\" overflows: a column varies by too little in the training split",
+                "{}: the scaling \"{kind}\" overflows: a column varies too little in the training split",
                 self.name
             );
             Ok(Arc::new(Split::new(

@@ -31,7 +31,7 @@ impl Dataset {
         for (which, split) in self.splits() {
             let Inputs::Tokens(tokens) = &split.inputs else {
                 bail!(
-                    "the model takes tokens, but the inputs of '{}' are other numbers; dataset::tokens reads tokens from a file",
+                    "the model takes tokens, but the inputs of '{}' are not tokens; dataset::tokens reads tokens from a file",
                     self.name
                 );
             };

@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
         Reference vectors v(k) ∈ {±1}^dim and labels y are uniform; component i of an example is v_i(y) with probability \
         1 - flip and -v_i(y) with probability flip, all independent (Zambon et al., pseudo-Langevin, section II.1, eq. 2). \
         With the defaults about a tenth of the examples are nearer to another class than to their own (section III).\n\
-        Row i of a split depends on the seed, dim, classes and flip only: more rows continue fewer rows. One byte per \
+        Row i of a split depends on the seed, dim, classes and flip only: a larger split starts with the rows of a smaller one. One byte per \
         component.",
     arguments: &[],
     options: &[

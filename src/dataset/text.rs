@@ -13,9 +13,9 @@ use std::sync::Arc;
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "text",
     doc: "The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.\n\n\
-        The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is foretold once. \
-        What is left at the end is no row. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: \
-        then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.",
+        The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. \
+        An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: \
+        then the vocabulary, `dataset.classes`, is their number, and the summary lists them.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
@@ -29,7 +29,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "level",
             Kind::Choice(&["characters", "bytes"]),
             "characters",
-            "What a token is: a character of text in UTF-8, or a byte of anything.",
+            "What a token is: a character of UTF-8 text, or a byte of any file.",
         ),
         TEST_ROWS,
         VALIDATION_ROWS,
@@ -68,7 +68,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     provenance.push((
         "text".into(),
         format!(
-            "{} tokens, the last {} in no row",
+            "{} tokens, the last {} not used",
             tokens.len(),
             tokens.len() - used
         ),
@@ -84,7 +84,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
 fn characters(path: &str, bytes: &[u8]) -> Result<(Vec<char>, Vec<u16>)> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         anyhow!(
-            "'{path}' is not text in UTF-8: byte {} is none of a character; convert it, or take level: \"bytes\"",
+            "'{path}' is not text in UTF-8: byte {} is not part of a character; convert it, or take level: \"bytes\"",
             e.valid_up_to()
         )
     })?;
@@ -96,7 +96,7 @@ fn characters(path: &str, bytes: &[u8]) -> Result<(Vec<char>, Vec<u16>)> {
     );
     ensure!(
         all.len() > 1,
-        "'{path}' has no two different characters: with one there is nothing to learn"
+        "'{path}' has fewer than two different characters, so there is nothing to learn"
     );
     let number = |c| all.partition_point(|other| *other < c) as u16;
     let tokens = text.chars().map(number).collect();

@@ -18,14 +18,14 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "tokens",
     doc: "Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.\n\n\
         An array [rows, length] holds texts of one length, an array [length] a single one. Of a text, row i has the tokens from i·context on, and as \
-        label at each position the token after it; what is left at its end is no row. The type of the file is told by its content.",
+        label at each position the token after it; an incomplete row at its end is left out. The type of the file is detected from its content.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
         optional(
             "array",
             Kind::Text,
-            "the only one there is",
+            "the only array in the file",
             "Name of the array in an .npz or safetensors file.",
         ),
         optional(
@@ -132,7 +132,7 @@ fn read(path: &str, wanted: Option<&str>) -> Result<Array> {
     };
     if let Some(path) = text {
         let file = Integers::open(path).context(
-            "a file of tokens is .npy, .npz or safetensors, and this would have to be the last",
+            "a file of tokens is .npy, .npz or safetensors; this is neither of the first two, and cannot be read as the last",
         )?;
         let name = choose(path, file.names(), wanted)?;
         let (shape, data) = file.read(&name)?;
@@ -148,7 +148,7 @@ fn read(path: &str, wanted: Option<&str>) -> Result<Array> {
     } else {
         ensure!(
             wanted.is_none(),
-            "'{path}' is a single array (.npy), which has no name: leave the option 'array' away"
+            "'{path}' is a single array (.npy), which has no name: leave out the option 'array'"
         );
         let most = f.bytes.len() as u64;
         let array = npy::read(&mut &f.bytes[..], most).map_err(|e| anyhow!("'{path}': {e}"))?;

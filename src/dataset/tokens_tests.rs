@@ -161,7 +161,7 @@ fn bad_files_are_named_with_the_reason_and_the_remedy() {
     let e = message(&ENTRY, &of(&folder.path("i"), &wrong));
     assert!(e.contains("no array 'tt'"), "{e}");
     let e = message(&ENTRY, &of(&folder.path("b"), &[wrong[0].clone()]));
-    assert!(e.contains("leave the option 'array' away"), "{e}");
+    assert!(e.contains("leave out the option 'array'"), "{e}");
     let few = [("context", Value::Int(1)), ("vocabulary", Value::Int(2))];
     let e = message(
         &ENTRY,

@@ -53,9 +53,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Write one HTML page that tells everything of runs on disk: verdicts, tables, figures.
+    /// Write one HTML page with everything about runs on disk: verdicts, tables, figures.
     #[command(
-        after_help = "The page needs nothing else and no network: send it, print it, read it on a phone.\nExample: ergodic report runs/quickstart"
+        after_help = "The page needs no other file and no network: send it, print it, read it on a phone.\nExample: ergodic report runs/quickstart"
     )]
     Report {
         /// Folders of runs, or of a script's results.
@@ -74,7 +74,7 @@ pub enum Command {
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
     },
-    /// Put runs beside each other: ESS per second, R̂, and means with their difference in standard errors.
+    /// Compare runs side by side: ESS per second, R̂, and means with their difference in standard errors.
     Compare {
         /// Folders of runs, or of a script's results; all are compared with the first run.
         #[arg(required = true, value_name = "RUN")]
@@ -128,7 +128,7 @@ pub enum Command {
 /// Commands of `kernel`.
 #[derive(Subcommand)]
 pub enum KernelCommand {
-    /// Tell Jupyter of this program.
+    /// Make this program known to Jupyter.
     Install {
         /// Name in menus.
         #[arg(long, default_value = "Rhai (ergodic)")]
@@ -202,13 +202,13 @@ pub enum NotebookCommand {
         /// Seconds that a cell may take (default: no limit).
         #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
         timeout: Option<f64>,
-        /// Say nothing of cells that run well.
+        /// Say nothing about cells that run without errors.
         #[arg(long)]
         quiet: bool,
     },
     /// Compile the library once for cells in Rust: some minutes, 2 GB in the cache. Does nothing if that is done.
     Setup {
-        /// Where to (default: ergodic/rust in the user's cache; sessions find another place by ERGODIC_RUST_FOLDER).
+        /// Folder to compile into (default: ergodic/rust in the user's cache; sessions find another one by ERGODIC_RUST_FOLDER).
         #[arg(long)]
         folder: Option<PathBuf>,
         /// Source of this program (default: where it was compiled).
@@ -299,7 +299,7 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
         .map(|(k, n)| (k.trim().parse::<usize>(), n.trim().parse::<usize>()));
     match parts {
         Some((Ok(k), Ok(n))) if 1 <= k && k <= n && n <= 65_535 => Ok((k - 1, n)),
-        _ => Err("expected K/N, as 3/8: the third of eight".into()),
+        _ => Err("expected K/N, such as 3/8: the third of eight".into()),
     }
 }
 

@@ -69,7 +69,7 @@ fn kernel() -> String {
     match program.map(Path::new) {
         Some(p) if p.is_file() => format!("{folder}, starts {}", p.display()),
         _ => format!(
-            "{folder}, but the program it starts is gone; `ergodic kernel install` mends it"
+            "{folder}, but the program it starts is gone; `ergodic kernel install` repairs it"
         ),
     }
 }

@@ -14,7 +14,7 @@ pub fn parts(folder: &Path) -> Result<Vec<Part>> {
     let results = Results::of(folder)?;
     for part in &results.parts {
         if let Some(why) = part.of.damage() {
-            anyhow::bail!("{why}; `ergodic report` tells what is still there");
+            anyhow::bail!("{why}; `ergodic report` shows what is still there");
         }
     }
     anyhow::ensure!(

@@ -14,7 +14,7 @@ pub fn weights(layout: &Layout, path: &Path) -> Result<Vec<f32>> {
     for t in layout.tensors() {
         let Some((_, shape, values)) = tensors.iter().find(|(name, ..)| *name == t.name) else {
             bail!(
-                "'{file}' has no tensor '{}', which the model has; it must have all of the model's{}",
+                "'{file}' has no tensor '{}', which the model has; the file must hold every tensor of the model{}",
                 t.name,
                 did_you_mean(&t.name, tensors.iter().map(|(n, ..)| n.as_str()))
             );
@@ -28,7 +28,9 @@ pub fn weights(layout: &Layout, path: &Path) -> Result<Vec<f32>> {
         out[t.range.clone()].copy_from_slice(values);
     }
     if let Some((name, ..)) = tensors.iter().find(|(n, ..)| layout.tensor(n).is_err()) {
-        bail!("'{file}' has a tensor '{name}', which the model has not; is it of another model?");
+        bail!(
+            "'{file}' has a tensor '{name}', which the model does not have; is it from another model?"
+        );
     }
     Ok(out)
 }

@@ -26,8 +26,8 @@ pub struct Mlp {
 pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
     name: "mlp",
     doc: "A fully connected network: `a_l = f(W_l a_{l-1} + b_l)`, any widths.\n\n\
-          Tensors are named `w1` [out, in], `b1` [out], `w2`, …, in this order. Zambon (2026) has ReLU on the output too: \
-          `output: \"relu\"`; Baldock & Marzari (2019) have a logistic one. Gradients are derived by hand.",
+          Tensors are named `w1` [out, in], `b1` [out], `w2`, …, in this order. Zambon (2026) uses ReLU on the output too: \
+          `output: \"relu\"`; Baldock & Marzari (2019) use a logistic output. Gradients are derived by hand.",
     arguments: &[],
     options: &[
         required(

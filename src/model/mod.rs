@@ -118,7 +118,7 @@ impl Layout {
         let rows = t.shape.first().copied().unwrap_or(1);
         let wrong = || {
             anyhow::anyhow!(
-                "'{name}' is no slice of '{tensor}', whose first dimension has {rows} entries; write '{tensor}[3]' or '{tensor}[0..{rows}]'"
+                "'{name}' is not a slice of '{tensor}', whose first dimension has {rows} entries; write '{tensor}[3]' or '{tensor}[0..{rows}]'"
             )
         };
         let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());

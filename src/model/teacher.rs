@@ -14,7 +14,7 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[ENTRY];
 
 const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "teacher",
-    doc: "What a model with parameters of its own choice answers to random inputs, with noise: regression with a known truth.\n\n\
+    doc: "The outputs of a model with randomly drawn parameters for random inputs, with noise: regression with a known truth.\n\n\
           `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & \
           Watanabe, §3.1: tanh(B tanh(Ax)) of width 10-3-10, noise 0.1, parameters uniform in 0..1). The test split keeps its noise-free targets: \
           `predict: \"test\"` then gives the generalisation error of the averaged prediction.",

@@ -74,7 +74,7 @@ fn on_split(o: &Options, name: &str, which: usize) -> Result<Handle> {
             let potential = target.potential();
             anyhow::ensure!(
                 which == 0 || potential.classifies(),
-                "{owner}: the data set has no classes to get wrong"
+                "{owner}: the data set has no classes, so there are no classification errors"
             );
             let splits = potential.splits();
             anyhow::ensure!(
@@ -148,7 +148,7 @@ entry!(
     GRADIENT_NORM2,
     "gradient_norm2",
     "|∇U|², the squared norm of the gradient of the energy over all training examples.\n\n\
-     Its mean is T⟨ΔU⟩, T times that of the trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.",
+     Its mean is T⟨ΔU⟩, T times the mean trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.",
     "observable::gradient_norm2()",
     |v| {
         let mut gradient = vec![0.0; v.chain.w.len()];
@@ -168,7 +168,7 @@ entry!(
     VIRIAL_TEMPERATURE,
     "virial_temperature",
     "(1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.\n\n\
-     It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.",
+     It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, even when it is not asked for.",
     "observable::virial_temperature()",
     |v| Ok(v.reported(report::VIRIAL))
 );

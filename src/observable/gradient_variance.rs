@@ -21,7 +21,7 @@ struct GradientVariance {
 pub const ENTRY: Entry<Handle> = Entry {
     name: "gradient_variance",
     doc: "The variance of the minibatch gradient of U, averaged over each tensor of the model (Zambon 2026, Fig. 5c).\n\n\
-          Of minibatches drawn independently. Pseudo-Langevin keeps it anyway: then it costs nothing. For other samplers it is estimated from `draws` minibatches per record. \
+          Minibatches are drawn independently. Pseudo-Langevin measures it anyway, at no extra cost. For other samplers it is estimated from `draws` minibatches per record. \
           Its trace has one more dimension, `tensor`.",
     arguments: &[],
     options: &[

@@ -32,95 +32,114 @@ pub(super) fn literal(text: &str) -> Value {
     }
 }
 
-/// `value` as the kind of `spec`, or what is wrong with it (a clause that follows "option 'x'").
-pub(super) fn coerce(value: &Value, spec: &Spec) -> std::result::Result<Value, String> {
-    let expected = || {
+/// A value, or what is wrong with it (a clause that follows "option 'x'").
+type Coerced = std::result::Result<Value, String>;
+
+/// `value` as the kind of `spec`.
+pub(super) fn coerce(value: &Value, spec: &Spec) -> Coerced {
+    let asked = Asked {
+        value,
+        kind: spec.kind,
+    };
+    match (spec.kind, value) {
+        (Kind::Float(r), v) => asked.float(v, r),
+        (Kind::Int(r), v) => asked.whole(v, r),
+        (Kind::Schedule(r), Value::Object(o, _)) => match o.downcast_ref::<Schedule>() {
+            Some(s) => match s.check(|x| r.holds(x)) {
+                Ok(()) => Ok(value.clone()),
+                Err(e) => Err(format!("must be {} at every step, but {e}", r.describe())),
+            },
+            None => Err(asked.expected()),
+        },
+        (Kind::Schedule(r), v) => asked.float(v, r),
+        (Kind::Choice(choices), Value::Text(t)) if !choices.contains(&t.as_str()) => Err(format!(
+            "is \"{t}\", but must be {}{}",
+            spec.kind.describe(),
+            match crate::error::nearest(t, choices.iter().copied()) {
+                Some(k) => format!("; did you mean \"{k}\"?"),
+                None => String::new(),
+            }
+        )),
+        (Kind::Floats(r), Value::List(items)) => each(items, |v| asked.float(v, r)),
+        (Kind::Ints(r), Value::List(items)) => each(items, |v| asked.whole(v, r)),
+        (Kind::Objects(name), Value::List(items)) => each(items, |v| object(v, name)),
+        (Kind::Object(name), v) => object(v, name),
+        (Kind::Bool, Value::Bool(_))
+        | (Kind::Text | Kind::Choice(_), Value::Text(_))
+        | (Kind::Trigger, Value::Object(_, "Trigger"))
+        | (Kind::Anything(_), _) => Ok(value.clone()),
+        (Kind::Trigger, v) => asked.whole(v, Range::AtLeast(1.0)),
+        (Kind::Bool | Kind::Text | Kind::Choice(_), _)
+        | (Kind::Floats(_) | Kind::Ints(_) | Kind::Objects(_), _) => Err(asked.expected()),
+    }
+}
+
+fn each(items: &[Value], f: impl Fn(&Value) -> Coerced) -> Coerced {
+    items
+        .iter()
+        .enumerate()
+        .map(|(i, v)| f(v).map_err(|e| format!("[{i}] {e}")))
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map(Value::List)
+}
+
+fn object(v: &Value, name: &str) -> Coerced {
+    match v {
+        Value::Object(_, n) if *n == name => Ok(v.clone()),
+        _ => Err(format!("is {}, but must be {}", v.describe(), a(name))),
+    }
+}
+
+/// What was given, and as what.
+struct Asked<'a> {
+    value: &'a Value,
+    kind: Kind,
+}
+
+impl Asked<'_> {
+    fn expected(&self) -> String {
         format!(
             "is {}, but must be {}",
-            value.describe(),
-            spec.kind.describe()
+            self.value.describe(),
+            self.kind.describe()
         )
-    };
-    let whole_number = matches!(spec.kind, Kind::Int(_) | Kind::Ints(_) | Kind::Trigger);
-    let in_range = |x: f64, r: Range| {
+    }
+
+    fn in_range(&self, x: f64, r: Range) -> std::result::Result<f64, String> {
         if r.holds(x) {
-            Ok(x)
-        } else {
-            let shown = if x.fract() == 0.0 && whole_number {
-                format!("{x:.0}")
-            } else {
-                format!("{x:?}")
-            };
-            Err(format!("is {shown}, but must be {}", r.describe()))
+            return Ok(x);
         }
-    };
-    let whole = |v: &Value, r: Range| match v {
-        // Counts are multiplied with each other. Others, as seeds, may be any whole number.
-        Value::Int(x) if matches!(r, Range::AtLeast(_)) && *x as f64 > MOST => Err(beyond(v, r)),
-        Value::Int(x) => in_range(*x as f64, r).map(|_| Value::Int(*x)),
-        Value::Float(x) if x.fract() == 0.0 && x.abs() > MOST => Err(beyond(v, r)),
-        Value::Float(x) if x.fract() == 0.0 => in_range(*x, r).map(|x| Value::Int(x as i64)),
-        Value::Float(_) => Err(format!("is {}, but must be a whole number", v.describe())),
-        _ => Err(expected()),
-    };
-    let float = |v: &Value, r: Range| match v.number() {
-        Some(x) => in_range(x, r).map(Value::Float),
-        None => Err(expected()),
-    };
-    let each = |f: &dyn Fn(&Value) -> std::result::Result<Value, String>| match value {
-        Value::List(items) => items
-            .iter()
-            .enumerate()
-            .map(|(i, v)| f(v).map_err(|e| format!("[{i}] {e}")))
-            .collect::<std::result::Result<Vec<_>, _>>()
-            .map(Value::List),
-        _ => Err(expected()),
-    };
-    match spec.kind {
-        Kind::Float(r) => float(value, r),
-        Kind::Int(r) => whole(value, r),
-        Kind::Schedule(r) => match value {
-            Value::Object(o, _) => match o.downcast_ref::<Schedule>() {
-                Some(s) => match s.check(|x| r.holds(x)) {
-                    Ok(()) => Ok(value.clone()),
-                    Err(e) => Err(format!("must be {} at every step, but {e}", r.describe())),
-                },
-                None => Err(expected()),
-            },
-            v => float(v, r),
-        },
-        Kind::Bool => matches!(value, Value::Bool(_))
-            .then(|| value.clone())
-            .ok_or_else(expected),
-        Kind::Text => matches!(value, Value::Text(_))
-            .then(|| value.clone())
-            .ok_or_else(expected),
-        Kind::Choice(choices) => match value {
-            Value::Text(t) if choices.contains(&t.as_str()) => Ok(value.clone()),
-            Value::Text(t) => Err(format!(
-                "is \"{t}\", but must be {}{}",
-                spec.kind.describe(),
-                match crate::error::nearest(t, choices.iter().copied()) {
-                    Some(k) => format!("; did you mean \"{k}\"?"),
-                    None => String::new(),
-                }
-            )),
-            _ => Err(expected()),
-        },
-        Kind::Floats(r) => each(&|v| float(v, r)),
-        Kind::Ints(r) => each(&|v| whole(v, r)),
-        Kind::Trigger => match value {
-            Value::Object(_, "Trigger") => Ok(value.clone()),
-            v => whole(v, Range::AtLeast(1.0)),
-        },
-        Kind::Object(name) => match value {
-            Value::Object(_, n) if *n == name => Ok(value.clone()),
-            _ => Err(format!("is {}, but must be {}", value.describe(), a(name))),
-        },
-        Kind::Objects(name) => each(&|v| match v {
-            Value::Object(_, n) if *n == name => Ok(v.clone()),
-            _ => Err(format!("is {}, but must be {}", v.describe(), a(name))),
-        }),
-        Kind::Anything(_) => Ok(value.clone()),
+        let whole_number = matches!(self.kind, Kind::Int(_) | Kind::Ints(_) | Kind::Trigger);
+        let shown = if x.fract() == 0.0 && whole_number {
+            format!("{x:.0}")
+        } else {
+            format!("{x:?}")
+        };
+        Err(format!("is {shown}, but must be {}", r.describe()))
+    }
+
+    /// The value, or an element of it, as a whole number.
+    fn whole(&self, v: &Value, r: Range) -> Coerced {
+        match v {
+            // Counts are multiplied with each other. Others, as seeds, may be any whole number.
+            Value::Int(x) if matches!(r, Range::AtLeast(_)) && *x as f64 > MOST => {
+                Err(beyond(v, r))
+            }
+            Value::Int(x) => self.in_range(*x as f64, r).map(|_| Value::Int(*x)),
+            Value::Float(x) if x.fract() == 0.0 && x.abs() > MOST => Err(beyond(v, r)),
+            Value::Float(x) if x.fract() == 0.0 => {
+                self.in_range(*x, r).map(|x| Value::Int(x as i64))
+            }
+            Value::Float(_) => Err(format!("is {}, but must be a whole number", v.describe())),
+            _ => Err(self.expected()),
+        }
+    }
+
+    /// The value, or an element of it, as a number.
+    fn float(&self, v: &Value, r: Range) -> Coerced {
+        match v.number() {
+            Some(x) => self.in_range(x, r).map(Value::Float),
+            None => Err(self.expected()),
+        }
     }
 }

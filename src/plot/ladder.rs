@@ -45,9 +45,9 @@ pub fn index_process(c: &Climb) -> Figure {
         ],
     );
     let mut process = Figure::of(process);
-    process.panels[0].title = "where replicas are".into();
+    process.panels[0].title = "replica positions".into();
     let mut shares = Figure::of(shares);
-    shares.panels[0].title = "how they get through".into();
+    shares.panels[0].title = "swap rates and flow".into();
     Figure::beside(vec![process, shares], 2)
 }
 

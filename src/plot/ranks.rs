@@ -41,7 +41,7 @@ pub fn ranks(name: &str, chains: &[Vec<f64>], labels: &[String]) -> Figure {
     }
     Figure::of(Panel::new(
         Axis::linear(format!("rank of {name} among all draws")).with_range(0.0, 1.0),
-        Axis::linear("share, over the mean"),
+        Axis::linear("share relative to the mean"),
         series,
     ))
 }

@@ -129,7 +129,14 @@ fn draw(panel: &Panel, columns: usize, colours: bool) -> String {
     );
     let mut canvas = Canvas::new(columns - NUMBERS - 1);
     for (k, one) in series().enumerate() {
-        paint(&mut canvas, one, (&x, &y), COLOURS[k % COLOURS.len()]);
+        let mut painter = Painter {
+            canvas: &mut canvas,
+            one,
+            x: &x,
+            y: &y,
+            colour: COLOURS[k % COLOURS.len()],
+        };
+        painter.paint();
     }
     let mut out = String::new();
     let mut heading = vec![panel.title.clone(), panel.y.label.clone()];
@@ -211,92 +218,107 @@ fn foot(panel: &Panel, x: &Span, columns: usize) -> String {
     out
 }
 
-fn paint(canvas: &mut Canvas, one: &Series, (x, y): (&Span, &Span), colour: u8) {
-    let place = |canvas: &Canvas, a: f64, b: f64| Some(canvas.at(x.place(a)?, y.place(b)?));
-    let points = |canvas: &Canvas, ys: &[f64]| -> Vec<Option<(i64, i64)>> {
-        one.x
-            .iter()
-            .zip(ys)
-            .map(|(a, b)| place(canvas, *a, *b))
-            .collect()
-    };
-    let (right, top) = canvas.at(1.0, 1.0);
-    let bottom = canvas.at(0.0, 0.0).1;
-    let curve = |canvas: &mut Canvas, ys: &[f64], every: usize| {
-        for pair in points(canvas, ys).windows(2).step_by(every) {
+/// A series that is being drawn.
+struct Painter<'a> {
+    canvas: &'a mut Canvas,
+    one: &'a Series,
+    x: &'a Span,
+    y: &'a Span,
+    colour: u8,
+}
+
+impl Painter<'_> {
+    fn paint(&mut self) {
+        let one = self.one;
+        match &one.kind {
+            Kind::Line => self.curve(&one.y, 1),
+            Kind::Dashed => self.curve(&one.y, 2),
+            Kind::Band { lower, upper } => {
+                self.curve(lower, 1);
+                self.curve(upper, 1);
+            }
+            Kind::Points => self.markers(),
+            Kind::LinePoints => {
+                self.curve(&one.y, 1);
+                self.markers();
+            }
+            Kind::Bars => self.bars(),
+            Kind::HLine(level) => {
+                if let Some(part) = self.y.place(*level) {
+                    let (right, at) = self.canvas.at(1.0, part);
+                    (0..=right)
+                        .step_by(4)
+                        .for_each(|px| self.canvas.dot((px, at), self.colour));
+                }
+            }
+            Kind::VLine(value) => self.upright(*value, 3),
+            Kind::Shade(from, to) => {
+                self.upright(*from, 5);
+                self.upright(*to, 5);
+            }
+            Kind::Density { values } | Kind::Contours { values, .. } => {
+                shade(self.canvas, one, values, (self.x, self.y), self.colour)
+            }
+        }
+    }
+
+    fn points(&self, ys: &[f64]) -> Vec<Option<(i64, i64)>> {
+        let place =
+            |(a, b): (&f64, &f64)| Some(self.canvas.at(self.x.place(*a)?, self.y.place(*b)?));
+        self.one.x.iter().zip(ys).map(place).collect()
+    }
+
+    /// Lines from point to point: each, or only every so many.
+    fn curve(&mut self, ys: &[f64], every: usize) {
+        for pair in self.points(ys).windows(2).step_by(every) {
             if let [Some(a), Some(b)] = pair {
-                canvas.line(*a, *b, colour);
+                self.canvas.line(*a, *b, self.colour);
             }
         }
-    };
-    match &one.kind {
-        Kind::Line => curve(canvas, &one.y, 1),
-        Kind::Dashed => curve(canvas, &one.y, 2),
-        Kind::Band { lower, upper } => {
-            curve(canvas, lower, 1);
-            curve(canvas, upper, 1);
-        }
-        Kind::Points | Kind::LinePoints => {
-            if one.kind == Kind::LinePoints {
-                curve(canvas, &one.y, 1);
+    }
+
+    /// Two by two dots at each point, and the error bar.
+    fn markers(&mut self) {
+        let one = self.one;
+        for (k, at) in self.points(&one.y).into_iter().enumerate() {
+            let Some((px, py)) = at else { continue };
+            for (i, j) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                self.canvas.dot((px + i, py + j), self.colour);
             }
-            for (k, at) in points(canvas, &one.y).into_iter().enumerate() {
-                let Some((px, py)) = at else { continue };
-                // Two by two dots, and the error bar.
-                for (i, j) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
-                    canvas.dot((px + i, py + j), colour);
-                }
-                let error = one
-                    .y_error
-                    .as_ref()
-                    .and_then(|e| e.get(k))
-                    .filter(|e| e.is_finite());
-                let ends =
-                    error.map(|e| [one.y[k] - e, one.y[k] + e].map(|v| y.place_or_bottom(v)));
-                if let Some([Some(low), Some(high)]) = ends {
-                    let (low, high) = (canvas.at(0.0, low).1, canvas.at(0.0, high).1);
-                    canvas.line((px, low), (px, high), colour);
-                }
+            let error = one
+                .y_error
+                .as_ref()
+                .and_then(|e| e.get(k))
+                .filter(|e| e.is_finite());
+            let ends =
+                error.map(|e| [one.y[k] - e, one.y[k] + e].map(|v| self.y.place_or_bottom(v)));
+            if let Some([Some(low), Some(high)]) = ends {
+                let (low, high) = (self.canvas.at(0.0, low).1, self.canvas.at(0.0, high).1);
+                self.canvas.line((px, low), (px, high), self.colour);
             }
         }
-        Kind::Bars => {
-            for (edges, height) in one.x.windows(2).zip(&one.y) {
-                let (Some(a), Some(b)) = (x.place(edges[0]), x.place(edges[1])) else {
-                    continue;
-                };
-                let height = y.place_or_bottom(*height).unwrap_or(0.0);
-                let ((a, up), (b, _)) = (canvas.at(a, height), canvas.at(b, height));
-                canvas.line((a, up), (b, up), colour);
-                canvas.line((a, up), (a, bottom), colour);
-                canvas.line((b, up), (b, bottom), colour);
-            }
+    }
+
+    fn bars(&mut self) {
+        for (edges, height) in self.one.x.windows(2).zip(&self.one.y) {
+            let (Some(a), Some(b)) = (self.x.place(edges[0]), self.x.place(edges[1])) else {
+                continue;
+            };
+            let height = self.y.place_or_bottom(*height).unwrap_or(0.0);
+            let ((a, up), (b, bottom)) = (self.canvas.at(a, height), self.canvas.at(b, 0.0));
+            self.canvas.line((a, up), (b, up), self.colour);
+            self.canvas.line((a, up), (a, bottom), self.colour);
+            self.canvas.line((b, up), (b, bottom), self.colour);
         }
-        Kind::HLine(level) => {
-            if let Some(part) = y.place(*level) {
-                let at = canvas.at(0.0, part).1;
-                (0..=right)
-                    .step_by(4)
-                    .for_each(|px| canvas.dot((px, at), colour));
-            }
-        }
-        Kind::VLine(value) => {
-            if let Some(part) = x.place(*value) {
-                let at = canvas.at(part, 0.0).0;
-                (top..=bottom)
-                    .step_by(3)
-                    .for_each(|py| canvas.dot((at, py), colour));
-            }
-        }
-        Kind::Shade(from, to) => {
-            for part in [x.place(*from), x.place(*to)].into_iter().flatten() {
-                let at = canvas.at(part, 0.0).0;
-                (top..=bottom)
-                    .step_by(5)
-                    .for_each(|py| canvas.dot((at, py), colour));
-            }
-        }
-        Kind::Density { values } | Kind::Contours { values, .. } => {
-            shade(canvas, one, values, (x, y), colour)
+    }
+
+    /// A dotted line from top to bottom.
+    fn upright(&mut self, x: f64, every: usize) {
+        if let Some(part) = self.x.place(x) {
+            let ((at, bottom), (_, top)) = (self.canvas.at(part, 0.0), self.canvas.at(part, 1.0));
+            (top..=bottom)
+                .step_by(every)
+                .for_each(|py| self.canvas.dot((at, py), self.colour));
         }
     }
 }

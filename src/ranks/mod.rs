@@ -122,7 +122,7 @@ pub fn open() -> Result<Box<dyn Communicator>> {
         if seen != size {
             let error = anyhow::anyhow!(
                 "the launcher has started {size} processes, but the MPI library sees {seen}; \
-                 take the mpirun of the MPI that this program was built with"
+                 use the mpirun of the MPI library that this program was built with"
             );
             // Those who see themselves alone can leave without harm, and the message comes first.
             ranks.finish()?;
@@ -135,7 +135,7 @@ pub fn open() -> Result<Box<dyn Communicator>> {
         // Each of them would write the same files.
         anyhow::ensure!(
             size == 1,
-            "started as one of {size} processes, but this build knows no MPI; build with --features mpi"
+            "started as one of {size} processes, but this build has no MPI support; build with --features mpi"
         );
         Ok(Box::new(SingleProcess))
     }

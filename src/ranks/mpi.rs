@@ -36,7 +36,7 @@ impl Mpi {
         // Multiple, because abort may come from any thread while another one waits for a message. It costs no time that
         // we could measure; all other calls take turns, so Serialized will do where there is no more.
         let (universe, level) = mpi::initialize_with_threading(Threading::Multiple)
-            .context("MPI runs already in this process")?;
+            .context("MPI is already running in this process")?;
         if level < Threading::Serialized {
             // Dropping the universe waits for the others, and they come: all have the same library.
             drop(universe);

@@ -126,7 +126,7 @@ pub fn llc_facts(saved: &Saved) -> Vec<(&'static str, String)> {
             }),
         ),
         (
-            "with half the step, extrapolated to none",
+            "with half the step, extrapolated to zero",
             known("extrapolated", &|e| with_error(e, x("extrapolated_mcse"))),
         ),
         (
@@ -134,7 +134,7 @@ pub fn llc_facts(saved: &Saved) -> Vec<(&'static str, String)> {
             format!("{}, {}", number(x("rhat"), 3), number(x("ess"), 0)),
         ),
         (
-            "virial around w0, set 1",
+            "virial temperature around w0 (set to 1)",
             format!(
                 "{}: {}",
                 with_error(x("virial"), x("virial_mcse")),

@@ -53,7 +53,7 @@ pub fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result
         let bad: usize = row.not_finite.iter().sum();
         if bad > 0 {
             let says = format!(
-                "{bad} draws of {} are not finite, and so is its mean",
+                "{bad} draws of {} are not finite, so neither is its mean",
                 row.name
             );
             out.push(check("Draws", Level::Bad, says));
@@ -232,8 +232,9 @@ fn chains(run: &Run) -> Vec<Check> {
     let elsewhere = run.failures.iter().flatten();
     let elsewhere = elsewhere.filter(|f| f.reason == ELSEWHERE).count();
     if elsewhere > 0 {
-        let says =
-            format!("{elsewhere} of {all} chains are in other shards, and in no number here");
+        let says = format!(
+            "{elsewhere} of {all} chains are in other shards, and not included in these numbers"
+        );
         out.push(check("Shard", Level::Look, says));
     }
     out
@@ -287,7 +288,7 @@ fn law(run: &Run, s: &Summary) -> Check {
         Some(virial.power(j.of))
     });
     let says = format!(
-        "none of {tests} tests failed; a temperature off by {} would have shown",
+        "none of {tests} tests failed; a temperature off by {} would have been detected",
         percent(power.fold(0.0, f64::max))
     );
     check(what, Level::Good, says)
@@ -319,7 +320,7 @@ fn convergence_of(saved: &Saved) -> Check {
 /// That of a learning coefficient, around w0.
 fn thermometer_of(saved: &Saved) -> Check {
     let says = format!(
-        "the virial around w0 says {}, set 1: {}",
+        "the virial temperature around w0 is {} (set to 1): {}",
         with_error(saved.number("virial"), saved.number("virial_mcse")),
         saved.word("thermometer_verdict")
     );

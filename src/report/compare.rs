@@ -80,7 +80,7 @@ impl SideBySide {
     pub fn new(entries: Vec<Entry>) -> Result<Self> {
         anyhow::ensure!(
             entries.len() >= 2,
-            "compare: there is one run only; name two, or a folder with several"
+            "compare: there is only one run; name two, or a folder with several"
         );
         let others = entries.iter().skip(1);
         let with_first = others
@@ -119,6 +119,70 @@ impl SideBySide {
         lines
             .iter()
             .find(|l| l.name == *name && same(l.temperature, *t))
+    }
+
+    /// The table of the runs.
+    fn runs(&self) -> Vec<Vec<String>> {
+        let head = [
+            "run",
+            "kind",
+            "sampler",
+            "chains",
+            "draws",
+            "seconds",
+            "least ESS",
+            "ESS/s",
+            "worst R̂",
+            "verdict",
+            "failed",
+        ];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for e in &self.entries {
+            let i = &e.run.info;
+            let number = |x: f64, digits: usize| match x.is_nan() {
+                true => "n/a".to_string(),
+                false => format!("{x:.digits$}"),
+            };
+            let per_second = e.ess_per_second();
+            let unfinished = if e.done { "" } else { " (unfinished)" };
+            rows.push(vec![
+                format!("{}{unfinished}", e.label),
+                i.kind.clone(),
+                i.sampler.clone(),
+                format!("{}×{}", i.temperatures.len(), i.chains),
+                i.draws.to_string(),
+                number(e.run.seconds, if e.run.seconds < 10.0 { 2 } else { 0 }),
+                number(e.least_ess(), 0),
+                number(per_second, if per_second < 10.0 { 2 } else { 0 }),
+                number(e.worst_r_hat(), 3),
+                e.verdict(),
+                e.failed().to_string(),
+            ]);
+        }
+        rows
+    }
+
+    /// The table of the means of these observables and temperatures.
+    fn means(&self, keys: &[(String, f64)]) -> Vec<Vec<String>> {
+        let mut head = vec!["observable, T".to_string(), self.entries[0].label.clone()];
+        for e in &self.entries[1..] {
+            head.extend([e.label.clone(), "σ".into()]);
+        }
+        let mut rows = vec![head];
+        for key in keys {
+            let mut row = vec![format!("{}, {}", key.0, temperature(key.1))];
+            let first = (0..self.with_first.len()).find_map(|k| self.line(k, key));
+            let text = |(mean, error): (f64, f64)| with_error(mean, error);
+            row.push(first.map_or(String::new(), |l| text(l.means[1])));
+            for k in 0..self.with_first.len() {
+                row.extend(match self.line(k, key) {
+                    None => [String::new(), String::new()],
+                    Some(l) => [text(l.means[0]), format!("{:+.1}", l.deviation())],
+                });
+            }
+            rows.push(row);
+        }
+        rows
     }
 
     /// All numbers: `runs`, a map each, and `means`, a map per observable and temperature.
@@ -188,65 +252,11 @@ fn aligned(rows: &[Vec<String>], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 impl fmt::Display for SideBySide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = [
-            "run",
-            "kind",
-            "sampler",
-            "chains",
-            "draws",
-            "seconds",
-            "least ESS",
-            "ESS/s",
-            "worst R̂",
-            "verdict",
-            "failed",
-        ];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        for e in &self.entries {
-            let i = &e.run.info;
-            let number = |x: f64, digits: usize| match x.is_nan() {
-                true => "n/a".to_string(),
-                false => format!("{x:.digits$}"),
-            };
-            let per_second = e.ess_per_second();
-            let unfinished = if e.done { "" } else { " (unfinished)" };
-            rows.push(vec![
-                format!("{}{unfinished}", e.label),
-                i.kind.clone(),
-                i.sampler.clone(),
-                format!("{}×{}", i.temperatures.len(), i.chains),
-                i.draws.to_string(),
-                number(e.run.seconds, if e.run.seconds < 10.0 { 2 } else { 0 }),
-                number(e.least_ess(), 0),
-                number(per_second, if per_second < 10.0 { 2 } else { 0 }),
-                number(e.worst_r_hat(), 3),
-                e.verdict(),
-                e.failed().to_string(),
-            ]);
-        }
-        aligned(&rows, f)?;
+        aligned(&self.runs(), f)?;
         let keys = self.keys();
         if !keys.is_empty() {
-            let mut head = vec!["observable, T".to_string(), self.entries[0].label.clone()];
-            for e in &self.entries[1..] {
-                head.extend([e.label.clone(), "σ".into()]);
-            }
             writeln!(f)?;
-            let mut rows = vec![head];
-            for key in &keys {
-                let mut row = vec![format!("{}, {}", key.0, temperature(key.1))];
-                let first = (0..self.with_first.len()).find_map(|k| self.line(k, key));
-                let text = |(mean, error): (f64, f64)| with_error(mean, error);
-                row.push(first.map_or(String::new(), |l| text(l.means[1])));
-                for k in 0..self.with_first.len() {
-                    row.extend(match self.line(k, key) {
-                        None => [String::new(), String::new()],
-                        Some(l) => [text(l.means[0]), format!("{:+.1}", l.deviation())],
-                    });
-                }
-                rows.push(row);
-            }
-            aligned(&rows, f)?;
+            aligned(&self.means(&keys), f)?;
             writeln!(
                 f,
                 "σ: difference from {}, in units of the joint standard error",

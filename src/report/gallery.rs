@@ -43,7 +43,7 @@ pub fn of_training(t: &Trained) -> Result<Vec<Drawing>> {
     for (what, about) in [
         (
             "loss",
-            "Loss against the epoch, on a logarithmic axis where it can be",
+            "Loss against the epoch, on a logarithmic axis where possible",
         ),
         ("error", "Error rate against the epoch"),
         ("lr", "Learning rate against the epoch"),
@@ -73,7 +73,7 @@ pub fn of_run(run: &Run, s: &Summary, saved: Option<&Saved>) -> Result<Vec<Drawi
     }
     let thermometer = figures::thermometer(s).filter(|_| s.temperatures.len() > 1);
     out.extend(thermometer.map(|f| {
-        let about = "The thermometer: temperature by the virial over the one that was set, which must be 1 within its error bar";
+        let about = "The thermometer: virial temperature over the temperature that was set, which must be 1 within its error bar";
         drawing("thermometer", about, f)
     }));
     let names = scalars(s);

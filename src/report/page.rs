@@ -244,12 +244,12 @@ fn again(all: &[Results]) -> String {
     let differs = made.iter().any(|v| here["ergodic"] != *v.as_str());
     let other = match differs {
         true => {
-            "<p class=\"note\">This program is of another version than the one that made the numbers.</p>\n"
+            "<p class=\"note\">These numbers were made by another version of this program.</p>\n"
         }
         false => "",
     };
     format!(
-        "<section aria-labelledby=\"again\">\n<h2 id=\"again\">Again, and cited</h2>\n<p>The same version, script, settings and seed give the same numbers, whatever the number of threads:</p>\n\
+        "<section aria-labelledby=\"again\">\n<h2 id=\"again\">Reproduce and cite</h2>\n<p>The same version, script, settings and seed give the same numbers, whatever the number of threads:</p>\n\
          <pre>{}</pre>\n{other}<p>In a paper: ergodic {}, with script, seed and settings as above; {}</p>\n</section>\n",
         escape(&commands.join("\n")),
         escape(&made.join(", ")),

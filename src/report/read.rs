@@ -232,7 +232,7 @@ impl Results {
         }
         anyhow::ensure!(
             !parts.is_empty() || record.is_some() || !notes.is_empty(),
-            "{shown}: no run in this folder; name that of a run, or of a script's results as runs/quickstart"
+            "{shown}: no run in this folder; name the folder of a run, or of a script's results such as runs/quickstart"
         );
         if record.is_none() && notes.is_empty() {
             notes.push(

@@ -38,7 +38,7 @@ impl<'a> Section<'a> {
     pub fn of(id: String, part: &'a Part, quick: bool) -> Self {
         let mut failed = Vec::new();
         let mut note = |what: &'static str, e: anyhow::Error| {
-            let says = format!("cannot be told: {e:#}");
+            let says = format!("cannot be determined: {e:#}");
             failed.push(Check {
                 what,
                 level: Level::Bad,

@@ -260,7 +260,7 @@ pub fn evidence(e: &Evidence) -> Table {
         "ln Z(T = {}){from} of {}, {} rungs",
         e.temperature, e.name, e.rungs
     );
-    let mut table = Table::new(caption, &["estimator", "ln Z", "to be known"]);
+    let mut table = Table::new(caption, &["estimator", "ln Z", "remarks"]);
     for l in &e.lines {
         table.rows.push(vec![
             text(l.what),
@@ -273,7 +273,7 @@ pub fn evidence(e: &Evidence) -> Table {
         table.rows.push(vec![
             text("bounds (Gibbs-Bogoliubov)"),
             text(format!("{low:.4} … {high:.4}")),
-            words("exact but for noise"),
+            words("exact up to noise"),
         ]);
     }
     table
@@ -318,7 +318,7 @@ pub fn stages(s: &Smc) -> Table {
 pub fn populations(s: &Smc) -> Table {
     let mut table = Table::new(
         format!("Populations of {}", s.name),
-        &["population", "ln Z", "descends from so many draws"],
+        &["population", "ln Z", "prior draws it descends from"],
     );
     let both = s.ln_z.iter().zip(&s.families);
     for (k, (ln_z, families)) in both.enumerate().take(MOST_ROWS) {

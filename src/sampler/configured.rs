@@ -100,12 +100,12 @@ impl ConfiguredSampler {
     ) -> Result<Arc<Self>> {
         anyhow::ensure!(
             !self.couples(),
-            "sampler::{}: chains of a temperature act on each other, and so cannot exchange temperatures",
+            "sampler::{}: chains at one temperature interact, and so cannot exchange temperatures",
             self.name()
         );
         anyhow::ensure!(
             !self.gradient.has_control_variates() || target.prior().is_flat() || hottest.is_none(),
-            "sampler::{}: control variates keep a gradient that holds the prior, whose part differs from rung to rung; use minibatches without them",
+            "sampler::{}: control variates store a gradient that includes the prior's, which differs from rung to rung; use minibatches without them",
             self.name()
         );
         // On the rung of T the prior is T times as stiff, to a step that is the same on all rungs.
@@ -117,7 +117,7 @@ impl ConfiguredSampler {
         };
         anyhow::ensure!(
             self.energy_scalar().is_some() || squared * stiffness < 4.0,
-            "sampler::{}: its step is too large for the prior on the hottest rung, which is T·precision = {stiffness:.3e} stiff there; take a smaller step, a lower highest temperature, or temper: \"energy\"",
+            "sampler::{}: its step is too large for the prior on the hottest rung, whose stiffness there is T·precision = {stiffness:.3e}; take a smaller step, a lower highest temperature, or temper: \"energy\"",
             self.name()
         );
         let adapts = self.asked.bool("adapt").unwrap_or(false);
@@ -143,7 +143,7 @@ impl ConfiguredSampler {
 
     /// Why masses stay 1 where chains exchange temperatures.
     const PLAIN_MASSES: &str =
-        "masses stay 1 where chains change temperature, as those that fit one do not fit another";
+        "masses stay 1 where chains change temperature, since masses for one do not suit another";
 
     /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
     pub fn step_size(&self) -> Option<(&'static str, f64)> {

@@ -26,11 +26,11 @@ struct CyclicalSgld {
 pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "cyclical_sgld",
     doc: "Samples exp(-U/T) at the end of each cycle, as ε → 0 and for long cycles, by SGLD whose step falls from `step` to 0 along a cosine, again and again.\n\n\
-          `ε_t = ½ε0(cos(πφ) + 1)`, φ the part of the cycle that is over (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, \
+          `ε_t = ½ε0(cos(πφ) + 1)`, φ the elapsed fraction of the cycle (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, \
           `exploration`, no noise is injected: gradient descent with large steps, to find another mode. It ends in a minimum, from where noise must bring the chain back to \
           its temperature before there is anything to sample: that is the next part, `settling`. It does so if Σε over that part is several times 1/k for the \
           smallest curvature k that counts; at the defaults Σε is 0.17·ε0·cycle, with exploration 0.8 and settling 0.1 only 0.006·ε0·cycle. \
-          A cycle that is too short samples a law that is too cold, and the virial thermometer, which is that of the samples alone, says so.\n\n\
+          A cycle that is too short samples a law that is too cold, and the virial thermometer, which uses the samples alone, shows it.\n\n\
           Only what is recorded in the rest of a cycle is a sample, and records elsewhere are refused: \
           `every: trigger::cyclical(cycle, exploration + settling, steps)` records there.",
     arguments: &[],
@@ -55,7 +55,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "settling",
             Kind::Float(Range::From0To1),
             "0.25",
-            "Part of a cycle after that with noise but without samples.",
+            "Part of a cycle after exploration, with noise but without samples.",
         ),
         gradient::BATCH,
         gradient::GRADIENT,
@@ -98,7 +98,7 @@ impl Sampler for CyclicalSgld {
     }
 
     fn accuracy(&self) -> Accuracy {
-        Accuracy::Unknown("its steps are of all sizes")
+        Accuracy::Unknown("its step size varies over each cycle")
     }
 
     fn sampling(&self) -> Option<Sampling> {

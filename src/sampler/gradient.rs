@@ -89,7 +89,7 @@ const REPLACEMENT: Spec = option(
     "replacement",
     Kind::Bool,
     "true",
-    "Whether examples are drawn independently, so that one can be drawn twice. Without, the noise is smaller by (n-m)/(n-1).",
+    "Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1).",
 );
 
 /// `gradient::…`.
@@ -104,7 +104,7 @@ pub const REGISTRY: &[Entry<Arc<Estimator>>] = &[
     },
     Entry {
         name: "minibatch",
-        doc: "`s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is right on average.",
+        doc: "`s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is unbiased.",
         arguments: &["batch"],
         options: &[SIZE, REPLACEMENT],
         example: "sampler::sgld(#{ step: 1e-5, gradient: gradient::minibatch(#{ batch: 50, replacement: false }) })",
@@ -210,7 +210,7 @@ impl Estimator {
         let batch = o.opt_int("batch");
         match o.object::<Self>("gradient") {
             Some(_) if batch.is_some() => anyhow::bail!(
-                "{}: options 'batch' and 'gradient' are both given; the batch belongs into the gradient",
+                "{}: options 'batch' and 'gradient' are both given; put the batch into the gradient",
                 o.owner()
             ),
             Some(e) => Ok(Self::clone(&e)),

@@ -33,10 +33,10 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
           During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the \
           parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. \
           For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample \
-          statistics. At the walls of prior::uniform_box a coordinate is mirrored and its momentum turned, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the \
-          share of trajectories that reached that: the step is too large for where they went. `hamiltonian` is H at the start of a trajectory \
+          statistics. At the walls of prior::uniform_box a coordinate is reflected and its momentum reversed, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the \
+          share of trajectories that reached the cut: the step is too large where they went. `hamiltonian` is H at the start of a trajectory \
           (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in \
-          (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.",
+          (Betancourt 2016): below 0.3 fresh momenta do not carry the chain between levels of the energy, as in funnels.",
     arguments: &[],
     options: &[
         option(

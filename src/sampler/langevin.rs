@@ -27,7 +27,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     doc: "Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.\n\n\
           The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, \
           `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the \
-          virial temperature. With a noisy gradient the chain is heated by δt(1+c1²)V/(4γM) or so; sampler::pseudo_langevin corrects for that.",
+          virial temperature. With a noisy gradient the chain is heated by about δt(1+c1²)V/(4γM); sampler::pseudo_langevin corrects for that.",
     arguments: &[],
     options: &[
         required(

@@ -168,8 +168,8 @@ impl fmt::Display for Bias {
         } = self;
         write!(
             f,
-            "the law is not quite exp(-U/T), and the virial need not show it: {cause}; on a network of 75 parameters and 120 examples, \
-             with {settings}, the cost comes out {:+.2} % and |w|² {:+.2} % off, here it may be more or less; {remedy}",
+            "the law is not quite exp(-U/T), which the virial may not show: {cause}; on a network of 75 parameters and 120 examples, \
+             with {settings}, the cost comes out {:+.2} % and |w|² {:+.2} % off; the error here may be larger or smaller; {remedy}",
             100.0 * cost,
             100.0 * norm2
         )

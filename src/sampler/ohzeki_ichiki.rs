@@ -33,11 +33,11 @@ enum Between {
 pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "ohzeki_ichiki",
     doc: "Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.\n\n\
-          Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go \
-          round. `between: \"parameters\"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: \"replicas\"`: the same \
+          Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain \
+          circulate. `between: \"parameters\"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: \"replicas\"`: the same \
           between the chains of a temperature, each with a minibatch of its own (\"data flow\", eq. 26). For two parameters, or two replicas, the cyclic \
-          form vanishes; J = [[0, 1], [-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other \
-          way round. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would leave through them: there γ must be 0.\n\n\
+          form vanishes; J = [[0, 1], [-1, 0]] replaces it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the opposite one, which reverses \
+          the ring. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would cross them: there γ must be 0.\n\n\
           With `form` \"rmsprop\" or \"adam\" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, \
           frozen at the end of burn-in unless the `preconditioner` is \"running\"; with \"adam\" the step without the flow is a running mean, of gradient and noise.",
     arguments: &[],
@@ -64,7 +64,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "form",
             Kind::Choice(&["sgld", "rmsprop", "adam"]),
             "sgld",
-            "The SGLD that flows.",
+            "The form of SGLD to which the flow is added.",
         ),
         PRECONDITIONER,
         option(
@@ -211,7 +211,7 @@ impl Sampler for OhzekiIchiki {
     fn check(&self, target: &Target) -> Result<()> {
         anyhow::ensure!(
             self.gamma == 0.0 || !target.prior().has_walls(),
-            "sampler::ohzeki_ichiki: its flow goes through the walls of the prior ({}), and no reflection along them keeps exp(-U/T); take gamma: 0, another sampler, or a prior without walls",
+            "sampler::ohzeki_ichiki: its flow crosses the walls of the prior ({}), and no reflection there preserves exp(-U/T); take gamma: 0, another sampler, or a prior without walls",
             target.prior().describe()
         );
         Ok(())

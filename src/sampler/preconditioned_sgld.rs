@@ -31,7 +31,7 @@ const DECAY: Spec = option(
     "decay",
     Kind::Float(Range::Open01),
     "0.99",
-    "b, what a step leaves of the running mean square v.",
+    "b, decay per step of the running mean square v.",
 );
 
 /// The option `preconditioner`.
@@ -39,14 +39,14 @@ pub const PRECONDITIONER: Spec = option(
     "preconditioner",
     Kind::Choice(&["frozen", "running"]),
     "frozen",
-    "\"frozen\": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · \"running\": as in the papers, whose law is another one.",
+    "\"frozen\": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · \"running\": as in the papers, which samples another law.",
 );
 
 const MOMENT_DECAY: Spec = option(
     "moment_decay",
     Kind::Float(Range::Open01),
     "0.9",
-    "b1, what a step leaves of the running mean, of the steps or, with a running preconditioner, of the gradient.",
+    "b1, decay per step of the running mean, of the steps or, with a running preconditioner, of the gradient.",
 );
 
 const STABILITY: Spec = option(
@@ -87,10 +87,10 @@ pub const ADAM: Entry<Arc<ConfiguredSampler>> = Entry {
     doc: "Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter and steps that are running means, of gradient and noise.\n\n\
           Step sizes as in sampler::rmsprop_sgld; `u ← b1 u + (1-b1)[sqrt(ε_i T) η - (ε_i/2) g]`, `w ← w + u`: Langevin dynamics with the momentum u, and the \
           friction 1-b1 per step.\n\n\
-          `preconditioner: \"running\"` is algorithm 2 of Hitchcock & Hoogland (2025): v runs on, and the mean is that of the loss gradient only, \
+          `preconditioner: \"running\"` is algorithm 2 of Hitchcock & Hoogland (2025): v keeps being updated, and the mean is that of the loss gradient only, \
           `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by \
           b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, \
-          about one half of it by the lag and the other by v.",
+          about half of it from the lag and half from v.",
     arguments: &[],
     options: &[
         STEP,
@@ -210,7 +210,7 @@ impl Preconditioner {
     pub fn accuracy(&self) -> Accuracy {
         match self.running && self.form != Form::Sgld {
             true => Accuracy::Unknown(
-                "steps that follow running statistics are off even at small steps",
+                "step sizes that follow running statistics bias the law however small they are",
             ),
             false => Accuracy::Order(1),
         }
@@ -224,18 +224,20 @@ impl Preconditioner {
             _ => return None,
         };
         Some(Bias {
-            cause: "a preconditioner that runs on makes steps that depend on w, without the term Γ that they need",
+            cause: "a running preconditioner makes step sizes depend on w, without the term Γ that this requires",
             cost,
             norm2,
             settings: "m = 60, step 0.01 and the usual decays",
-            remedy: "on a Gaussian it was 30 to 40 %; preconditioner: \"frozen\" has the law",
+            remedy: "on a Gaussian it was 30 to 40 %; preconditioner: \"frozen\" samples the right law",
         })
     }
 
     /// See [`Sampler::note`].
     pub fn note(&self, burn_in: u64) -> Option<&'static str> {
         let blind = self.form != Form::Sgld && !self.running && burn_in == 0;
-        blind.then_some("there is no burn-in that step sizes could be found in: they are those of the first minibatch")
+        blind.then_some(
+            "there is no burn-in to find step sizes in: they come from the first minibatch",
+        )
     }
 
     pub fn init(&self, chains: &mut Chains) -> Result<()> {

@@ -77,7 +77,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "friction",
             Kind::Float(Range::Between(1e-6, 1.0)),
             "0.1",
-            "α, part of the momentum that a step takes away.",
+            "α, fraction of the momentum lost per step.",
         ),
         Form::OPTION,
         gradient::BATCH,

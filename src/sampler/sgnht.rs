@@ -45,7 +45,7 @@ impl Form {
 /// `sampler::sgnht`.
 pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "sgnht",
-    doc: "Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.\n\n\
+    doc: "Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction adapts to the gradient's noise.\n\n\
           `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins \
           at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as \
           in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: \
@@ -63,7 +63,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "friction",
             Kind::Float(Range::Between(1e-6, 1.0)),
             "0.1",
-            "α0, the friction at the start and of the injected noise.",
+            "α0, the initial friction, which also sets the injected noise.",
         ),
         option(
             "form",
@@ -119,7 +119,7 @@ impl Sampler for Sgnht {
     }
 
     fn accuracy(&self) -> Accuracy {
-        Accuracy::Unknown("the thermostat's own error is of no known order")
+        Accuracy::Unknown("the order of the thermostat's own error is not known")
     }
 
     fn follows_one_gradient(&self) -> bool {

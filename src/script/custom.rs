@@ -50,11 +50,11 @@ pub(super) fn bind(b: &mut Binder) {
         "model::custom(#{ options }) -> Model",
         "A model that you write: `forward: |p, x| …` gives the outputs [rows, outputs] from the parameters p.name and the inputs x [rows, inputs].\n\n\
          The closure is called once, with symbols, and compiled with its derivatives; from then on it is not called again. So it may loop and branch on \
-         numbers and shapes, but not on parameters or inputs: there, use choose, maximum, gt and the like. Operations are those of tensor(); all but the \
-         first axis are yours, which is the examples: they cannot be mixed. Products with parameters are a layer where a bias and an activation follow. If that is all there \
+         numbers and shapes, but not on parameters or inputs: there, use choose, maximum, gt and the like. Operations are those of tensor(). The \
+         first axis is that of the examples, which cannot be mixed; all others are yours. A product with parameters is a layer where a bias and an activation follow. If that is all there \
          is, whether written x.matmul(p.w.t()) with w [out, in] or x.matmul(p.w) with w [in, out], the model is computed by the passes of \
-         model::mlp, to the same bits, and accelerators take it; the gradient of any other model is computed on the host, also with `--device`. What no example changes, \
-         as p.a.matmul(p.b), is computed once per step.\n\n\
+         model::mlp, to the same bits, and accelerators take it; the gradient of any other model is computed on the host, also with `--device`. What does not depend on the examples, \
+         such as p.a.matmul(p.b), is computed once per step.\n\n\
          Parameters lie in the vector, and in files of weights, in the order of their names; an array of [name, shape] keeps its own order. Initial \
          numbers are drawn as model::mlp draws them: a factor of a product is a weight, what is added to it its bias. With `interpret: true` the closure is \
          called at every step instead, many times slower, for what cannot be traced.",
@@ -125,7 +125,7 @@ fn declared(params: &Dynamic) -> Result<Vec<Declared>> {
                 one(&name, shape)
             }
             _ => Err(anyhow!(
-                "{OWNER}: an entry of the array params is no [name, shape]"
+                "{OWNER}: an entry of the array params is not [name, shape]"
             )),
         }
     });

@@ -112,8 +112,8 @@ pub(super) fn bind(b: &mut Binder) {
          classes y[0] is the label).\n\n\
          The closure is called once, with symbols; what it computes is differentiated automatically and then runs at compiled speed, in double precision, \
          without the closure. So it may loop and branch on numbers, but not on parameters. Parameters, inputs and targets are tensors and take what is listed \
-         under \"methods of tensor\": + - * / **, exp, tanh, sum, dot, norm2, w[i], slice(from, count), reshape, matmul … Of the larger and the smaller of two there \
-         are also max(a, b) and min(a, b). The energy of a target without data is U = closure(w) + R(w); with data its examples are what \
+         under \"methods of tensor\": + - * / **, exp, tanh, sum, dot, norm2, w[i], slice(from, count), reshape, matmul … The larger and the smaller of two \
+         are max(a, b) and min(a, b). The energy of a target without data is U = closure(w) + R(w); with data its examples are what \
          minibatches draw from.",
         |native: NativeCallContext, n: i64, f: FnPtr, data: Arc<Dataset>| -> Bound<Arc<dyn Potential>> {
             of_closure(&native, n, &f, Some(&data))
@@ -130,7 +130,7 @@ pub(super) fn bind(b: &mut Binder) {
     let (context, other) = (b.context.clone(), b.context.clone());
     b.function(
         "potential::expression(parameters, text, data) -> Potential",
-        "As potential::closure, from a text in w, and x and y with data: handy with `--set`.",
+        "Like potential::closure, but from a text in w (and x and y, with data): handy with `--set`.",
         move |n: i64, text: &str, data: Arc<Dataset>| -> Bound<Arc<dyn Potential>> {
             expression(&context, n, text, Some(&data)).or_raise()
         },

@@ -42,7 +42,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "grid.total_variation(other) -> number",
-        "½ Σ |p - q| over the cells, and what lies outside: 0 for equal laws, 1 for laws that never meet.",
+        "½ Σ |p - q| over the cells, and what lies outside: 0 for equal laws, 1 for laws that do not overlap.",
         |g: &mut Arc<Grid>, other: Arc<Grid>| -> Bound<f64> {
             match g.x_edges() == other.x_edges() && g.y_edges() == other.y_edges() {
                 true => Ok(total_variation(g, &other)),

@@ -153,8 +153,8 @@ fn own_options(b: &mut Binder) {
     let library = b.context.library.clone();
     b.defaulted(
         "options(given, defaults, ranges) -> map",
-        "The options of a function of one's own, checked as those of the program are: `defaults` with what is `given` in their place.\n\n\
-         A name that is not among the defaults is an error with the nearest one, and so is a value of another kind; whole numbers pass as numbers, and numbers must be finite. Anything goes where the default \
+        "The options of a function of your own, checked like built-in ones: `defaults`, overridden by what is `given`.\n\n\
+         A name that is not among the defaults is an error that suggests the nearest one; a value of another kind is an error too; whole numbers pass as numbers, and numbers must be finite. Anything goes where the default \
          is `()`, and a given `()` is the default. `ranges`, which may be left out, says what numbers are allowed, `\"x > 0\"` or `\"0 < x <= 1\"`, also of those in an array, or which strings, `[\"linear\", \"geometric\"]`. \
          Comments behind the defaults are shown as the meaning of the options, by `ergodic docs` and where a script is written.",
         Map::new(),
@@ -167,7 +167,7 @@ fn own_options(b: &mut Binder) {
     let context = b.context.clone();
     b.function(
         "run_name(kind, requested) -> string",
-        "A name that the names of several runs can begin with: `requested`, or `kind-1`, `kind-2`, … where that is `()`.\n\nIt is the same whenever the script runs, so that `--resume` finds the runs.",
+        "A name for several runs to begin their names with: `requested`, or `kind-1`, `kind-2`, … where that is `()`.\n\nIt is the same whenever the script runs, so that `--resume` finds the runs.",
         move |kind: &str, requested: Dynamic| -> Bound<String> {
             let requested = match requested.is_unit() {
                 true => None,
@@ -182,10 +182,10 @@ fn own_options(b: &mut Binder) {
 fn statistics(b: &mut Binder) {
     b.function(
         "statistics(chains) -> map",
-        "Mean, standard deviation and how well they are known, of numbers in arrays, one per chain, as of `run.draws(…)`.\n\n\
+        "Mean and standard deviation, with their errors, of numbers in arrays, one per chain, as `run.draws(…)` gives them.\n\n\
          `#{ mean, mcse, sd, sd_mcse, ess, ess_tail, rhat, autocorrelation_time }`; all chains are cut to the shortest.",
         |chains: Array| -> Bound<Map> {
-            let wrong = || raise(anyhow!("statistics: this is no array of arrays of numbers; of one chain write statistics([numbers])"));
+            let wrong = || raise(anyhow!("statistics: this is not an array of arrays of numbers; for one chain write statistics([numbers])"));
             let chain = |c: Dynamic| numbers(&c.try_cast::<Array>().ok_or_else(wrong)?);
             let chains: Vec<Vec<f64>> = chains.into_iter().map(chain).collect::<Bound<_>>()?;
             let s = diagnostic::summarise(&chains);
@@ -267,13 +267,13 @@ fn samplers(b: &mut Binder) {
     );
     b.function(
         "sampler.is_exact() -> bool",
-        "Whether the sampler accepts or rejects by the energy over all examples, so that its law has no error of the step size or of minibatches: `hmc`, `nuts`, `mala`, `metropolis`.",
+        "Whether the sampler accepts or rejects by the energy over all examples, so that its law has no error from the step size or from minibatches: `hmc`, `nuts`, `mala`, `metropolis`.",
         |s: &mut Arc<ConfiguredSampler>| s.is_exact(),
     )
     .with(&[], "sampler::mala().is_exact()");
     b.function(
         "sampler.gradients_per_step() -> number",
-        "How often a step takes the gradient (or the energy, where it takes no gradient); NaN where that varies and is recorded as `leapfrog`.",
+        "How often a step computes the gradient (or the energy, where it needs no gradient); NaN where that varies and is recorded as `leapfrog`.",
         |s: &mut Arc<ConfiguredSampler>| s.gradients_per_step().unwrap_or(f64::NAN),
     )
     .with(&[], "sampler::hmc(#{ leapfrog: 20 }).gradients_per_step()");
@@ -315,7 +315,7 @@ fn predictions(b: &mut Binder) {
     };
     b.defaulted(
         "target.prediction(parameters, split, temperature) -> map",
-        "Scores on a split of the prediction averaged over parameter vectors: of one vector its own, of several those of the ensemble.\n\n\
+        "Scores on a split of the prediction averaged over parameter vectors: for one vector its own, for several those of the ensemble.\n\n\
          The entries are those of `run.prediction`, which averages over all draws of a run. The temperature, 1 if it is left out, is that of the likelihood.",
         1.0,
         move |t: &mut Arc<Target>, at: Dynamic, split: &str, temperature: Dynamic| of(t, &at, split, number(&temperature)?),

@@ -64,7 +64,7 @@ pub(super) fn bind(b: &mut Binder) {
     });
     b.function(
         "quotient(a, b) -> integer",
-        "How often the integer b goes into the integer a, without the rest: what a/b of integers is too, but that says so when there is a rest.\n\nThe rest is `a % b`.",
+        "How often the integer b goes into the integer a, without the remainder: the same as a/b of integers, which warns when there is a remainder.\n\nThe remainder is `a % b`.",
         |native: NativeCallContext, a: i64, b: i64| quotient(&native, a, b),
     )
     .with(&[], "quotient(7, 2)");

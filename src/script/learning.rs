@@ -15,7 +15,9 @@ use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
-    estimates(b);
+    fluctuations(b);
+    traces(b);
+    points(b);
     problem(b);
     benchmarks(b);
 }
@@ -57,7 +59,8 @@ fn with_mcse((value, mcse): (f64, f64)) -> Map {
     beside(value, mcse)
 }
 
-fn estimates(b: &mut Binder) {
+/// What covariances and means of the observed losses tell.
+fn fluctuations(b: &mut Binder) {
     b.defaulted(
         "estimate.influence(split) -> map",
         "How the mean loss of example j responds to the weight of example i: `-β Cov(ℓ_i, ℓ_j)` (Kreer et al. 2025, Bayesian influence, times β).\n\n\
@@ -77,7 +80,7 @@ fn estimates(b: &mut Binder) {
     b.function(
         "estimate.singular_fluctuation() -> map",
         "`½ β Σ_i Var(ℓ_i)`, the singular fluctuation ν (Watanabe 2010): `#{ estimate, mcse }`.\n\n\
-         Of observed examples that are fewer than n, times n over their number, and the choice is in the error bar. Needs `observe: [observable::example_losses()]`.",
+         If fewer than n examples are observed, it is scaled by n over their number, and the error bar includes their choice. Needs `observe: [observable::example_losses()]`.",
         |e: &mut Arc<Estimate>| e.singular_fluctuation().map(with_mcse).or_raise(),
     );
     let context = b.context.clone();
@@ -88,6 +91,9 @@ fn estimates(b: &mut Binder) {
          log-likelihood.",
         move |e: &mut Arc<Estimate>| e.wbic(context.session.threads).map(with_mcse).or_raise(),
     );
+}
+
+fn traces(b: &mut Binder) {
     b.function(
         "estimate.online() -> map",
         "`#{ step, mean }`: the estimate from the steps so far, after burn-in.",
@@ -126,6 +132,10 @@ fn estimates(b: &mut Binder) {
             Ok(floats(trace.iter().copied()))
         },
     );
+}
+
+/// Parameters that a learning coefficient can be estimated at.
+fn points(b: &mut Binder) {
     b.function(
         "parameters.at(index) -> Parameters",
         "One of the vectors, as parameters of its own: the point of a learning coefficient.",

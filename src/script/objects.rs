@@ -6,6 +6,7 @@ use super::tensors::parameters_of;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::kernels::tensor::{Tensor, Vector};
 use crate::model::{self, Model};
 use crate::schedule::Schedule;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
     schedules(b);
+    triggers(b);
     b.function(
         "data.row(split, index) -> map",
         "One row of a split: `#{ inputs, targets }`, and of a text also its `text`.\n\n\
@@ -32,31 +34,65 @@ pub(super) fn bind(b: &mut Binder) {
     b.function(
         "parameters(numbers) -> Parameters",
         "A parameter vector from an array of numbers, or several from an array of such arrays; for `start` and `prior::localised`.",
-        |a: Array| -> Bound<Arc<Parameters>> {
-            let vector = |a: &[Dynamic]| -> crate::error::Result<Arc<Vec<f32>>> {
-                let number = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
-                let numbers: std::result::Result<Vec<f32>, _> = a.iter().map(|x| number(x).map(|x| x as f32)).collect();
-                let numbers = numbers.map_err(|t| anyhow!("parameters: an element is {}, not a number", a_kind(t)))?;
-                ensure!(!numbers.is_empty(), "parameters: the array is empty");
-                Ok(Arc::new(numbers))
-            };
-            let nested = a.first().is_some_and(|x| x.is_array());
-            let vectors = if nested {
-                let rows = a.iter().map(|x| match x.read_lock::<Array>() {
-                    Some(row) => vector(&row),
-                    None => Err(anyhow!("parameters: an element is {}, the first is an array", a_kind(x.type_name()))),
-                });
-                rows.collect::<crate::error::Result<Vec<_>>>()
-            } else {
-                vector(&a).map(|v| vec![v])
-            };
-            Ok(Arc::new(Parameters { vectors: vectors.or_raise()? }))
-        },
+        |a: Array| parameters(&a).map(Arc::new).or_raise(),
     )
     .with(&[], "parameters([0.0, 1.5])");
+    observable(b);
+    targets(b);
+    b.function(
+        "model.load(path) -> Parameters",
+        "Parameters from a safetensors file, as PyTorch's `safetensors.torch.save_file` writes it: tensors of the model's names and shapes, as float32.",
+        |m: &mut Arc<dyn Model>, path: &str| -> Bound<Arc<Parameters>> {
+            let w = model::load::weights(m.layout(), path.as_ref()).or_raise()?;
+            Ok(Arc::new(Parameters { vectors: vec![Arc::new(w)] }))
+        },
+    );
+    b.function(
+        "parameters.vector(index) -> Tensor",
+        "One of the vectors, as a tensor.",
+        |p: &mut Arc<Parameters>, i: i64| -> Bound<Tensor> {
+            let found = usize::try_from(i).ok().and_then(|i| p.vectors.get(i));
+            found
+                .map(|v| Tensor::Vector(Vector::new(v.clone(), None)))
+                .ok_or_else(|| {
+                    raise(anyhow!(
+                        "parameters.vector({i}): there are {} vectors",
+                        p.vectors.len()
+                    ))
+                })
+        },
+    );
+}
+
+/// A parameter vector of numbers, or one of each array of them.
+fn parameters(a: &[Dynamic]) -> Result<Parameters> {
+    let vector = |a: &[Dynamic]| -> Result<Arc<Vec<f32>>> {
+        let number = |x: &Dynamic| x.as_float().or_else(|_| x.as_int().map(|i| i as f64));
+        let numbers: Result<Vec<f32>, _> = a.iter().map(|x| number(x).map(|x| x as f32)).collect();
+        let numbers = numbers
+            .map_err(|t| anyhow!("parameters: an element is {}, not a number", a_kind(t)))?;
+        ensure!(!numbers.is_empty(), "parameters: the array is empty");
+        Ok(Arc::new(numbers))
+    };
+    if !a.first().is_some_and(|x| x.is_array()) {
+        let vectors = vec![vector(a)?];
+        return Ok(Parameters { vectors });
+    }
+    let rows = a.iter().map(|x| match x.read_lock::<Array>() {
+        Some(row) => vector(&row),
+        None => Err(anyhow!(
+            "parameters: an element is {}, the first is an array",
+            a_kind(x.type_name())
+        )),
+    });
+    let vectors = rows.collect::<Result<_>>()?;
+    Ok(Parameters { vectors })
+}
+
+fn observable(b: &mut Binder) {
     b.called(
         "observable::named(name, closure) -> Observable",
-        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a tensor: index it, `slice(\"w1\")`, `tensor(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len` …), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always as many: then the trace has a component for each, called by its \
+        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a tensor: index it, `slice(\"w1\")`, `tensor(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len` …), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always the same number of them: then the trace has a component for each, called by its \
          number or its key. A plain closure in `observe` works too, with a made-up name.\n\n\
          What the closure captures (a model, a data set, a tensor, an array …) is copied when the observable is made, and cannot be changed by it: counters and sums \
          are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \
@@ -71,57 +107,58 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .with(&[], "observable::named(\"largest\", |s| s.params.slice(\"w\").abs().max())");
+}
+
+fn targets(b: &mut Binder) {
     b.function(
         "target.energies(parameters) -> map",
         "Loss, prior energy, total energy and error fraction at a point, over all training examples: `#{ loss, prior, total, error }`.",
-        |t: &mut Arc<Target>, at: Dynamic| -> Bound<rhai::Map> {
-            let p = parameters_of(&at).ok_or_else(|| raise(anyhow!("target.energies takes parameters, not {}", a_kind(at.type_name()))))?;
-            let w = p.vectors.first().cloned().unwrap_or_default();
-            if w.len() != t.dim() {
-                return Err(raise(anyhow!("target.energies: {} parameters for a model of {}", w.len(), t.dim())));
-            }
-            let e = t.energies(&w, &mut Default::default()).or_raise()?;
-            let pairs = [("loss", e.loss), ("prior", e.prior), ("total", e.total), ("error", e.error)];
-            Ok(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
-        },
+        |t: &mut Arc<Target>, at: Dynamic| energies(t, &at).or_raise(),
     );
     b.function(
         "target.outputs(parameters, split) -> Tensor",
-        "What the network answers to the inputs of a split (\"train\", \"test\", …) at a point: its outputs row by row, before the loss.",
-        |t: &mut Arc<Target>, at: Dynamic, split: &str| -> Bound<Tensor> {
-            let p = parameters_of(&at).ok_or_else(|| raise(anyhow!("target.outputs takes parameters, not {}", a_kind(at.type_name()))))?;
-            let w = p.vectors.first().cloned().unwrap_or_default();
-            let outputs = || {
-                let network = t.potential().network().ok_or_else(|| anyhow!("target.outputs needs a network with data, which this target is not"))?;
-                ensure!(w.len() == t.dim(), "target.outputs: {} parameters for a model of {}", w.len(), t.dim());
-                network.predict(&w, network.dataset().split(split)?)
-            };
-            Ok(Tensor::Vector(Vector::new(Arc::new(outputs().or_raise()?), None)))
-        },
+        "The outputs of the network for the inputs of a split (\"train\", \"test\", …) at a point, row by row, before the loss.",
+        |t: &mut Arc<Target>, at: Dynamic, split: &str| outputs(t, &at, split).or_raise(),
     );
-    b.function(
-        "model.load(path) -> Parameters",
-        "Parameters from a safetensors file, as PyTorch's `safetensors.torch.save_file` writes it: tensors of the model's names and shapes, as float32.",
-        |m: &mut Arc<dyn Model>, path: &str| -> Bound<Arc<Parameters>> {
-            let w = model::load::weights(m.layout(), path.as_ref()).or_raise()?;
-            Ok(Arc::new(Parameters { vectors: vec![Arc::new(w)] }))
-        },
+}
+
+fn energies(t: &Target, at: &Dynamic) -> Result<Map> {
+    let w = first_vector(at, "target.energies")?;
+    check_length(&w, t, "target.energies")?;
+    let e = t.energies(&w, &mut Default::default())?;
+    let pairs = [
+        ("loss", e.loss),
+        ("prior", e.prior),
+        ("total", e.total),
+        ("error", e.error),
+    ];
+    let pairs = pairs.into_iter().map(|(k, v)| (k.into(), v.into()));
+    Ok(pairs.collect())
+}
+
+fn outputs(t: &Target, at: &Dynamic, split: &str) -> Result<Tensor> {
+    let w = first_vector(at, "target.outputs")?;
+    let network = t.potential().network().ok_or_else(|| {
+        anyhow!("target.outputs needs a network with data, which this target does not have")
+    })?;
+    check_length(&w, t, "target.outputs")?;
+    let outputs = network.predict(&w, network.dataset().split(split)?)?;
+    Ok(Tensor::Vector(Vector::new(Arc::new(outputs), None)))
+}
+
+fn first_vector(at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
+    let p = parameters_of(at)
+        .ok_or_else(|| anyhow!("{what} takes parameters, not {}", a_kind(at.type_name())))?;
+    Ok(p.vectors.first().cloned().unwrap_or_default())
+}
+
+fn check_length(w: &[f32], t: &Target, what: &str) -> Result<()> {
+    let (length, dim) = (w.len(), t.dim());
+    ensure!(
+        length == dim,
+        "{what}: {length} parameters for a model of {dim}"
     );
-    b.function(
-        "parameters.vector(index) -> Tensor",
-        "One of the vectors, to look at.",
-        |p: &mut Arc<Parameters>, i: i64| -> Bound<Tensor> {
-            let found = usize::try_from(i).ok().and_then(|i| p.vectors.get(i));
-            found
-                .map(|v| Tensor::Vector(Vector::new(v.clone(), None)))
-                .ok_or_else(|| {
-                    raise(anyhow!(
-                        "parameters.vector({i}): there are {} vectors",
-                        p.vectors.len()
-                    ))
-                })
-        },
-    );
+    Ok(())
 }
 
 /// Numbers where scripts may write integers.
@@ -141,81 +178,85 @@ fn schedules(b: &mut Binder) {
     b.function(
         "schedule::constant(value) -> Schedule",
         "The same value at every step.",
-        |x: Dynamic| -> Bound<Arc<Schedule>> {
-            Ok(Arc::new(Schedule::Constant(number(
-                &x,
-                "schedule::constant: value",
-            )?)))
+        |x: Dynamic| {
+            number(&x, "schedule::constant: value").map(|x| Arc::new(Schedule::Constant(x)))
         },
     )
     .with(&[], "schedule::constant(0.1)");
     b.function(
         "schedule::power(a, b, kappa) -> Schedule",
         "`a·(b + t)^-kappa` (Welling & Teh 2011; Ohzeki & Ichiki 2015 use kappa = 0.55).",
-        |a: Dynamic, b: Dynamic, kappa: Dynamic| -> Bound<Arc<Schedule>> {
-            let (a, b) = (
-                number(&a, "schedule::power: a")?,
-                number(&b, "schedule::power: b")?,
-            );
-            let kappa = number(&kappa, "schedule::power: kappa")?;
-            if !(b > 0.0 && kappa >= 0.0) {
-                return Err(raise(anyhow!(
-                    "schedule::power needs b > 0 and kappa ≥ 0, but b is {b} and kappa {kappa}"
-                )));
-            }
-            Ok(Arc::new(Schedule::Power { a, b, kappa }))
-        },
+        power,
     )
     .with(&[], "schedule::power(0.01, 1.0, 0.55)");
     b.function(
         "schedule::linear(from, to, steps) -> Schedule",
         "From one value to another on a straight line, constant afterwards.",
-        |from: Dynamic, to: Dynamic, steps: i64| -> Bound<Arc<Schedule>> {
-            let (from, to) = (
-                number(&from, "schedule::linear: from")?,
-                number(&to, "schedule::linear: to")?,
-            );
-            Ok(Arc::new(Schedule::Linear {
-                from,
-                to,
-                steps: count(steps, "schedule::linear: steps")?,
-            }))
-        },
+        linear,
     )
     .with(&[], "schedule::linear(1e-4, 1e-6, 1000)");
     b.function(
         "schedule::geometric(from, to, steps) -> Schedule",
         "From one value to another by a constant factor per step, constant afterwards: annealing.",
-        |from: Dynamic, to: Dynamic, steps: i64| -> Bound<Arc<Schedule>> {
-            let (from, to) = (
-                number(&from, "schedule::geometric: from")?,
-                number(&to, "schedule::geometric: to")?,
-            );
-            if !(from > 0.0 && to > 0.0) {
-                return Err(raise(anyhow!(
-                    "schedule::geometric needs two numbers > 0, but has {from} and {to}"
-                )));
-            }
-            Ok(Arc::new(Schedule::Geometric {
-                from,
-                to,
-                steps: count(steps, "schedule::geometric: steps")?,
-            }))
-        },
+        geometric,
     )
     .with(&[], "schedule::geometric(1e-3, 1e-6, 5000)");
     b.function(
         "schedule::decay(start, factor, every) -> Schedule",
         "`start·factor^floor(t/every)`: the usual learning-rate decay; for optimisers t counts epochs.",
-        |start: Dynamic, factor: Dynamic, every: i64| -> Bound<Arc<Schedule>> {
-            let (start, factor) = (number(&start, "schedule::decay: start")?, number(&factor, "schedule::decay: factor")?);
-            if factor <= 0.0 || factor.is_nan() {
-                return Err(raise(anyhow!("schedule::decay: factor is {factor}, but must be > 0")));
-            }
-            Ok(Arc::new(Schedule::Decay { start, factor, every: count(every, "schedule::decay: every")? }))
-        },
+        decay,
     )
     .with(&[], "schedule::decay(1e-4, 0.8, 1000)");
+}
+
+fn power(a: Dynamic, b: Dynamic, kappa: Dynamic) -> Bound<Arc<Schedule>> {
+    let a = number(&a, "schedule::power: a")?;
+    let b = number(&b, "schedule::power: b")?;
+    let kappa = number(&kappa, "schedule::power: kappa")?;
+    if !(b > 0.0 && kappa >= 0.0) {
+        return Err(raise(anyhow!(
+            "schedule::power needs b > 0 and kappa ≥ 0, but b is {b} and kappa {kappa}"
+        )));
+    }
+    Ok(Arc::new(Schedule::Power { a, b, kappa }))
+}
+
+fn linear(from: Dynamic, to: Dynamic, steps: i64) -> Bound<Arc<Schedule>> {
+    let from = number(&from, "schedule::linear: from")?;
+    let to = number(&to, "schedule::linear: to")?;
+    let steps = count(steps, "schedule::linear: steps")?;
+    Ok(Arc::new(Schedule::Linear { from, to, steps }))
+}
+
+fn geometric(from: Dynamic, to: Dynamic, steps: i64) -> Bound<Arc<Schedule>> {
+    let from = number(&from, "schedule::geometric: from")?;
+    let to = number(&to, "schedule::geometric: to")?;
+    if !(from > 0.0 && to > 0.0) {
+        return Err(raise(anyhow!(
+            "schedule::geometric needs two numbers > 0, but has {from} and {to}"
+        )));
+    }
+    let steps = count(steps, "schedule::geometric: steps")?;
+    Ok(Arc::new(Schedule::Geometric { from, to, steps }))
+}
+
+fn decay(start: Dynamic, factor: Dynamic, every: i64) -> Bound<Arc<Schedule>> {
+    let start = number(&start, "schedule::decay: start")?;
+    let factor = number(&factor, "schedule::decay: factor")?;
+    if factor <= 0.0 || factor.is_nan() {
+        return Err(raise(anyhow!(
+            "schedule::decay: factor is {factor}, but must be > 0"
+        )));
+    }
+    let every = count(every, "schedule::decay: every")?;
+    Ok(Arc::new(Schedule::Decay {
+        start,
+        factor,
+        every,
+    }))
+}
+
+fn triggers(b: &mut Binder) {
     b.function(
         "trigger::every(steps) -> Trigger",
         "At every multiple of the number.",
@@ -267,12 +308,12 @@ fn schedules(b: &mut Binder) {
     .with(&[], "trigger::logarithmic(10)");
 }
 
-fn row(d: &Dataset, split: &str, i: i64) -> crate::error::Result<Map> {
+fn row(d: &Dataset, split: &str, i: i64) -> Result<Map> {
     let s = d.split(split)?;
     let at = usize::try_from(i).ok().filter(|i| *i < s.rows);
     let at = at.ok_or_else(|| {
         anyhow!(
-            "data.row: the split \"{split}\" has {} rows, and so none with index {i}",
+            "data.row: the split \"{split}\" has {} rows, so there is none with index {i}",
             s.rows
         )
     })?;

@@ -39,7 +39,7 @@ pub(super) fn value(
     let engine: &Engine = native.engine();
     let value = engine
         .eval_expression::<Dynamic>(&text)
-        .map_err(|e| wrong(&format!("no expression ({e})")))?;
+        .map_err(|e| wrong(&format!("not an expression ({e})")))?;
     if value.is_int() && default.is_float() {
         return Ok((value.as_int().unwrap_or(0) as f64).into());
     }

@@ -4,7 +4,7 @@ use super::binder::Binder;
 use super::convert::number;
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
-use crate::plot::{Figure, Scale, Series};
+use crate::plot::{Figure, Panel, Scale, Series};
 use crate::report::figures::{self, canonical};
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::LadderReport;
@@ -21,6 +21,26 @@ pub(super) fn bind(b: &mut Binder) {
             f.panels.len()
         )
     });
+    of_runs(b);
+    drawings::bind(b);
+    together(b);
+    changed(b);
+    let context = b.context.clone();
+    b.function(
+        "figure.save(name) -> string",
+        "Write the figure as SVG into the folder `figures` of the results (or to an absolute path); returns the path.",
+        move |f: &mut Figure, name: &str| -> Bound<String> {
+            let path = context.session.figure_path("figure.save", name).or_raise()?;
+            if context.session.leads() {
+                f.save(&path).or_raise()?;
+            }
+            Ok(path.display().to_string())
+        },
+    );
+}
+
+/// Figures of runs.
+fn of_runs(b: &mut Binder) {
     b.function(
         "plot::sweep(run, names) -> Figure",
         "One or several observables of a sweep against temperature, with error bars.\n\n`names` is a string or an array of strings, one panel each. \
@@ -43,7 +63,10 @@ pub(super) fn bind(b: &mut Binder) {
         |run: Arc<Run>, name: &str, t: i64| ranks(&run, name, t),
     )
     .with(&[], "plot::ranks(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 4, observe: [observable::cost()] }), \"cost\", 0)");
-    drawings::bind(b);
+}
+
+/// Several figures in one.
+fn together(b: &mut Binder) {
     b.function(
         "plot::stack(figures) -> Figure",
         "Figures below each other.",
@@ -66,37 +89,22 @@ pub(super) fn bind(b: &mut Binder) {
     b.function(
         "plot::overlay(figures) -> Figure",
         "The curves of several figures in the panel of the first.",
-        |figures: Array| -> Bound<Figure> {
-            let mut figures = all_figures(figures)?.into_iter();
-            let mut first = figures
-                .next()
-                .ok_or_else(|| raise(anyhow!("plot::overlay: the array is empty")))?;
-            for other in figures {
-                for (panel, more) in first.panels.iter_mut().zip(other.panels) {
-                    panel.series.extend(more.series);
-                }
-            }
-            Ok(first)
-        },
-    )
-    .function(
+        overlay,
+    );
+}
+
+/// Figures like another one, but for axes, a title or lines.
+fn changed(b: &mut Binder) {
+    b.function(
         "figure.log_x() -> Figure",
         "Logarithmic horizontal axes.",
-        |f: &mut Figure| {
-            let mut f = f.clone();
-            f.panels.iter_mut().for_each(|p| p.x.scale = Scale::Log);
-            f
-        },
+        |f: &mut Figure| with_panels(f, |p| p.x.scale = Scale::Log),
     )
     .with(&[], "plot::curve([1, 10, 100], [1, 2, 3]).log_x()");
     b.function(
         "figure.log_y() -> Figure",
         "Logarithmic vertical axes.",
-        |f: &mut Figure| {
-            let mut f = f.clone();
-            f.panels.iter_mut().for_each(|p| p.y.scale = Scale::Log);
-            f
-        },
+        |f: &mut Figure| with_panels(f, |p| p.y.scale = Scale::Log),
     )
     .function(
         "figure.titled(text) -> Figure",
@@ -107,24 +115,14 @@ pub(super) fn bind(b: &mut Binder) {
         "figure.level(label, y) -> Figure",
         "With a horizontal line in its first panel, as for a baseline.",
         |f: &mut Figure, label: &str, y: Dynamic| -> Bound<Figure> {
-            let y = number(&y)?;
-            let mut f = f.clone();
-            if let Some(p) = f.panels.first_mut() {
-                p.series.push(Series::hline(label, y));
-            }
-            Ok(f)
+            Ok(with_line(f, Series::hline(label, number(&y)?)))
         },
     )
     .function(
         "figure.vline(label, x) -> Figure",
         "With a vertical line in its first panel, as for a threshold.",
         |f: &mut Figure, label: &str, x: Dynamic| -> Bound<Figure> {
-            let x = number(&x)?;
-            let mut f = f.clone();
-            if let Some(p) = f.panels.first_mut() {
-                p.series.push(Series::vline(label, x));
-            }
-            Ok(f)
+            Ok(with_line(f, Series::vline(label, number(&x)?)))
         },
     )
     .with(
@@ -136,9 +134,7 @@ pub(super) fn bind(b: &mut Binder) {
         "With horizontal axes from one number to another.",
         |f: &mut Figure, low: Dynamic, high: Dynamic| -> Bound<Figure> {
             let range = drawings::range("figure.x_range", &low, &high)?;
-            let mut f = f.clone();
-            f.panels.iter_mut().for_each(|p| p.x.range = Some(range));
-            Ok(f)
+            Ok(with_panels(f, |p| p.x.range = Some(range)))
         },
     )
     .with(&[], "plot::curve([1, 2, 3], [1, 4, 9]).x_range(0, 4)");
@@ -147,29 +143,47 @@ pub(super) fn bind(b: &mut Binder) {
         "With vertical axes from one number to another.",
         |f: &mut Figure, low: Dynamic, high: Dynamic| -> Bound<Figure> {
             let range = drawings::range("figure.y_range", &low, &high)?;
-            let mut f = f.clone();
-            f.panels.iter_mut().for_each(|p| p.y.range = Some(range));
-            Ok(f)
+            Ok(with_panels(f, |p| p.y.range = Some(range)))
         },
     )
     .with(&[], "plot::curve([1, 2, 3], [1, 4, 9]).y_range(0, 10)");
-    let context = b.context.clone();
-    b.function(
-        "figure.save(name) -> string",
-        "Write the figure as SVG into the folder `figures` of the results (or to an absolute path); returns the path.",
-        move |f: &mut Figure, name: &str| -> Bound<String> {
-            let path = context.session.figure_path("figure.save", name).or_raise()?;
-            if context.session.leads() {
-                f.save(&path).or_raise()?;
-            }
-            Ok(path.display().to_string())
-        },
-    );
+}
+
+/// A copy with every panel changed.
+fn with_panels(f: &Figure, change: impl FnMut(&mut Panel)) -> Figure {
+    let mut f = f.clone();
+    f.panels.iter_mut().for_each(change);
+    f
+}
+
+/// A copy with one line more in the first panel.
+fn with_line(f: &Figure, line: Series) -> Figure {
+    let mut f = f.clone();
+    if let Some(p) = f.panels.first_mut() {
+        p.series.push(line);
+    }
+    f
+}
+
+fn overlay(figures: Array) -> Bound<Figure> {
+    let mut figures = all_figures(figures)?.into_iter();
+    let mut first = figures
+        .next()
+        .ok_or_else(|| raise(anyhow!("plot::overlay: the array is empty")))?;
+    for other in figures {
+        for (panel, more) in first.panels.iter_mut().zip(other.panels) {
+            panel.series.extend(more.series);
+        }
+    }
+    Ok(first)
 }
 
 fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
-    let t = usize::try_from(temperature)
-        .map_err(|_| raise(anyhow!("{temperature} is no index; indices count from 0")))?;
+    let t = usize::try_from(temperature).map_err(|_| {
+        raise(anyhow!(
+            "{temperature} is not an index; indices count from 0"
+        ))
+    })?;
     figures::ranks(run, &canonical(name), t).or_raise()
 }
 

@@ -4,7 +4,7 @@ use super::habits;
 use super::item::Item;
 use super::words::{self, a_kind};
 use crate::error::{EveryChainFailed, Interrupted};
-use rhai::{EvalAltResult, ParseError, ParseErrorType, Position};
+use rhai::{Dynamic, EvalAltResult, ParseError, ParseErrorType, Position};
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ const CLOSURE: &str = "anon$";
 
 /// Ends a script that has filled the memory.
 pub(super) const OUT_OF_MEMORY: &str =
-    "hardly any memory is left: what the script holds has filled it; keep less of it";
+    "hardly any memory is left: the values that the script holds fill it; keep fewer of them";
 
 /// Why a script ended early.
 #[derive(Debug, Clone)]
@@ -132,90 +132,117 @@ impl Failure {
     }
 
     pub(super) fn runtime(around: &Around, e: &EvalAltResult) -> Self {
-        let (file, items) = (around.file, around.items);
-        // Where each call stands, from the script inwards, and at last where it went wrong.
-        let (mut cause, mut within) = (e, file.to_string());
-        let mut places = vec![(within.clone(), e.position())];
-        while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
-        | EvalAltResult::ErrorInModule(_, inner, _) = cause
-        {
-            if let EvalAltResult::ErrorInFunctionCall(name, source, _, _) = cause
-                && !source.is_empty()
-            {
-                // A closure is said to be where it is called, not where it stands; its name is nobody else's.
-                let closure = name.starts_with(CLOSURE) && (around.own)(name);
-                within = if closure { file } else { source }.to_string();
-            }
-            cause = inner;
-            places.push((within.clone(), cause.position()));
-        }
-        places.retain(|(_, position)| !position.is_none());
-        for (file, position) in &mut places {
-            *position = (around.original)(file, *position);
-        }
-        let mut code = 1;
+        let (cause, mut places) = trail(around, e);
         if let Some(text) = habit(around, cause, &mut places) {
             return Self {
                 message: placed(around, &places, &text),
-                code,
+                code: 1,
             };
         }
-        let message = match cause {
-            EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
-                Some(native) if native.0.is::<Interrupted>() => {
-                    return Self {
-                        message: native.to_string(),
-                        code: 130,
-                    };
-                }
-                // It was called by the program, from where the script called that.
-                Some(native) if native.0.chain().any(|e| e.is::<Placed>()) => {
-                    return Self {
-                        message: words::plain(&native.to_string()),
-                        code: 1,
-                    };
-                }
-                Some(native) => {
-                    code = if native.0.is::<EveryChainFailed>() {
-                        3
-                    } else {
-                        1
-                    };
-                    native.to_string()
-                }
-                None => value.to_string(),
-            },
-            EvalAltResult::ErrorTerminated(why, _) if why.to_string() == OUT_OF_MEMORY => {
-                OUT_OF_MEMORY.into()
-            }
-            EvalAltResult::ErrorTerminated(..) => {
-                code = 130;
-                "interrupted: the script was stopped here; runs that ended before are kept".into()
-            }
-            EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, items),
-            EvalAltResult::ErrorVariableNotFound(name, _) => {
-                format!(
-                    "there is no variable '{name}'{}",
-                    new_variable(around, name, &places)
-                )
-            }
-            EvalAltResult::ErrorMismatchDataType(wanted, held, _) if wanted == "Fn" => {
-                no_function(held)
-            }
-            EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, items),
-            other => {
-                let mut plain = other.to_string();
-                if let Some(at) = plain.rfind(" (line ") {
-                    plain.truncate(at);
-                }
-                plain_types(&plain)
-            }
-        };
+        if let Some(complete) = Self::complete(cause) {
+            return complete;
+        }
+        let message = words::plain(&explained(around, cause, &places));
         Self {
-            code,
-            ..Self::plain(placed(around, &places, &words::plain(&message)))
+            code: code(cause),
+            ..Self::plain(placed(around, &places, &message))
         }
     }
+
+    /// An error whose message needs no place: of an interrupt, or one that says its place itself.
+    fn complete(cause: &EvalAltResult) -> Option<Self> {
+        let EvalAltResult::ErrorRuntime(value, _) = cause else {
+            return None;
+        };
+        let native = value.read_lock::<Native>()?;
+        if native.0.is::<Interrupted>() {
+            let message = native.to_string();
+            return Some(Self { message, code: 130 });
+        }
+        // It was called by the program, from where the script called that.
+        let is_placed = native.0.chain().any(|e| e.is::<Placed>());
+        is_placed.then(|| Self {
+            message: words::plain(&native.to_string()),
+            code: 1,
+        })
+    }
+}
+
+/// What is at the bottom of an error, and where each call stands, from the script inwards, and at last where it went wrong.
+fn trail<'e>(
+    around: &Around,
+    e: &'e EvalAltResult,
+) -> (&'e EvalAltResult, Vec<(String, Position)>) {
+    let file = around.file;
+    let (mut cause, mut within) = (e, file.to_string());
+    let mut places = vec![(within.clone(), e.position())];
+    while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
+    | EvalAltResult::ErrorInModule(_, inner, _) = cause
+    {
+        if let EvalAltResult::ErrorInFunctionCall(name, source, _, _) = cause
+            && !source.is_empty()
+        {
+            // A closure is said to be where it is called, not where it stands; its name is nobody else's.
+            let closure = name.starts_with(CLOSURE) && (around.own)(name);
+            within = if closure { file } else { source }.to_string();
+        }
+        cause = inner;
+        places.push((within.clone(), cause.position()));
+    }
+    places.retain(|(_, position)| !position.is_none());
+    for (file, position) in &mut places {
+        *position = (around.original)(file, *position);
+    }
+    (cause, places)
+}
+
+/// The exit code of an error.
+fn code(cause: &EvalAltResult) -> u8 {
+    match cause {
+        EvalAltResult::ErrorRuntime(value, _) => match value.read_lock::<Native>() {
+            Some(native) if native.0.is::<EveryChainFailed>() => 3,
+            _ => 1,
+        },
+        EvalAltResult::ErrorTerminated(why, _) if why.to_string() != OUT_OF_MEMORY => 130,
+        _ => 1,
+    }
+}
+
+/// What went wrong, and what to do.
+fn explained(around: &Around, cause: &EvalAltResult, places: &[(String, Position)]) -> String {
+    match cause {
+        EvalAltResult::ErrorRuntime(value, _) => runtime_text(value),
+        EvalAltResult::ErrorTerminated(why, _) if why.to_string() == OUT_OF_MEMORY => {
+            OUT_OF_MEMORY.into()
+        }
+        EvalAltResult::ErrorTerminated(..) => {
+            "interrupted: the script was stopped here; runs that ended before are kept".into()
+        }
+        EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, around.items),
+        EvalAltResult::ErrorVariableNotFound(name, _) => {
+            format!(
+                "there is no variable '{name}'{}",
+                new_variable(around, name, places)
+            )
+        }
+        EvalAltResult::ErrorMismatchDataType(wanted, held, _) if wanted == "Fn" => {
+            no_function(held)
+        }
+        EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, around.items),
+        other => {
+            let mut plain = other.to_string();
+            if let Some(at) = plain.rfind(" (line ") {
+                plain.truncate(at);
+            }
+            plain_types(&plain)
+        }
+    }
+}
+
+/// What the program or `throw` has said.
+fn runtime_text(value: &Dynamic) -> String {
+    let native = value.read_lock::<Native>();
+    native.map_or_else(|| value.to_string(), |n| n.to_string())
 }
 
 /// A message under its place, and under the places in other files that led there.
@@ -240,9 +267,7 @@ pub(super) fn cause(e: &EvalAltResult) -> String {
     match e {
         EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
         | EvalAltResult::ErrorInModule(_, inner, _) => cause(inner),
-        EvalAltResult::ErrorRuntime(value, _) => value
-            .read_lock::<Native>()
-            .map_or_else(|| value.to_string(), |n| n.to_string()),
+        EvalAltResult::ErrorRuntime(value, _) => runtime_text(value),
         EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, &super::all_items()),
         other => other.to_string(),
     }

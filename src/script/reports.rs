@@ -14,8 +14,8 @@ pub(super) fn bind(b: &mut Binder) {
     b.function(
         "run.report(name) -> string",
         "Write everything about a run into one HTML page: verdicts, tables with error bars, figures, the script; returns its path.\n\n\
-         The page needs no other file and no network, and is good on a phone and in print. It goes into the folder of the results (or to an absolute path). \
-         `ergodic report RUN` writes the same from the command line, of finished and unfinished runs.",
+         The page needs no other file and no network, and reads well on a phone and in print. It goes into the folder of the results (or to an absolute path). \
+         `ergodic report RUN` writes the same from the command line, for finished and unfinished runs.",
         move |r: &mut Arc<Run>, name: &str| -> Bound<String> {
             let path = context.session.place("run.report", "", name).or_raise()?;
             if context.session.leads() {

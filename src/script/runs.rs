@@ -20,7 +20,7 @@ fn floats(x: Vec<f64>) -> Array {
 }
 
 fn index(i: i64) -> Bound<usize> {
-    usize::try_from(i).map_err(|_| raise(anyhow!("{i} is no index; indices count from 0")))
+    usize::try_from(i).map_err(|_| raise(anyhow!("{i} is not an index; indices count from 0")))
 }
 
 fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
@@ -33,7 +33,7 @@ fn health(run: &Run, temperature: i64) -> Bound<Map> {
     if at >= run.info.temperatures.len() {
         let count = run.info.temperatures.len();
         return Err(raise(anyhow!(
-            "run.health: run '{}' has {count} temperatures, and so none with index {at}",
+            "run.health: run '{}' has {count} temperatures, so there is none with index {at}",
             run.info.name
         )));
     }
@@ -57,7 +57,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .defaulted(
         "run.health(temperature) -> map",
-        "What the traces say of the health of the run at one temperature (by its index; 0 if it is left out).\n\n\
+        "What the traces say about the health of the run at one temperature (by its index; 0 if it is left out).\n\n\
          `divergences` and `cut_short` (trajectories that NUTS's `max_depth` ended), each with count, of and share; `bfmi` per chain (worrying below 0.3); \
          `collective_ratio` of pseudo-Langevin (worrying above 0.1); \
          `equilibration`, the prefix of the draws after burn-in without which the effective sample size of an observable is largest (Chodera 2016), the longest of all; \
@@ -69,10 +69,10 @@ pub(super) fn bind(b: &mut Binder) {
         "run.prediction(split, temperature) -> map",
         "Scores of the posterior prediction on a split that the option `predict` named, over all draws after burn-in of all healthy chains at one \
          temperature (by its index; 0 if it is left out).\n\n\
-         Of classes: error, nll, brier, ece of the averaged probabilities and the table `reliability`. Of real targets: squared_error of the averaged \
-         output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). Of both: \
+         For classes: error, nll, brier, ece of the averaged probabilities and the table `reliability`. For real targets: squared_error of the averaged \
+         output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). For both: \
          gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
-         target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. The course of the first ones is in the traces \
+         target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. How the first of these change along the run is in the traces \
          `running_error_test` and so on.",
         0,
         |r: &mut Arc<Run>, split: &str, t: i64| -> Bound<Map> { prediction(r, split, t) },
@@ -82,7 +82,7 @@ pub(super) fn bind(b: &mut Binder) {
     })
     .function(
         "run.trace(name, chain) -> array",
-        "All recorded values of one chain, burn-in included; the chains of the first temperature come first. Of a vector, an array per record.",
+        "All recorded values of one chain, burn-in included; the chains of the first temperature come first. For a vector, an array per record.",
         |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> {
             let chain = index(chain)?;
             components(r, name, |k| Ok(vec![r.trace(name, k, chain)?])).map(|mut chains| chains.swap_remove(0)).or_raise()
@@ -90,7 +90,7 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "run.draws(name, temperature) -> array",
-        "The values after burn-in of all healthy chains at one temperature (by its index), as one array per chain. Of a vector, an array per record.",
+        "The values after burn-in of all healthy chains at one temperature (by its index), as one array per chain. For a vector, an array per record.",
         |r: &mut Arc<Run>, name: &str, t: i64| -> Bound<Array> {
             let t = index(t)?;
             let chains = components(r, name, |k| r.draws(name, k, t, true)).or_raise()?;

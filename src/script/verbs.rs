@@ -84,8 +84,8 @@ pub(super) fn bind(b: &mut Binder) {
 pub(super) fn models(b: &mut Binder) {
     b.function(
         "compare(models) -> ModelComparison",
-        "Models by their evidence on the same data: ln Z, Bayes factors against the best, and posterior probabilities if all are equally probable before.\n\n\
-         `models` is a map from names to results of `evidence`, or an array of these, which are then named after their runs. `print(compare(…))` is a table, the most probable first, below what speaks against any of them; \
+        "Models by their evidence on the same data: ln Z, Bayes factors relative to the best, and posterior probabilities if all are equally probable a priori.\n\n\
+         `models` is a map from names to results of `evidence`, or an array of these, which are then named after their runs. `print(compare(…))` is a table, the most probable first, and below it the reasons to distrust a model, if any; \
          `.to_array()` has a map per model: name, ln_z, error, ln_bayes_factor, ln_bayes_factor_error, weight, weight_error, verdict, reasons (as of `evidence`). `.verdict` is the worst of them.",
         |models: Map| -> Bound<Arc<ModelComparison>> {
             let named = models.into_iter().map(|(k, v)| (Some(k.to_string()), v));

@@ -21,10 +21,10 @@ pub static AUTOCORRELATION: Verb<(), (Arc<Run>, String), Json> = Verb {
     doc: "The autocorrelation ρ of an observable of one number after burn-in, per temperature: `#{ temperatures, lags, rho, time }`.\n\n\
           Lags count records (see the option `every` of the run). `rho` has for each temperature ρ at these lags, `time` the integrated \
           autocorrelation time in records, 1 + 2 Σ ρ, as in the summary. Deviations are from the mean of all chains: where chains disagree, ρ \
-          stays above 0. Chains that failed are left out. Of a constant, all is NaN.\n\n\
+          stays above 0. Chains that failed are left out. For a constant, all values are NaN.\n\n\
           Source: Vehtari et al. 2021, Rank-normalization, folding, and localization, eq. 10.",
     example: "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2 });\n\
-              autocorrelation(r, \"energy\", #{ lags: 20 }).time[0]",
+              autocorrelation(r, \"cost\", #{ lags: 20 }).time[0]",
     call: Call::Checked(|(run, name), o, ()| autocorrelation(&run, &name, o.size("lags")?)),
 };
 

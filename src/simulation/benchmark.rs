@@ -101,41 +101,8 @@ pub fn benchmark(
     };
     let device = session.open_device()?;
     let mut workers = Workers::new(&shared, device.as_deref(), &state, session.threads)?;
-    workers.advance(&shared, &mut state, None)?;
-    // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
-    let scalars = &sampler.scalars;
-    for (i, s) in state.scalars.iter_mut().enumerate() {
-        if ["next_refresh", "last_refresh"].contains(&scalars[i % scalars.len()]) {
-            *s = f64::INFINITY;
-        }
-    }
-    let mut turn = |state: &mut State, seconds: f64| -> Result<(f64, u64, u64)> {
-        let done = |state: &State| state.steps.iter().sum::<u64>();
-        let before = (done(state), workers.rows());
-        let begin = Instant::now();
-        let until = begin + Duration::from_secs_f64(seconds);
-        workers.advance(&shared, state, Some(until))?;
-        // A device answers only when everything that was queued is done.
-        workers.fetch(&shared, state)?;
-        let elapsed = begin.elapsed().as_secs_f64();
-        Ok((elapsed, done(state) - before.0, workers.rows() - before.1))
-    };
-    turn(&mut state, seconds / 4.0)?;
-    let (elapsed, steps, rows) = turn(&mut state, seconds)?;
+    let (elapsed, steps, rows) = measure(&mut workers, &shared, &mut state, seconds)?;
     let (threads, workers) = workers.threads();
-    if let Some(f) = state.failures.iter().flatten().next() {
-        anyhow::bail!(
-            "benchmark: a chain {} at step {}; lower its step size",
-            f.reason,
-            f.step
-        );
-    }
-    if session.interrupt.interrupted() {
-        return Err(Interrupted {
-            what: "a benchmark".into(),
-        }
-        .into());
-    }
     let steps = steps.max(1) as f64;
     let peak_bytes = memory::peak();
     let rows_per_step = rows as f64 / steps;
@@ -160,6 +127,48 @@ pub fn benchmark(
         needed_bytes: (4 * (vectors * target.dim() + workers * batch * per_row) + data) as u64,
         peak_bytes,
     })
+}
+
+/// Seconds of stepping after warming up, and the steps and rows of gradients in them.
+fn measure(
+    workers: &mut Workers,
+    run: &Shared,
+    state: &mut State,
+    seconds: f64,
+) -> Result<(f64, u64, u64)> {
+    workers.advance(run, state, None)?;
+    // What pseudo-Langevin does now and then, measuring its noise again, is not part of a step.
+    let scalars = &run.sampler.scalars;
+    for (i, s) in state.scalars.iter_mut().enumerate() {
+        if ["next_refresh", "last_refresh"].contains(&scalars[i % scalars.len()]) {
+            *s = f64::INFINITY;
+        }
+    }
+    let mut turn = |seconds: f64| -> Result<(f64, u64, u64)> {
+        let done = |state: &State| state.steps.iter().sum::<u64>();
+        let before = (done(state), workers.rows());
+        let begin = Instant::now();
+        let until = begin + Duration::from_secs_f64(seconds);
+        workers.advance(run, state, Some(until))?;
+        // A device answers only when everything that was queued is done.
+        workers.fetch(run, state)?;
+        let elapsed = begin.elapsed().as_secs_f64();
+        Ok((elapsed, done(state) - before.0, workers.rows() - before.1))
+    };
+    turn(seconds / 4.0)?;
+    let measured = turn(seconds)?;
+    if let Some(f) = state.failures.iter().flatten().next() {
+        anyhow::bail!(
+            "benchmark: a chain {} at step {}; lower its step size",
+            f.reason,
+            f.step
+        );
+    }
+    if run.interrupt.interrupted() {
+        let what = "a benchmark".into();
+        return Err(Interrupted { what }.into());
+    }
+    Ok(measured)
 }
 
 /// The verb `benchmark`.

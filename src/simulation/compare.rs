@@ -135,7 +135,7 @@ pub static COMPARE: Verb<(), (Arc<Run>, Arc<Run>), Arc<Comparison>> = Verb {
     name: "compare",
     arguments: &["reference", "run"],
     options: &[],
-    doc: "Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.\n\n\
+    doc: "Two runs side by side: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.\n\n\
          The first is the reference: differences are the second minus the first, as `ergodic compare` has them.",
     example: "",
     call: Call::Checked(|(reference, run), _, ()| compare(&run, &reference).map(Arc::new)),

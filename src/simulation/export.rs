@@ -57,7 +57,7 @@ impl Run {
                 );
             }
         }
-        let advice = "the numbers here are from the checkpoint, which is whole; --resume writes this file anew";
+        let advice = "the numbers here are from the checkpoint, which is intact; --resume rewrites this file";
         out.iter().map(|e| format!("{e:#}; {advice}")).collect()
     }
 

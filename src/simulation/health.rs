@@ -190,7 +190,7 @@ impl Health {
         let mut out = Vec::new();
         if let Some(d) = self.divergences.filter(|d| d.count > 0) {
             out.push(format!(
-                "{} of {} trajectories diverged ({:.2} %): the step is too large where they went, and what is there is missed; smaller `dt`, higher `acceptance`, or another parametrisation",
+                "{} of {} trajectories diverged ({:.2} %): the step is too large in the regions they entered, and these are missed; take a smaller `dt`, a higher `acceptance`, or another parametrisation",
                 d.count,
                 d.of,
                 100.0 * d.share
@@ -198,7 +198,7 @@ impl Health {
         }
         if let Some(c) = self.cut_short.filter(|c| c.share > MOST_CUT_SHORT) {
             out.push(format!(
-                "{:.1} % of the trajectories were ended by max_depth{} before they turned: raise it",
+                "{:.1} % of the trajectories were cut short by max_depth{} before they turned back: raise it",
                 100.0 * c.share,
                 self.max_depth.map_or(String::new(), |d| format!(" = {d}"))
             ));
@@ -206,12 +206,12 @@ impl Health {
         let least = self.bfmi.iter().flatten().copied().fold(f64::NAN, f64::min);
         if least < LEAST_BFMI {
             out.push(format!(
-                "the fraction of missing information is {least:.2} in the worst chain, below {LEAST_BFMI}: momenta do not carry it from level to level of the energy, and its tails are undersampled"
+                "the fraction of missing information is {least:.2} in the worst chain, below {LEAST_BFMI}: new momenta do not carry it between levels of the energy, and the tails of the energy are undersampled"
             ));
         }
         if let Some(ratio) = self.collective_ratio.filter(|r| *r > MOST_COLLECTIVE) {
             out.push(format!(
-                "the collective ratio of the minibatch noise is {ratio:.2} (at most {MOST_COLLECTIVE}): stiff directions are too hot; masses: \"collective\", a smaller `ratio`, larger minibatches, or a sampler with all examples"
+                "the collective ratio of the minibatch noise is {ratio:.2} (at most {MOST_COLLECTIVE}): stiff directions are too hot; take masses: \"collective\", a smaller `ratio`, larger minibatches, or a sampler with all examples"
             ));
         }
         out
@@ -226,7 +226,7 @@ impl Health {
             .filter(|p| p.share > MOST_PREFIX)
         {
             out.push(format!(
-                "{} of chain {} still remembers its start for {:.0} % of the draws after burn-in: a longer burn-in makes the rest worth more",
+                "{} of chain {} still remembers its start for {:.0} % of the draws after burn-in: discarding these by a longer burn-in raises the ESS",
                 p.name,
                 p.chain,
                 100.0 * p.share

@@ -11,7 +11,7 @@ use crate::ranks::{agree, any};
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Checkpoint, Tensors};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What is known of a job beside its numbers.
@@ -166,98 +166,133 @@ pub fn described(mut meta: Map<String, Value>, record: &Record) -> Value {
 ///
 /// # Errors
 /// [`Interrupted`] after an interruption, with what there is saved.
-pub fn drive<J: Job>(mut job: J, session: &Session) -> Result<J::Output> {
+pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
     let ranks = &*session.ranks;
     let name = job.name().to_string();
     let folder = agree(ranks, session.begin(&name))?;
-    let mut record = Record::default();
     let found = match session.resume {
         true => agree(ranks, resume::newest(&folder, session))?,
         false => None,
     };
-    let begin = Instant::now();
-    let before;
-    let save = |job: &mut J, record: &mut Record, before: f64| {
-        record.seconds = before + begin.elapsed().as_secs_f64();
-        // A disk that is full on one rank stops all of them.
-        agree(
-            ranks,
-            resume::saving(job.save(&folder, record, session), &folder, session),
-        )
+    let mut drive = Drive {
+        job,
+        name,
+        folder,
+        record: Record::default(),
+        session,
+        begin: Instant::now(),
+        before: 0.0,
     };
     match found {
-        Some((Checkpoint { meta, tensors }, older)) => {
-            agree(ranks, job.check(&folder, &meta))?;
-            record = Record::of(&meta);
-            before = record.seconds;
-            agree(ranks, job.restore(tensors, &meta, &folder))?;
-            let notes = &mut record.notes;
-            resume::fell_back(&name, &job.place(), older, notes, session);
-        }
-        None => {
-            let begun = job.begin(&folder, &mut record, session);
-            before = record.seconds;
-            if any(ranks, begun.as_ref().is_err_and(Interrupted::is))? {
-                let what = format!("'{name}' before its first step");
-                return Err(Interrupted { what }.into());
-            }
-            agree(ranks, begun)?;
-            save(&mut job, &mut record, before)?;
-        }
+        Some((saved, older)) => drive.restore(saved, older)?,
+        None => drive.start()?,
     }
     // What was finished may go on where more is asked for, as a benchmark of more problems.
-    record.done &= !any(ranks, job.standing().more)?;
-    if record.done {
-        return job.finish(&folder, record, session);
+    drive.record.done &= !any(ranks, drive.job.standing().more)?;
+    if drive.record.done {
+        return drive.job.finish(&drive.folder, drive.record, session);
     }
-    let (unit, total) = job.size();
-    let first = job.standing().done as f64;
+    let (unit, total) = drive.job.size();
+    let first = drive.job.standing().done as f64;
     let first: f64 = ranks.all_gather(&[first])?.iter().flatten().sum();
-    let progress = Progress::new(session, &name, unit, total, first as u64);
-    let mut saved = Instant::now();
-    loop {
-        let standing = job.standing();
-        let due = session.leads() && saved.elapsed().as_secs_f64() >= session.checkpoint_every;
-        let flag = |x: bool| f64::from(u8::from(x));
-        let all = ranks.all_gather(&[
-            flag(standing.more),
-            flag(session.interrupt.interrupted()),
-            flag(due),
-            standing.done as f64,
-            standing.failed as f64,
-        ])?;
-        let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
-        let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
-        if let Some((name, value)) = &standing.watched {
-            progress.watch(name, *value);
-        }
-        progress.set(sum(3), sum(4) as usize);
-        if !some(0) {
-            break;
-        }
-        let on = session.goes_on(Some(&*folder).filter(|_| job.opens()));
-        if some(1) {
-            save(&mut job, &mut record, before)?;
-            progress.finish();
-            let what = format!("'{name}' {}; {on}", job.place());
+    let progress = Progress::new(session, &drive.name, unit, total, first as u64);
+    drive.go_on(&progress)?;
+    progress.finish();
+    drive.record.done = true;
+    drive.save()?;
+    drive.job.finish(&drive.folder, drive.record, session)
+}
+
+/// A job on its way.
+struct Drive<'a, J> {
+    job: J,
+    name: String,
+    folder: PathBuf,
+    record: Record,
+    session: &'a Session,
+    /// When this session took it up.
+    begin: Instant,
+    /// Seconds of computing in the sessions before.
+    before: f64,
+}
+
+impl<J: Job> Drive<'_, J> {
+    fn restore(&mut self, saved: Checkpoint, older: Option<String>) -> Result<()> {
+        let (ranks, Checkpoint { meta, tensors }) = (&*self.session.ranks, saved);
+        agree(ranks, self.job.check(&self.folder, &meta))?;
+        self.record = Record::of(&meta);
+        self.before = self.record.seconds;
+        agree(ranks, self.job.restore(tensors, &meta, &self.folder))?;
+        let (place, notes) = (self.job.place(), &mut self.record.notes);
+        resume::fell_back(&self.name, &place, older, notes, self.session);
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let ranks = &*self.session.ranks;
+        let begun = self.job.begin(&self.folder, &mut self.record, self.session);
+        self.before = self.record.seconds;
+        if any(ranks, begun.as_ref().is_err_and(Interrupted::is))? {
+            let what = format!("'{}' before its first step", self.name);
             return Err(Interrupted { what }.into());
         }
-        if some(2) {
-            save(&mut job, &mut record, before)?;
-            saved = Instant::now();
-        }
-        let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
-        // What did not end when it was interrupted is lost, with what came after the last checkpoint.
-        job.advance(Instant::now() + slice).map_err(|e| {
-            let Some(Interrupted { what }) = e.downcast_ref() else {
-                return e;
-            };
-            let what = format!("'{name}': {what}; its last checkpoint is kept: {on}");
-            Interrupted { what }.into()
-        })?;
+        agree(ranks, begun)?;
+        self.save()
     }
-    progress.finish();
-    record.done = true;
-    save(&mut job, &mut record, before)?;
-    job.finish(&folder, record, session)
+
+    fn save(&mut self) -> Result<()> {
+        let (folder, session) = (&self.folder, self.session);
+        self.record.seconds = self.before + self.begin.elapsed().as_secs_f64();
+        let saved = self.job.save(folder, &self.record, session);
+        // A disk that is full on one rank stops all of them.
+        agree(&*session.ranks, resume::saving(saved, folder, session))
+    }
+
+    /// Go on to the end of the job, with a checkpoint now and then.
+    fn go_on(&mut self, progress: &Progress) -> Result<()> {
+        let session = self.session;
+        let mut saved = Instant::now();
+        loop {
+            let standing = self.job.standing();
+            let due = session.leads() && saved.elapsed().as_secs_f64() >= session.checkpoint_every;
+            let flag = |x: bool| f64::from(u8::from(x));
+            let all = session.ranks.all_gather(&[
+                flag(standing.more),
+                flag(session.interrupt.interrupted()),
+                flag(due),
+                standing.done as f64,
+                standing.failed as f64,
+            ])?;
+            let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
+            let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
+            if let Some((name, value)) = &standing.watched {
+                progress.watch(name, *value);
+            }
+            progress.set(sum(3), sum(4) as usize);
+            if !some(0) {
+                return Ok(());
+            }
+            let on = session.goes_on(Some(&*self.folder).filter(|_| self.job.opens()));
+            if some(1) {
+                self.save()?;
+                progress.finish();
+                let what = format!("'{}' {}; {on}", self.name, self.job.place());
+                return Err(Interrupted { what }.into());
+            }
+            if some(2) {
+                self.save()?;
+                saved = Instant::now();
+            }
+            let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
+            // What did not end when it was interrupted is lost, with what came after the last checkpoint.
+            self.job.advance(Instant::now() + slice).map_err(|e| {
+                let Some(Interrupted { what }) = e.downcast_ref() else {
+                    return e;
+                };
+                let name = &self.name;
+                let what = format!("'{name}': {what}; its last checkpoint is kept: {on}");
+                Interrupted { what }.into()
+            })?;
+        }
+    }
 }

@@ -14,7 +14,7 @@ const TOLERANCES: [f64; 2] = [0.01, 0.03];
 /// still relax.
 pub(crate) const RELAXED: (f64, f64) = (1.05, 50.0);
 
-/// What is said of a run at one temperature.
+/// The judgement of a run at one temperature.
 #[derive(Debug, Clone)]
 pub struct Judgement {
     /// In one word.
@@ -248,7 +248,9 @@ impl Run {
         reasons.extend(missing);
         if !wrong {
             let each = failing.iter();
-            reasons.extend(each.map(|test| format!("{}, as where chains still relax", off(test))));
+            reasons.extend(
+                each.map(|test| format!("{}, as can happen while chains still relax", off(test))),
+            );
         }
         let reading = self.thermometer(t)?;
         if !self.info.exact && reading.verdict == Heat::Undecided {

@@ -142,7 +142,7 @@ pub const REGISTRY: &[Entry<Arc<Optimizer>>] = &[
                 "weight_decay",
                 Kind::Float(Range::NonNegative),
                 "0.01",
-                "Share of the parameters that is taken off per unit of learning rate.",
+                "Fraction of the parameters that is subtracted per unit of learning rate.",
             ),
             EPOCHS,
             BATCH,

@@ -29,7 +29,9 @@ impl<'a> Predictor<'a> {
     /// For a split of the target; fails if there is none, or no network.
     pub fn new(target: &'a Target, name: &str) -> Result<Self> {
         let Some(network) = target.potential().network() else {
-            anyhow::bail!("option 'predict' needs a network with data, which this target is not")
+            anyhow::bail!(
+                "option 'predict' needs a network with data, which this target does not have"
+            )
         };
         let split = network.dataset().split(name)?.clone();
         // Each position is predicted by itself.

@@ -56,7 +56,7 @@ fn find(folder: &Path) -> Result<Option<(Checkpoint, Generation)>> {
 /// Say that nothing was saved of what had begun.
 fn begins_again(folder: &Path, session: &Session) {
     if folder.exists() && session.leads() {
-        let note = "no checkpoint was saved in it, and so this begins at its beginning";
+        let note = "no checkpoint was saved here, so this starts from the beginning";
         session
             .console
             .remark(&format!("NOTE: {}: {note}", folder.display()));
@@ -67,7 +67,7 @@ fn begins_again(folder: &Path, session: &Session) {
 pub(super) fn saving<T>(done: Result<T>, folder: &Path, session: &Session) -> Result<T> {
     done.map_err(|e| match folder.join("checkpoint").exists() {
         true => anyhow::anyhow!(
-            "{e:#}; the last checkpoint is whole: {}",
+            "{e:#}; the last checkpoint is intact: {}",
             session.goes_on(None)
         ),
         false => e,
@@ -85,7 +85,7 @@ pub(super) fn fell_back(
     let Some(reason) = older else {
         return;
     };
-    let note = format!("'{name}' went on from its older checkpoint, {at}: {reason}");
+    let note = format!("'{name}' resumed from its older checkpoint, {at}: {reason}");
     if session.leads() {
         session.console.remark(&format!("NOTE: {note}"));
     }

@@ -157,7 +157,7 @@ mod temperatures {
         let one = |t| match t {
             Temperature::Number(t) => Ok(t),
             Temperature::Word(w) if w == "inf" => Ok(f64::INFINITY),
-            Temperature::Word(w) => Err(D::Error::custom(format!("'{w}' is no temperature"))),
+            Temperature::Word(w) => Err(D::Error::custom(format!("'{w}' is not a temperature"))),
         };
         let all = Vec::<Temperature>::deserialize(from)?;
         all.into_iter().map(one).collect()
@@ -324,7 +324,7 @@ impl Run {
         let scores = found.ok_or_else(missing)?;
         scores.temperatures.get(temperature).ok_or_else(|| {
             anyhow::anyhow!(
-                "run '{}' has {} temperatures, and so none with index {temperature}",
+                "run '{}' has {} temperatures, so there is none with index {temperature}",
                 self.info.name,
                 scores.temperatures.len()
             )
@@ -393,7 +393,7 @@ impl Run {
         let found = checkpoint::load(&folder.join("checkpoint"))?;
         let Some((saved, generation)) = found else {
             anyhow::bail!(
-                "{}: no checkpoint in it; is it the folder of a run?",
+                "{}: there is no checkpoint here; is it the folder of a run?",
                 folder.display()
             )
         };

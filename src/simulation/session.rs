@@ -241,9 +241,9 @@ impl Session {
             (Some(""), Some(folder)) => {
                 format!("open(\"{}\") shows what there is", folder.display())
             }
-            (Some(command), None) => format!("{command} goes on with it"),
+            (Some(command), None) => format!("{command} resumes it"),
             (Some(command), Some(folder)) => format!(
-                "{command} goes on with it, open(\"{}\") shows what there is",
+                "{command} resumes it, open(\"{}\") shows what there is so far",
                 folder.display()
             ),
         }

@@ -240,7 +240,7 @@ impl StateBuilder<'_> {
             notes.append(&mut meta.notes);
             anyhow::ensure!(
                 meta.done,
-                "{}: this shard is not finished; go on with it: --shard {}/{shards} --resume",
+                "{}: this shard is not finished; continue it with --shard {}/{shards} --resume",
                 folder.display(),
                 number + 1
             );

@@ -8,12 +8,12 @@ use crate::diagnostic::Verdict;
 pub struct Judged {
     /// In one word.
     pub verdict: Verdict,
-    /// What speaks against the result, the weightiest first; empty if nothing does.
+    /// The objections to the result, the weightiest first; empty if there are none.
     pub reasons: Vec<String>,
 }
 
 impl Judged {
-    /// Nothing speaks against it so far.
+    /// No objections so far.
     pub fn converged() -> Self {
         Self {
             verdict: Verdict::Converged,
@@ -21,7 +21,7 @@ impl Judged {
         }
     }
 
-    /// Something speaks against it, which makes it no better than `verdict`.
+    /// Add an objection, which makes the verdict no better than `verdict`.
     pub fn add(&mut self, verdict: Verdict, reason: impl Into<String>) {
         // In front of what is less weighty.
         let worse = verdict > self.verdict;
@@ -36,7 +36,7 @@ impl Judged {
         match self.verdict {
             Verdict::Converged => None,
             Verdict::Wrong => Some(format!("WRONG: {said}")),
-            _ => Some(format!("NOT YET: {said}: this is no {result} yet")),
+            _ => Some(format!("NOT YET: {said}; not yet a usable {result}")),
         }
     }
 }

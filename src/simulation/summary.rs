@@ -1,21 +1,20 @@
 //! Summaries: means with error bars, convergence diagnostics and the thermometer, per temperature.
 
+pub use super::digits::with_error;
+use super::header::header;
+pub(crate) use super::header::{WIDEST, first_scores};
 use super::health::LEAST_SPREAD;
 use super::judge::{Judgement, Mixing};
 use super::prediction::RUNNING;
-use super::run::ELSEWHERE;
-use super::run::{Group, Run};
+use super::run::{Column, Group, Run};
 use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
-use crate::error::{self, Result};
+use crate::error::Result;
 use crate::table::Table;
 use serde_json::{Map, Value, json};
 use std::fmt;
-
-/// Vectors of more components are not in the table.
-pub(crate) const WIDEST: usize = 12;
 
 /// One quantity at every temperature.
 #[derive(Debug, Clone)]
@@ -28,6 +27,26 @@ pub struct Row {
     pub not_finite: Vec<usize>,
     /// One per temperature.
     pub numbers: Vec<Numbers>,
+}
+
+impl Row {
+    /// A component of a trace.
+    fn of(run: &Run, column: &Column, k: usize) -> Result<Self> {
+        let draws = |t| run.draws(&column.name, k, t, true);
+        let draws = (0..run.info.temperatures.len()).map(draws);
+        let draws = draws.collect::<Result<Vec<_>>>()?;
+        let bad = |d: &Vec<Vec<f64>>| d.iter().flatten().filter(|x| !x.is_finite()).count();
+        let labels = column.components.as_ref().map(|(_, labels)| labels);
+        Ok(Self {
+            name: match labels {
+                Some(labels) => format!("{}_{}", column.name, labels[k]),
+                None => column.name.clone(),
+            },
+            component_of: labels.map(Vec::len),
+            not_finite: draws.iter().map(bad).collect(),
+            numbers: draws.into_iter().map(|d| run.summarise(d)).collect(),
+        })
+    }
 }
 
 /// The summary of a run.
@@ -60,39 +79,16 @@ impl Summary {
         let info = &run.info;
         let count = info.temperatures.len();
         let (mut rows, mut stats) = (Vec::new(), Vec::new());
-        for column in &info.columns {
-            if column.name.starts_with(RUNNING) {
-                continue;
-            }
+        let columns = info.columns.iter();
+        for column in columns.filter(|c| !c.name.starts_with(RUNNING)) {
+            let rows = match column.group {
+                Group::Posterior => &mut rows,
+                Group::SampleStats => &mut stats,
+            };
             for k in 0..column.width() {
-                let name = match &column.components {
-                    Some((_, labels)) => format!("{}_{}", column.name, labels[k]),
-                    None => column.name.clone(),
-                };
-                let draws: Result<Vec<_>> = (0..count)
-                    .map(|t| run.draws(&column.name, k, t, true))
-                    .collect();
-                let draws = draws?;
-                let not_finite = draws
-                    .iter()
-                    .map(|d| d.iter().flatten().filter(|x| !x.is_finite()).count())
-                    .collect();
-                let numbers = draws.into_iter().map(|d| run.summarise(d)).collect();
-                let row = Row {
-                    name,
-                    component_of: column.components.as_ref().map(|(_, l)| l.len()),
-                    not_finite,
-                    numbers,
-                };
-                if column.group == Group::Posterior {
-                    rows.push(row)
-                } else {
-                    stats.push(row)
-                }
+                rows.push(Row::of(run, column, k)?);
             }
         }
-        let thermometers: Result<Vec<_>> = (0..count).map(|t| run.thermometer(t)).collect();
-        let failed = (0..count).map(|t| run.failed(t)).collect();
         let named = |t: usize| {
             rows.iter()
                 .map(move |r: &Row| (r.name.as_str(), &r.numbers[t]))
@@ -100,141 +96,22 @@ impl Summary {
         let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
         let judgements = run.judge(&mixing)?;
         let mut notes: Vec<_> = info.notes.iter().map(|n| format!("NOTE: {n}")).collect();
-        let good = |t: usize| judgements[t].verdict == Verdict::Converged;
-        let known = (0..count).filter(|t| good(*t));
-        let spreads = known.filter_map(|t| Some((t, run.relative_spread(t)?)));
-        let least = spreads.min_by(|a, b| a.1.total_cmp(&b.1));
-        notes.extend(least.filter(|(_, s)| *s < LEAST_SPREAD).map(|(t, s)| {
-            let apart = match s {
-                0.0 => "at one point".to_string(),
-                _ => format!("{s:.2} times as far apart as they ended"),
-            };
-            format!(
-                "NOTE: the chains at T = {:.3e} started {apart}; R̂ knows nothing of modes that none of them has visited",
-                info.temperatures[t]
-            )
-        }));
-        let options: Vec<_> = info
-            .options
-            .iter()
-            .map(|(k, v)| format!("{k} {v}"))
-            .collect();
-        let m = info
-            .m
-            .map_or("full batch".to_string(), |m| format!("m = {m}"));
-        let mut header = vec![
-            format!(
-                "{} '{}': {} ({})",
-                info.kind,
-                info.name,
-                info.sampler,
-                options.join(", ")
-            ),
-            info.target.clone(),
-            format!(
-                "n = {}, {m}, s = {} (nβ), N = {}",
-                info.n,
-                trim(info.scale),
-                info.parameters
-            ),
-            format!(
-                "{} per temperature, {} ({} burn-in), {}: {} each, {:.1} s",
-                error::count(info.chains, "chain"),
-                error::count(info.steps as usize, "step"),
-                info.burn_in,
-                info.every,
-                error::count(info.draws, "draw"),
-                run.seconds
-            ),
-        ];
-        header.extend(info.ladder.clone());
-        header.extend(
-            info.schedules
-                .iter()
-                .map(|s| format!("temperature schedule: {s}")),
-        );
-        if info.quick {
-            header.push(
-                "QUICK: steps were cut by --quick; these numbers are for trying things out only"
-                    .into(),
-            );
-        }
-        let elsewhere = run
-            .failures
-            .iter()
-            .flatten()
-            .filter(|f| f.reason == ELSEWHERE)
-            .count();
-        if elsewhere > 0 {
-            header.push(format!(
-                "SHARD: {elsewhere} of {} chains are in other shards, and in no number here",
-                info.all_chains()
-            ));
-        }
-        for (c, f) in run.failures.iter().enumerate() {
-            let Some(f) = f.as_ref().filter(|f| f.reason != ELSEWHERE) else {
-                continue;
-            };
-            header.push(format!(
-                "FAILED and left out: chain {} at T = {:e}, step {}: {}",
-                c % info.chains,
-                info.temperatures[c / info.chains],
-                f.step,
-                f.reason
-            ));
-        }
-        header.extend(run.notes.iter().map(|note| format!("NOTE: {note}")));
-        for column in info.columns.iter().filter(|c| c.width() > WIDEST) {
-            header.push(format!(
-                "{}: {} components, in run.draws(\"{}\", 0) and to_map(), not in the table",
-                column.name,
-                column.width(),
-                column.name
-            ));
-        }
-        for row in &rows {
-            let bad: usize = row.not_finite.iter().sum();
-            if bad > 0 {
-                header.push(format!(
-                    "NOTE: {bad} draws of {} are not finite, and so is its mean",
-                    row.name
-                ));
-            }
-        }
-        for (scores, (k, t)) in run.scores.iter().flat_map(|s| {
-            let temperatures = info.temperatures.iter().enumerate();
-            temperatures.map(move |kt| (s, kt))
-        }) {
-            header.push(format!(
-                "prediction on {} at T = {t:e}: {}",
-                scores.split,
-                shown(&scores.temperatures[k])
-            ));
-        }
-        let mut sizes = Map::new();
-        sizes.insert("n".into(), json!(info.n));
-        sizes.insert("m".into(), json!(info.m));
-        sizes.insert("scale".into(), json!(info.scale));
-        sizes.insert("parameters".into(), json!(info.parameters));
-        sizes.insert("chains".into(), json!(info.chains));
-        sizes.insert("draws".into(), json!(info.draws));
-        sizes.insert("seconds".into(), json!(run.seconds));
-        sizes.insert("quick".into(), json!(info.quick));
-        if !run.notes.is_empty() {
-            sizes.insert("notes".into(), json!(run.notes));
-        }
+        notes.extend(started_close(run, &judgements));
+        let not_finite = rows.iter().map(|r| (&*r.name, r.not_finite.iter().sum()));
         Ok(Self {
             temperatures: info.temperatures.clone(),
+            header: header(run, not_finite),
             rows,
             stats,
-            thermometers: thermometers?,
+            thermometers: (0..count)
+                .map(|t| run.thermometer(t))
+                .collect::<Result<_>>()?,
             mixing,
             judgements,
-            failed,
+            failed: (0..count).map(|t| run.failed(t)).collect(),
             notes,
-            header,
             sweep: info.has_temperatures(),
-            sizes,
+            sizes: sizes(run),
         })
     }
 
@@ -385,84 +262,39 @@ fn known((x, name): &(f64, String)) -> Option<(f64, &str)> {
     (!x.is_nan()).then_some((*x, name.as_str()))
 }
 
-/// The scores a reader looks for first: as in maps, and as in words.
-const SCORES: [(&str, &str); 7] = [
-    ("error", "error"),
-    ("generalisation_error", "generalisation error"),
-    ("squared_error", "squared error"),
-    ("nll", "NLL"),
-    ("brier", "Brier"),
-    ("ece", "ECE"),
-    ("waic", "WAIC"),
-];
-
-/// Those of these scores that there are, in words.
-pub(crate) fn first_scores(scores: &Map<String, Value>) -> Vec<(&'static str, String)> {
-    let number = |name: &str| scores.get(name).and_then(Value::as_f64);
-    let found = SCORES.iter().filter_map(|(key, name)| {
-        let x = number(key)?;
-        let text = match x.abs() {
-            m if m == 0.0 || (1e-3..1e5).contains(&m) => format!("{x:.4}"),
-            _ => format!("{x:.3e}"),
-        };
-        Some((*name, text))
-    });
-    found.collect()
+/// That converged chains started close to each other, and how close where it was closest.
+fn started_close(run: &Run, judgements: &[Judgement]) -> Option<String> {
+    let good = |t: &usize| judgements[*t].verdict == Verdict::Converged;
+    let known = (0..judgements.len()).filter(good);
+    let spreads = known.filter_map(|t| Some((t, run.relative_spread(t)?)));
+    let least = spreads.min_by(|a, b| a.1.total_cmp(&b.1));
+    let (t, s) = least.filter(|(_, s)| *s < LEAST_SPREAD)?;
+    let apart = match s {
+        0.0 => "at one point".to_string(),
+        _ => format!("{s:.2} times as far apart as they ended"),
+    };
+    Some(format!(
+        "NOTE: the chains at T = {:.3e} started {apart}; R̂ cannot reveal modes that none of them has visited",
+        run.info.temperatures[t]
+    ))
 }
 
-fn shown(scores: &Map<String, Value>) -> String {
-    let texts = first_scores(scores).into_iter();
-    let texts: Vec<_> = texts.map(|(name, x)| format!("{name} {x}")).collect();
-    texts.join(", ")
-}
-
-/// A number without a needless fraction.
-fn trim(x: f64) -> String {
-    if x.fract() == 0.0 && x.abs() < 1e15 {
-        format!("{x:.0}")
-    } else {
-        format!("{x:.4}")
-    }
-}
-
-/// `mean(error)` with the error in units of the last digit, as physicists write it: 0.1234(12), 3.46(8)e-6.
-pub fn with_error(mean: f64, error: f64) -> String {
-    if !mean.is_finite() {
-        return format!("{mean}");
-    }
-    if !(error.is_finite() && error > 0.0) {
-        // No error to go by: six digits.
-        let digits = (5 - mean.abs().max(1e-300).log10().floor() as i32).clamp(0, 12) as usize;
-        return match mean.abs() {
-            0.0 => "0".to_string(),
-            m if (1e-4..1e6).contains(&m) => format!("{mean:.digits$}"),
-            _ => format!("{mean:.5e}"),
-        };
-    }
-    let magnitude = mean.abs().max(error).log10().floor() as i32;
-    let scientific = !(-3..=5).contains(&magnitude);
-    let scale = if scientific {
-        10f64.powi(magnitude)
-    } else {
-        1.0
-    };
-    let (mean, error) = (mean / scale, error / scale);
-    // Two digits of the error, one where the first is 3 or more.
-    let lead = error.log10().floor() as i32;
-    let digits = if error / 10f64.powi(lead) < 2.95 {
-        lead - 1
-    } else {
-        lead
-    };
-    let decimals = (-digits).max(0) as usize;
-    let unit = 10f64.powi(-(decimals as i32));
-    let error = (error / unit).round() * if decimals == 0 { unit } else { 1.0 };
-    let exponent = if scientific {
-        format!("e{magnitude}")
-    } else {
-        String::new()
-    };
-    format!("{mean:.decimals$}({error:.0}){exponent}")
+/// What a map says of the run as a whole.
+fn sizes(run: &Run) -> Map<String, Value> {
+    let info = &run.info;
+    let entries = [
+        ("n", json!(info.n)),
+        ("m", json!(info.m)),
+        ("scale", json!(info.scale)),
+        ("parameters", json!(info.parameters)),
+        ("chains", json!(info.chains)),
+        ("draws", json!(info.draws)),
+        ("seconds", json!(run.seconds)),
+        ("quick", json!(info.quick)),
+    ];
+    let notes = (!run.notes.is_empty()).then(|| ("notes", json!(run.notes)));
+    let entries = entries.into_iter().chain(notes);
+    entries.map(|(k, v)| (k.to_string(), v)).collect()
 }
 
 impl Summary {
@@ -493,7 +325,7 @@ impl Summary {
             }
             if found.len() > MOST {
                 let more = found.len() - MOST;
-                out.push(format!("{word}: and {more} temperatures more"));
+                out.push(format!("{word}: and {more} more temperatures"));
             }
         }
         out.extend(self.notes.iter().cloned());
@@ -537,23 +369,5 @@ impl fmt::Display for Summary {
         self.below()
             .iter()
             .try_for_each(|line| writeln!(f, "{line}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_carry_their_error_in_the_last_digits() {
-        assert_eq!(with_error(0.123_45, 0.001_2), "0.1235(12)");
-        assert_eq!(with_error(0.123_45, 0.004), "0.123(4)");
-        assert_eq!(with_error(3.456e-6, 8e-8), "3.46(8)e-6");
-        assert_eq!(with_error(1234.5, 20.0), "1234(20)");
-        assert_eq!(with_error(1234.5, 2.0), "1234.5(20)");
-        assert_eq!(with_error(f64::NAN, 1.0), "NaN");
-        assert_eq!(with_error(0.0, 0.0), "0");
-        assert_eq!(with_error(0.355_092_1, f64::NAN), "0.355092");
-        assert_eq!(with_error(-2.187_36e-5, f64::NAN), "-2.18736e-5");
     }
 }

@@ -9,7 +9,6 @@ use super::training_state::Course;
 use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::memory;
-
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -32,7 +31,7 @@ pub const OPTIONS: &[Spec] = &[
         "chains",
         Kind::Int(Range::Between(1.0, 1e6)),
         "1",
-        "Independent trainings, from different initial parameters.",
+        "Independent training runs, from different initial parameters.",
     ),
     optional(
         "start",
@@ -67,7 +66,6 @@ pub fn train(
     o: &Options,
     session: &Session,
 ) -> Result<Arc<Trained>> {
-    let n = target.examples();
     let splits = target.potential().splits();
     anyhow::ensure!(
         optimizer.early_stopping == EarlyStopping::Never || splits.contains(&"validation"),
@@ -82,10 +80,9 @@ pub fn train(
     let seed = o
         .opt_int("seed")
         .unwrap_or_else(|| session::seed_of(session.seed, &name));
-    let epochs = if session.quick {
-        optimizer.epochs.min((optimizer.epochs / 10).max(5))
-    } else {
-        optimizer.epochs
+    let epochs = match session.quick {
+        true => optimizer.epochs.min((optimizer.epochs / 10).max(5)),
+        false => optimizer.epochs,
     };
     let checkpoints = checkpoints(o, optimizer.epochs, epochs)?;
     let parameters = target.dim() as u128;
@@ -93,49 +90,17 @@ pub fn train(
         parameters * chains as u128 * 16 + parameters * 64,
         &format!("'{name}' ({chains} chains of {parameters} parameters)"),
     )?;
-    let start = o.object::<Parameters>("start");
-    anyhow::ensure!(
-        start.as_ref().is_none_or(|p| !p.vectors.is_empty()),
-        "train: option 'start' holds no parameters"
-    );
-    let mut columns = vec!["epoch".to_string(), "lr".into(), "loss".into()];
-    for split in &splits {
-        columns.push(format!("loss_{split}"));
-        if target.potential().classifies() {
-            columns.push(format!("error_{split}"));
-        }
-    }
-    let mut courses = Vec::with_capacity(chains);
-    for c in 0..chains {
-        let w = match &start {
-            Some(p) => (*p.vectors[c % p.vectors.len()]).clone(),
-            None => target
-                .potential()
-                .initialise(Stream::new(seed, Purpose::Initialise, c, 0)),
-        };
-        anyhow::ensure!(
-            w.len() == target.dim(),
-            "train: option 'start' has {} parameters, but the model has {}",
-            w.len(),
-            target.dim()
-        );
-        courses.push(Course::new(w));
-    }
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
-    courses
-        .iter()
-        .flat_map(|c| &c.w)
-        .for_each(|x| hash.update(&x.to_le_bytes()));
+    let courses = courses(target, o.object("start"), chains, seed)?;
+    let columns = columns(target, &splits);
     let what = json!({
-        "fingerprint": hash.finalize(), "checkpoints": checkpoints,
+        "fingerprint": fingerprint(target, &courses), "checkpoints": checkpoints,
         "target": target.describe(), "optimizer": optimizer.text, "epochs": epochs, "chains": chains, "seed": seed, "columns": columns,
     });
     let trainer = Trainer {
         target,
         optimizer,
         seed,
-        n,
+        n: target.examples(),
         splits,
         epochs,
         interrupt: session.interrupt.clone(),
@@ -151,6 +116,56 @@ pub fn train(
         folder: PathBuf::new(),
     };
     drive(job, session)
+}
+
+/// Trainings at their start: at these parameters, in turn, or where the model draws them.
+fn courses(
+    target: &Target,
+    start: Option<Arc<Parameters>>,
+    chains: usize,
+    seed: u64,
+) -> Result<Vec<Course>> {
+    anyhow::ensure!(
+        start.as_ref().is_none_or(|p| !p.vectors.is_empty()),
+        "train: option 'start' holds no parameters"
+    );
+    let course = |c: usize| {
+        let w = match &start {
+            Some(p) => (*p.vectors[c % p.vectors.len()]).clone(),
+            None => target
+                .potential()
+                .initialise(Stream::new(seed, Purpose::Initialise, c, 0)),
+        };
+        anyhow::ensure!(
+            w.len() == target.dim(),
+            "train: option 'start' has {} parameters, but the model has {}",
+            w.len(),
+            target.dim()
+        );
+        Ok(Course::new(w))
+    };
+    (0..chains).map(course).collect()
+}
+
+/// Names of the columns of the history.
+fn columns(target: &Target, splits: &[&str]) -> Vec<String> {
+    let mut out = vec!["epoch".to_string(), "lr".into(), "loss".into()];
+    for split in splits {
+        out.push(format!("loss_{split}"));
+        if target.potential().classifies() {
+            out.push(format!("error_{split}"));
+        }
+    }
+    out
+}
+
+/// A checksum of the target and the starts.
+fn fingerprint(target: &Target, courses: &[Course]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    target.fingerprint(&mut hash);
+    let starts = courses.iter().flat_map(|c| &c.w);
+    starts.for_each(|x| hash.update(&x.to_le_bytes()));
+    hash.finalize()
 }
 
 /// A training that goes on.
@@ -309,7 +324,7 @@ fn checkpoints(o: &Options, asked: u64, epochs: u64) -> Result<Vec<u64>> {
     for epoch in o.floats("checkpoints").unwrap_or_default() {
         anyhow::ensure!(
             epoch <= asked as f64,
-            "train: option 'checkpoints' has epoch {epoch}, but there are {asked}"
+            "train: option 'checkpoints' has epoch {epoch}, but there are only {asked} epochs"
         );
         all.push((epoch * epochs as f64 / asked as f64).ceil() as u64);
     }

@@ -76,14 +76,14 @@ pub static EXCHANGE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Ru
     arguments: &["target", "sampler"],
     options: EXCHANGE_OPTIONS,
     doc: "Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.\n\n\
-         A swap of the replicas on rungs i and j is accepted with probability min(1, exp[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung \
-         what it is (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a \
-         replica that is stuck at a low temperature gets loose at a high one and comes back elsewhere.\n\n\
-         With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, \
+         A swap of the replicas on rungs i and j is accepted with probability min(1, exp[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung unchanged \
+         (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a \
+         replica that is stuck at a low temperature escapes at a high one and comes back elsewhere.\n\n\
+         With any sampler: exact ones stay exact, also between swaps; those that use minibatches keep their bias at each temperature, \
          and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses \
          are not adapted.\n\n\
          The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was \
-         there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.",
+         there (`replica`), with the energy `tempered_energy`. `run.ladder()` shows how well the ladder works, `evidence(run)` gives ln Z.",
     example: "exchange(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 0.5, 1.0], steps: 400, chains: 2 })",
     call: Call::Checked(|(target, sampler), o, session| {
         let plan = Plan::exchanging(o, &sampler, session)?;
@@ -97,7 +97,7 @@ pub static OPEN: Verb<Session, (String,), Arc<Run>> = Verb {
     name: "open",
     arguments: &["folder"],
     options: &[],
-    doc: "A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.\n\n\
+    doc: "A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.\n\n\
          `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.",
     example: "let t = target(potential::gaussian());\nlet run = sample(t, sampler::hmc(), #{ steps: 200, chains: 2 });\nopen(run.folder).summary()",
     call: Call::Checked(|(folder,), _, session| {

@@ -114,7 +114,7 @@ impl Claim {
             return Ok(Self { folder, lock, made });
         }
         bail!(
-            "{}: this folder is removed as often as it is made",
+            "{}: this folder keeps being removed as soon as it is made",
             folder.display()
         )
     }

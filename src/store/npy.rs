@@ -46,43 +46,7 @@ struct Header {
 
 /// Read an array of at most `most` bytes; an error is a clause about the array.
 pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
-    let mut take = |n: u64| -> Result<Vec<u8>, String> {
-        // As much as it may be: by doubling it would take up to three times that for a while.
-        let mut out = Vec::with_capacity(n as usize);
-        match r.take(n).read_to_end(&mut out) {
-            Ok(_) => Ok(out),
-            Err(e) => Err(format!("it is damaged ({e}); get the file again")),
-        }
-    };
-    let start = take(8)?;
-    if !start.starts_with(b"\x93NUMPY") {
-        return Err("it does not begin as an .npy array does".into());
-    }
-    let width = match start.get(6) {
-        Some(1) => 2,
-        Some(2 | 3) => 4,
-        v => {
-            return Err(format!(
-                "version {v:?} of the .npy format is unknown; known are 1, 2 and 3"
-            ));
-        }
-    };
-    let length = take(width)?
-        .iter()
-        .rev()
-        .fold(0u64, |n, &b| n << 8 | b as u64);
-    // The header of an array of numbers is a line; NumPy refuses more than 10000 bytes by default, too.
-    if length > 10_000 {
-        return Err(format!(
-            "its header claims {length} bytes, more than that of any array of numbers"
-        ));
-    }
-    let text = take(length)?;
-    let text = String::from_utf8_lossy(&text);
-    let header = parse(&text).ok_or_else(|| {
-        let start: String = text.trim().chars().take(120).collect();
-        format!("its header is not that of an array of numbers: {start:?}")
-    })?;
+    let header = read_header(r)?;
     let (big, kind) = match header.descr.split_at_checked(1) {
         Some((">", kind)) => (true, kind),
         Some(("<" | "|" | "=", kind)) => (false, kind),
@@ -103,18 +67,18 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
     let shape = &header.shape;
     let bytes = shape
         .iter()
-        .try_fold(item as u64, |n, &s| n.checked_mul(s as u64))
+        .try_fold(item, |n: u64, &s| n.checked_mul(s as u64))
         .filter(|&n| n <= most)
         .ok_or_else(|| {
             format!("its header claims the shape {shape:?}, more than the file can hold")
         })?;
-    let count = bytes / item as u64;
+    let count = bytes / item;
     memory::check(
         (bytes + 8 * count).into(),
         &format!("an array of shape {shape:?}"),
     )
     .map_err(|e| e.to_string())?;
-    let raw = take(bytes + 1)?;
+    let raw = take(r, bytes + 1)?;
     if raw.len() as u64 != bytes {
         let found = if raw.len() as u64 > bytes {
             "more".into()
@@ -125,6 +89,64 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
             "its shape {shape:?} of type {kind} takes {bytes} bytes, but {found} follow"
         ));
     }
+    let data = match decode(&raw, kind, big) {
+        data if !header.fortran || shape.len() < 2 => data,
+        Numbers::I8(v) => Numbers::I8(c_order(&v, shape)),
+        Numbers::Whole(v) => Numbers::Whole(c_order(&v, shape)),
+        Numbers::Float(v) => Numbers::Float(c_order(&v, shape)),
+    };
+    Ok(Array {
+        single: kind == "f4",
+        shape: header.shape,
+        data,
+    })
+}
+
+/// The next bytes, or all that are left.
+fn take(r: &mut dyn Read, n: u64) -> Result<Vec<u8>, String> {
+    // As much as it may be: by doubling it would take up to three times that for a while.
+    let mut out = Vec::with_capacity(n as usize);
+    match r.take(n).read_to_end(&mut out) {
+        Ok(_) => Ok(out),
+        Err(e) => Err(format!("it is damaged ({e}); get the file again")),
+    }
+}
+
+/// All that stands before the numbers.
+fn read_header(r: &mut dyn Read) -> Result<Header, String> {
+    let start = take(r, 8)?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err("it does not begin as an .npy array does".into());
+    }
+    let width = match start.get(6) {
+        Some(1) => 2,
+        Some(2 | 3) => 4,
+        v => {
+            return Err(format!(
+                "version {v:?} of the .npy format is unknown; known are 1, 2 and 3"
+            ));
+        }
+    };
+    let length = take(r, width)?
+        .iter()
+        .rev()
+        .fold(0u64, |n, &b| n << 8 | b as u64);
+    // The header of an array of numbers is a line; NumPy refuses more than 10000 bytes by default, too.
+    if length > 10_000 {
+        return Err(format!(
+            "its header claims {length} bytes, more than that of any array of numbers"
+        ));
+    }
+    let text = take(r, length)?;
+    let text = String::from_utf8_lossy(&text);
+    parse(&text).ok_or_else(|| {
+        let start: String = text.trim().chars().take(120).collect();
+        format!("its header is not that of an array of numbers: {start:?}")
+    })
+}
+
+/// Numbers of one of the types that [`read`] knows, most significant byte first if `big`.
+fn decode(raw: &[u8], kind: &str, big: bool) -> Numbers {
     macro_rules! decode {
         ($t:ty) => {{
             let one = |b: &[u8]| {
@@ -136,10 +158,12 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
                     <$t>::from_le_bytes(a)
                 }
             };
-            raw.chunks_exact(item).map(|b| one(b) as f64).collect()
+            raw.chunks_exact(size_of::<$t>())
+                .map(|b| one(b) as f64)
+                .collect()
         }};
     }
-    let data = match kind {
+    match kind {
         "i1" => Numbers::I8(raw.iter().map(|&b| b as i8).collect()),
         "u1" => Numbers::Whole(decode!(u8)),
         "i2" => Numbers::Whole(decode!(i16)),
@@ -150,21 +174,7 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
         "u8" => Numbers::Whole(decode!(u64)),
         "f4" => Numbers::Float(decode!(f32)),
         _ => Numbers::Float(decode!(f64)),
-    };
-    let data = if header.fortran && shape.len() > 1 {
-        match data {
-            Numbers::I8(v) => Numbers::I8(c_order(&v, shape)),
-            Numbers::Whole(v) => Numbers::Whole(c_order(&v, shape)),
-            Numbers::Float(v) => Numbers::Float(c_order(&v, shape)),
-        }
-    } else {
-        data
-    };
-    Ok(Array {
-        single: kind == "f4",
-        shape: header.shape,
-        data,
-    })
+    }
 }
 
 /// An array of floats as a file, version 1.0 of the format.

@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
             names.sort_unstable();
             ensure!(
                 sorted == names,
-                "the order of the tensors names other tensors than there are"
+                "the order of the tensors does not match the tensors in the file"
             );
             names = given;
         }

@@ -97,7 +97,7 @@ pub static POSTERIOR: Verb<(), (Arc<Target>,), Arc<Grid>> = Verb {
     name: "grid::posterior",
     arguments: &["target"],
     options: OPTIONS,
-    doc: "The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.",
+    doc: "The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.",
     example: "grid::posterior(target(potential::banana()), #{ x: [-20, 20], y: [-10, 10], cells: 50 })",
     call: Call::Checked(|(target,), o, ()| posterior(&target, o).map(Arc::new)),
 };

@@ -434,7 +434,7 @@ impl Potential for Network {
     fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
         anyhow::ensure!(
             self.dataset.likelihood_n.is_none(),
-            "rows with the second moments of other data are not single examples; sample on those data themselves"
+            "a data set compressed to second moments has no single examples; sample on the original data"
         );
         Ok((self.dataset.split(split)?.rows, self.model.positions()))
     }

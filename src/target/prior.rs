@@ -116,7 +116,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
     Entry {
         name: "uniform_box",
         doc: "A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).\n\n\
-              Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis refuses to leave, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.",
+              Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis rejects moves out of the box, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.",
         arguments: &["width"],
         options: &[required(
             "width",

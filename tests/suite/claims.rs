@@ -98,7 +98,7 @@ fn where_the_order_is_not_known_nothing_is_extrapolated() {
         ),
         (
             "sampler::rmsprop_sgld(#{ step: 0.01, batch: 100, preconditioner: \"running\" })",
-            "not extrapolated: steps that follow running statistics",
+            "not extrapolated: step sizes that follow running statistics",
         ),
         (
             "sampler::hmc(#{ dt: 0.5, adapt: false })",
@@ -220,7 +220,7 @@ fn an_estimate_that_is_none_says_so_first() {
     assert!(
         line.starts_with("WRONG: ")
             && line.contains("λ̂ is negative")
-            && line.contains("no local minimum"),
+            && line.contains("not a local minimum"),
         "{line}"
     );
     assert!(

@@ -63,7 +63,7 @@ const SCRIPTS: &[(&str, &[&str])] = &[
     ("model::mlp(#{});", &["needs the option 'layers'"]),
     (
         "model::transformer(#{ vocabulary: 9, context: 9, width: 30, heads: 4 });",
-        &["the width 30 is no multiple of the 4 heads"],
+        &["the width 30 is not a multiple of the number of heads, 4"],
     ),
     (
         "target(model::transformer(#{ vocabulary: 64, context: 32, width: 8 }), dataset::induction());",
@@ -376,7 +376,7 @@ fn parameters_are_listed_set_and_checked() {
     assert!(sum(&["--json", "--set", "first=40", "--set", "second=1+1"]).contains("\"sum\": 42.0"));
     assert!(sum(&["--set", "frist=1"]).contains("no such parameter; did you mean 'first'?"));
     assert!(sum(&["--set", "first=\"x\""]).contains("expected an integer"));
-    assert!(sum(&["--set", "first=1 +"]).contains("no expression"));
+    assert!(sum(&["--set", "first=1 +"]).contains("not an expression"));
 }
 
 #[test]

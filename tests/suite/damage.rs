@@ -85,7 +85,7 @@ fn going_back_to_the_older_checkpoint_is_said_here_and_in_the_record() {
         let output = run(&script, &out, &["--resume", "--quiet"]);
         assert!(output.status.success(), "{}", text(&output));
         let parts = [
-            &format!("NOTE: 'it' went on from its older checkpoint, {at}"),
+            &format!("NOTE: 'it' resumed from its older checkpoint, {at}"),
             "current.safetensors is damaged",
         ];
         let said = String::from_utf8_lossy(&output.stderr);
@@ -99,7 +99,7 @@ fn going_back_to_the_older_checkpoint_is_said_here_and_in_the_record() {
             shown,
         ] {
             assert!(
-                place.contains("went on from its older checkpoint"),
+                place.contains("resumed from its older checkpoint"),
                 "{place}"
             );
         }
@@ -173,7 +173,7 @@ fn a_flipped_bit_in_weights_or_traces_is_found() {
         for said in [ergodic_says(&["show"], &out), opened()] {
             let named = said.contains("NOTE") && said.contains(file.to_str().unwrap());
             assert!(
-                named && said.contains("--resume writes this file anew"),
+                named && said.contains("--resume rewrites this file"),
                 "{said}"
             );
         }

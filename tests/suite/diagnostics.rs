@@ -32,7 +32,7 @@ fn autocorrelation_and_gradient_of_sgld_are_those_of_its_law() {
     let scratch = Scratch::new();
     let run = sample(&target, &sgld)
         .temperature(temperature)
-        .steps(60_000)
+        .steps(100_000)
         .every(1)
         .chains(4)
         .seed(11)

@@ -323,7 +323,7 @@ fn what_was_not_observed_is_said() {
         ),
         (
             "let p = llc_problem(#{ widths: [2, 3], n: 1000, data: \"moments\" }); llc(p.target, sampler::hmc(), #{ start: p.start, steps: 10, observe: [observable::example_losses(#{ rows: 1 })] })".into(),
-            "not single examples",
+            "no single examples",
         ),
         (
             "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 10, observe: [observable::example_losses()] })".into(),

@@ -341,7 +341,7 @@ fn a_failed_replica_is_named_and_left_out() {
     );
     assert!(found[2].as_i64().unwrap() > 10);
     assert!(
-        found[3].as_str().unwrap().contains("one that has failed"),
+        found[3].as_str().unwrap().contains("met a failed replica"),
         "{}",
         found[3]
     );

@@ -263,7 +263,7 @@ fn what_cannot_be_estimated_is_said() {
         ),
         (
             format!("{problem} llc(p.target, {sgld}, #{{ start: parameters([[1, 2], [3, 4]]) }})"),
-            "choose it with .at(0)",
+            "choose one with .at(0)",
         ),
         (
             format!("{problem} llc(p.target, {sgld}, #{{ start: p.start, beta: 0.1, nbeta: 3 }})"),

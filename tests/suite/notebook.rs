@@ -395,7 +395,7 @@ fn what_cannot_be_run_is_refused_in_words() {
         (
             "x.ipynb",
             "{}".to_string(),
-            "is no notebook: its nbformat is missing",
+            "is not a notebook: its nbformat is missing",
         ),
     ] {
         let file = scratch.file(name, content);

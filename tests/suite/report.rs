@@ -254,7 +254,7 @@ fn every_kind_of_result_is_told() {
             &[
                 "learning coefficient λ̂",
                 "nβ(L - L(w0)) along every chain",
-                "virial around w0, set 1",
+                "virial temperature around w0 (set to 1)",
             ],
         ),
         (
@@ -399,7 +399,7 @@ fn an_unfinished_and_a_damaged_run_are_told_as_far_as_they_go() {
     let refused = command(&["show"], &[&folder]);
     assert!(
         !refused.status.success()
-            && text(&refused).contains("`ergodic report` tells what is still there"),
+            && text(&refused).contains("`ergodic report` shows what is still there"),
         "{}",
         text(&refused)
     );
@@ -464,7 +464,7 @@ fn bad_folders_and_names_are_refused_with_what_to_do() {
         (
             &["report"],
             empty.clone(),
-            "no run in this folder; name that of a run",
+            "no run in this folder; name the folder of a run",
         ),
         (&["plot"], empty.clone(), "no run in this folder"),
         (
@@ -491,7 +491,7 @@ fn bad_folders_and_names_are_refused_with_what_to_do() {
             "a name that ends in .html",
         ),
         (&["report"], vec![&folder, &folder], "say where with --out"),
-        (&["compare"], vec![&folder], "there is one run only"),
+        (&["compare"], vec![&folder], "there is only one run"),
     ] {
         let folders: Vec<&Path> = folders.into_iter().map(|p| p.as_path()).collect();
         let output = command(words, &folders);

@@ -68,11 +68,11 @@ fn what_a_closure_cannot_do_is_said() {
         ("potential::closure(10_000_000_000_000, |w| w[2])", "2^20"),
         (
             "sample(target(potential::gaussian(#{ examples: 10, noise: 1.0 })), sampler::pseudo_langevin(#{ gradient: gradient::control_variates(#{ batch: 5 }) }), #{ steps: 100 })",
-            "control variates take away",
+            "control variates remove",
         ),
         (
             "potential::closure(2, |w| w[2])",
-            "index 2 of a vector of 2",
+            "index 2 is out of range for a vector of 2",
         ),
         (
             "potential::closure(2, |w| \"energy\")",

@@ -196,7 +196,7 @@ fn bad_tensors_are_refused() {
             "tensor([1, 2]).reshape([-1, -1])",
             "only one length may be -1",
         ),
-        ("tensor([1, 2]).reshape([-1, 3])", "no multiple of 3"),
+        ("tensor([1, 2]).reshape([-1, 3])", "not a multiple of 3"),
         ("tensor([1, 2]).t()", "has not"),
         ("tensor([1, 2]).squeeze(0)", "more than one entry"),
         ("tensor([1, 2]).item()", "one number"),
@@ -208,7 +208,7 @@ fn bad_tensors_are_refused() {
         ),
         (
             "tensor::concat([tensor([1]), tensor([[2]])], 0)",
-            "differ along another axis",
+            "differ along an axis other",
         ),
         ("tensor([1]).save(\"x.txt\")", "neither with .npy"),
         ("tensor::load(\"nowhere.npy\")", "check the name"),

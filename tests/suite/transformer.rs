@@ -280,7 +280,7 @@ fn what_is_no_token_is_refused_by_the_model() {
         let e = logits(&model, &w, &[0.0, 1.0, bad])
             .unwrap_err()
             .to_string();
-        assert!(e.contains("at position 2 is no token below 7"), "{e}");
+        assert!(e.contains("at position 2 is not a token below 7"), "{e}");
     }
 }
 
@@ -320,7 +320,7 @@ fn models_and_data_that_do_not_fit_are_refused() {
         one(Inputs::F32(vec![0.0; 9]), sequence(vec![0; 9])),
     );
     assert!(
-        e.contains("takes tokens, but the inputs of 'other' are other numbers"),
+        e.contains("takes tokens, but the inputs of 'other' are not tokens"),
         "{e}"
     );
     let mut large = vec![0; 18];

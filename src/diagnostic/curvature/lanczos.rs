@@ -61,7 +61,7 @@ pub fn ln_det_lanczos(
     steps: usize,
     floor: Option<f64>,
     uniform: impl Fn(u64, u32) -> f64,
-    mut product: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
+    product: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
 ) -> Result<LanczosLnDet> {
     ensure!(n > 0, "the Hessian of no parameters has no ln det");
     let elements = u32::try_from(n)
@@ -74,33 +74,10 @@ pub fn ln_det_lanczos(
     ensure!(steps > 0, "Lanczos quadrature needs at least one step");
     floor.map_or(Ok(()), check_floor)?;
     let steps = steps.min(n);
-    let mut krylov = Krylov::new(steps, n)?;
-    let mut rules = Vec::new();
-    let (mut products, mut exhausted) = (0, true);
-    for probe in 0..probes {
-        for (x, element) in krylov.next.iter_mut().zip(0..elements) {
-            let u = uniform(probe as u64, element);
-            ensure!(
-                u > 0.0 && u < 1.0,
-                "the uniform number of probe {probe}, element {element} is {u}"
-            );
-            *x = if u < 0.5 { -1.0 } else { 1.0 };
-        }
-        let tridiagonal = krylov.lanczos(&mut product, probe)?;
-        products += tridiagonal.diagonal.len();
-        exhausted &= tridiagonal.exhausted;
-        // The leading blocks are what fewer steps would have given. Rounded so that the second change is over the larger
-        // ratio of steps: a change too large beside the one before is no false comfort.
-        rules.push([
-            tridiagonal.gauss(steps.div_ceil(4))?,
-            tridiagonal.gauss((steps / 2).max(1))?,
-            tridiagonal.gauss(steps)?,
-        ]);
-    }
-    let rules = Rules { n: n as f64, rules };
+    let rules = Rules::new(elements, probes, steps, uniform, product)?;
     let (smallest, largest) = rules.extremes();
     let scale = largest.abs().max(smallest.abs());
-    let (asymmetry, tolerance) = asymmetry_and_tolerance(steps, scale, krylov.difference);
+    let (asymmetry, tolerance) = asymmetry_and_tolerance(steps, scale, rules.difference);
     let f = |x: f64| match floor {
         Some(floor) => x.max(floor).ln(),
         None if smallest > tolerance => x.ln(),
@@ -115,15 +92,7 @@ pub fn ln_det_lanczos(
         _ => (tolerance / x).min(1.0),
     };
     let uncertain = rules.trace(ALL, slope);
-    let stopping = if exhausted {
-        uncertain
-    } else if steps < 4 {
-        f64::INFINITY
-    } else {
-        let half = rules.trace(HALF, f);
-        let before = half - rules.trace(QUARTER, f);
-        remainder(before, value - half, uncertain, floor.is_some())
-    };
+    let stopping = rules.stopping(steps, f, value, uncertain, floor.is_some());
     let share = |most: f64| rules.trace(ALL, |x| f64::from(u8::from(x <= most))) / n as f64;
     Ok(LanczosLnDet {
         ln_det: Estimate {
@@ -137,7 +106,7 @@ pub fn ln_det_lanczos(
         largest,
         tolerance,
         asymmetry,
-        products,
+        products: rules.products,
     })
 }
 
@@ -167,9 +136,74 @@ struct Rules {
     /// Dimension of the matrix.
     n: f64,
     rules: Vec<[Rule; 3]>,
+    /// Products that were taken.
+    products: usize,
+    /// Whether every probe's Krylov space was.
+    exhausted: bool,
+    /// See [`Krylov::difference`].
+    difference: f64,
 }
 
 impl Rules {
+    fn new(
+        elements: u32,
+        probes: usize,
+        steps: usize,
+        uniform: impl Fn(u64, u32) -> f64,
+        mut product: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
+    ) -> Result<Self> {
+        let mut krylov = Krylov::new(steps, elements as usize)?;
+        let mut rules = Vec::new();
+        let (mut products, mut exhausted) = (0, true);
+        for probe in 0..probes {
+            for (x, element) in krylov.next.iter_mut().zip(0..elements) {
+                let u = uniform(probe as u64, element);
+                ensure!(
+                    u > 0.0 && u < 1.0,
+                    "the uniform number of probe {probe}, element {element} is {u}"
+                );
+                *x = if u < 0.5 { -1.0 } else { 1.0 };
+            }
+            let tridiagonal = krylov.lanczos(&mut product, probe)?;
+            products += tridiagonal.diagonal.len();
+            exhausted &= tridiagonal.exhausted;
+            // The leading blocks are what fewer steps would have given. Rounded so that the second change is over the
+            // larger ratio of steps: a change too large beside the one before is no false comfort.
+            rules.push([
+                tridiagonal.gauss(steps.div_ceil(4))?,
+                tridiagonal.gauss((steps / 2).max(1))?,
+                tridiagonal.gauss(steps)?,
+            ]);
+        }
+        Ok(Self {
+            n: f64::from(elements),
+            rules,
+            products,
+            exhausted,
+            difference: krylov.difference,
+        })
+    }
+
+    /// See [`LanczosLnDet::stopping`].
+    fn stopping(
+        &self,
+        steps: usize,
+        f: impl Fn(f64) -> f64,
+        value: f64,
+        uncertain: f64,
+        has_floor: bool,
+    ) -> f64 {
+        if self.exhausted {
+            return uncertain;
+        }
+        if steps < 4 {
+            return f64::INFINITY;
+        }
+        let half = self.trace(HALF, &f);
+        let before = half - self.trace(QUARTER, &f);
+        remainder(before, value - half, uncertain, has_floor)
+    }
+
     /// The smallest and the largest Ritz value.
     fn extremes(&self) -> (f64, f64) {
         let nodes = self.rules.iter().flat_map(|probe| &probe[ALL].0);

@@ -41,7 +41,7 @@ pub fn heat_capacity_peak(
     let peak = highest(mbar);
     ensure!(
         !peak.at_an_end,
-        "the heat capacity is highest at an end of the ladder, T = {}: if it peaks, it does so outside",
+        "the heat capacity is highest at an end of the ladder, T = {}: any peak lies outside the ladder",
         1.0 / peak.beta
     );
     let spread = block_bootstrap(mbar.ladder, options, uniform, |resampled, _| {

@@ -152,7 +152,7 @@ impl<'a> Ladder<'a> {
             ensure!(
                 ours.len() == theirs.len()
                     && ours.iter().zip(theirs).all(|(a, b)| a.len() == b.len()),
-                "the observable has other chains or draws at rung {rung} than the energy"
+                "the observable and the energy differ in chains or draws at rung {rung}"
             );
         }
         Ok(())

@@ -62,7 +62,7 @@ impl<'a> Mbar<'a> {
     pub fn solve_again<'b>(&self, ladder: &'b Ladder<'b>) -> Result<Mbar<'b>> {
         ensure!(
             ladder.betas() == self.ladder.betas(),
-            "the other ladder has other inverse temperatures"
+            "the two ladders have different inverse temperatures"
         );
         let start = self.mixture.free_energies.clone();
         Mbar::solve_from(ladder, self.inefficiency.clone(), start)

@@ -76,6 +76,20 @@ pub(super) enum Which {
     Drawn(usize),
 }
 
+/// W of a layer, or its gradient, of all chains.
+fn weights(all: &Batched, vector: &Buffer, layer: &Dense) -> Factor {
+    Factor::new(vector.at.offset(4 * layer.weight.start), all.dim)
+}
+
+/// W as [fan_in, fan_out], or the other way round.
+fn by_input(all: &Batched, layer: &Dense, input: bool) -> Factor {
+    let weights = weights(all, &all.params, layer);
+    match layer.flipped == input {
+        true => weights,
+        false => weights.transposed(),
+    }
+}
+
 impl<'d> Network<'d> {
     /// Put layers and data on a device, for so many chains.
     pub fn new(device: &'d dyn Device, net: network::Dense, chains: usize) -> Result<Self> {
@@ -145,113 +159,122 @@ impl<'d> Network<'d> {
         add: bool,
         gradient: bool,
     ) -> Result<()> {
-        let (device, chains, rows) = (all.device, all.chains, range.len());
-        let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let stride = Arg::Long(all.dim as u64);
+        let rows = range.len();
         self.fetch(all, which, range)?;
         let layers = self.net.layers.clone();
-        let weights = |vector: &Buffer, layer: &Dense| {
-            Factor::new(vector.at.offset(4 * layer.weight.start), all.dim)
-        };
-        // W as [fan_in, fan_out], or the other way round.
-        let by_input = |layer: &Dense, input: bool| match layer.flipped == input {
-            true => weights(&all.params, layer),
-            false => weights(&all.params, layer).transposed(),
-        };
         for (l, layer) in layers.iter().enumerate() {
-            let n = layer.fan_out;
-            let out = self.activations[l].grow(4 * chains * rows * n)?;
-            let before = if layer.activation.needs_input() {
-                self.before[l].grow(4 * chains * rows * n)?
-            } else {
-                Pointer::NULL
-            };
+            self.forward(all, rows, l, layer)?;
+        }
+        self.loss(all, rows, add)?;
+        if gradient {
+            for (l, layer) in layers.iter().enumerate().rev() {
+                self.backward(all, rows, l, layer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Outputs of layer `l` for a tile.
+    fn forward(&mut self, all: &Batched, rows: usize, l: usize, layer: &Dense) -> Result<()> {
+        let (chains, n) = (all.chains, layer.fan_out);
+        let out = self.activations[l].grow(4 * chains * rows * n)?;
+        let before = if layer.activation.needs_input() {
+            self.before[l].grow(4 * chains * rows * n)?
+        } else {
+            Pointer::NULL
+        };
+        all.device.multiply(&Product {
+            m: rows,
+            n,
+            k: layer.fan_in,
+            a: self.below(l, rows * layer.fan_in),
+            b: by_input(all, layer, true),
+            out: Factor::new(out, rows * n),
+            batch: chains,
+            add: false,
+        })?;
+        let bias = if layer.bias.is_empty() {
+            u64::MAX
+        } else {
+            layer.bias.start as u64
+        };
+        let args = [
+            Arg::Pointer(out),
+            Arg::Int(chains as i32),
+            Arg::Int(rows as i32),
+            Arg::Int(n as i32),
+            Arg::Pointer(all.params.at),
+            Arg::Long(all.dim as u64),
+            Arg::Long(bias),
+            Arg::Int(layer.activation as i32),
+            Arg::Pointer(before),
+        ];
+        all.device
+            .launch("bias_activation", rows * n, chains, &args)
+    }
+
+    /// Gradients of the parameters of layer `l`, and with respect to what it reads of a tile.
+    fn backward(&mut self, all: &Batched, rows: usize, l: usize, layer: &Dense) -> Result<()> {
+        let (device, chains, n) = (all.device, all.chains, layer.fan_out);
+        let delta = self.deltas[l].at;
+        let [d, c, r, columns] = [
+            Arg::Pointer(delta),
+            Arg::Int(chains as i32),
+            Arg::Int(rows as i32),
+            Arg::Int(n as i32),
+        ];
+        let args = [
+            d,
+            c,
+            r,
+            columns,
+            Arg::Pointer(self.activations[l].at),
+            Arg::Pointer(self.before[l].at),
+            Arg::Int(layer.activation as i32),
+        ];
+        device.launch("times_derivative", rows * n, chains, &args)?;
+        let deltas = Factor::new(delta, rows * n);
+        let below = self.below(l, rows * layer.fan_in);
+        let (m, width, a, b) = match layer.flipped {
+            false => (n, layer.fan_in, deltas, below),
+            true => (layer.fan_in, n, below, deltas),
+        };
+        device.multiply(&Product {
+            m,
+            n: width,
+            k: rows,
+            a: a.transposed(),
+            b,
+            out: weights(all, &all.gradient, layer),
+            batch: chains,
+            add: true,
+        })?;
+        if !layer.bias.is_empty() {
+            let gradient = Arg::Pointer(all.gradient.at);
+            let (stride, bias) = (all.dim as u64, layer.bias.start as u64);
+            let args = [
+                d,
+                c,
+                r,
+                columns,
+                gradient,
+                Arg::Long(stride),
+                Arg::Long(bias),
+            ];
+            device.launch("add_column_sums", n, chains, &args)?;
+        }
+        if l > 0 {
+            let next = self.deltas[l - 1].grow(4 * chains * rows * layer.fan_in)?;
             device.multiply(&Product {
                 m: rows,
-                n,
-                k: layer.fan_in,
-                a: self.below(l, rows * layer.fan_in),
-                b: by_input(layer, true),
-                out: Factor::new(out, rows * n),
+                n: layer.fan_in,
+                k: n,
+                a: deltas,
+                b: by_input(all, layer, false),
+                out: Factor::new(next, rows * layer.fan_in),
                 batch: chains,
                 add: false,
             })?;
-            let bias = if layer.bias.is_empty() {
-                u64::MAX
-            } else {
-                layer.bias.start as u64
-            };
-            let args = [
-                Arg::Pointer(out),
-                c,
-                r,
-                Arg::Int(n as i32),
-                Arg::Pointer(all.params.at),
-                stride,
-                Arg::Long(bias),
-                Arg::Int(layer.activation as i32),
-                Arg::Pointer(before),
-            ];
-            device.launch("bias_activation", rows * n, chains, &args)?;
-        }
-        self.loss(all, rows, add)?;
-        if !gradient {
-            return Ok(());
-        }
-        for (l, layer) in layers.iter().enumerate().rev() {
-            let n = layer.fan_out;
-            let delta = self.deltas[l].at;
-            let args = [
-                Arg::Pointer(delta),
-                c,
-                r,
-                Arg::Int(n as i32),
-                Arg::Pointer(self.activations[l].at),
-                Arg::Pointer(self.before[l].at),
-                Arg::Int(layer.activation as i32),
-            ];
-            device.launch("times_derivative", rows * n, chains, &args)?;
-            let deltas = Factor::new(delta, rows * n);
-            let below = self.below(l, rows * layer.fan_in);
-            let (m, columns, a, b) = match layer.flipped {
-                false => (n, layer.fan_in, deltas, below),
-                true => (layer.fan_in, n, below, deltas),
-            };
-            device.multiply(&Product {
-                m,
-                n: columns,
-                k: rows,
-                a: a.transposed(),
-                b,
-                out: weights(&all.gradient, layer),
-                batch: chains,
-                add: true,
-            })?;
-            if !layer.bias.is_empty() {
-                let args = [
-                    Arg::Pointer(delta),
-                    c,
-                    r,
-                    Arg::Int(n as i32),
-                    Arg::Pointer(all.gradient.at),
-                    stride,
-                    Arg::Long(layer.bias.start as u64),
-                ];
-                device.launch("add_column_sums", n, chains, &args)?;
-            }
-            if l > 0 {
-                let next = self.deltas[l - 1].grow(4 * chains * rows * layer.fan_in)?;
-                device.multiply(&Product {
-                    m: rows,
-                    n: layer.fan_in,
-                    k: n,
-                    a: deltas,
-                    b: by_input(layer, false),
-                    out: Factor::new(next, rows * layer.fan_in),
-                    batch: chains,
-                    add: false,
-                })?;
-            }
         }
         Ok(())
     }

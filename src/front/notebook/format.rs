@@ -93,7 +93,7 @@ impl Notebook {
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text).with_context(|| format!("{} is no notebook", path.display()))
+        Self::parse(&text).with_context(|| format!("{} is not a notebook", path.display()))
     }
 
     /// A notebook from its text.

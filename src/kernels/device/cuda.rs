@@ -108,7 +108,7 @@ impl Cuda {
         let free = self.stream.context().mem_get_info().map_or(0, |m| m.0);
         let held: usize = self.memory.borrow().values().sum();
         anyhow!(
-            "{}: no room for {}: {} are free and ergodic holds {}; use fewer chains or smaller batches, or free the GPU of other programs",
+            "{}: no room for {}: {} are free and ergodic holds {}; use fewer chains or smaller batches, or stop other programs on the GPU",
             self.description,
             gib(bytes),
             gib(free),
@@ -133,7 +133,7 @@ impl Cuda {
                 .filter(|c| *c != 0)
                 .collect();
             bail!(
-                "nvrtc does not compile the kernels for {}: {e}\n{}",
+                "nvrtc cannot compile the kernels for {}: {e}\n{}",
                 self.architecture,
                 String::from_utf8_lossy(&log)
             );
@@ -305,7 +305,7 @@ impl Device for Cuda {
         }
         self.choose()?;
         let int = |x: usize| {
-            i32::try_from(x).with_context(|| format!("{p:?}: {x} is too much for cuBLAS"))
+            i32::try_from(x).with_context(|| format!("{p:?}: {x} is too large for cuBLAS"))
         };
         // cuBLAS counts by columns: what it reads from row-major matrices is their transposes, and outᵀ = bᵀ·aᵀ.
         let operation = |f: &Factor| match f.transposed {

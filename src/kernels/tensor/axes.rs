@@ -20,7 +20,7 @@ impl Tensor {
         let shape = self.shape()?;
         let wrong = |d: i64| {
             anyhow!(
-                "reshape: {d} is no length of an axis; lengths are at least 1, and one may be -1"
+                "reshape: {d} is not a valid axis length; lengths are at least 1, and one may be -1"
             )
         };
         let mut given = dims;
@@ -59,7 +59,7 @@ impl Tensor {
                 Err(_) => {
                     ensure!(
                         shape.count().is_multiple_of(product),
-                        "reshape: {shape} has {} numbers{}, which is no multiple of {product}",
+                        "reshape: {shape} has {} numbers{}, not a multiple of {product}",
                         shape.count(),
                         if shape.rows { " per row" } else { "" }
                     );
@@ -113,7 +113,7 @@ impl Tensor {
         let shape = self.shape()?;
         ensure!(
             shape.dims.len() >= 2,
-            "t exchanges the last two axes, which a tensor of shape {shape} has not{}",
+            "t exchanges the last two axes, which a tensor of shape {shape} does not have{}",
             if shape.rows { " besides the rows" } else { "" }
         );
         self.transpose(-2, -1)
@@ -131,10 +131,7 @@ impl Tensor {
     /// Sum of the products of two vectors of one length.
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         let (a, b) = (self.shape()?, other.shape()?);
-        ensure!(
-            a == b,
-            "dot: tensors of shapes {a} and {b} do not go together"
-        );
+        ensure!(a == b, "dot: tensors of shapes {a} and {b} do not match");
         self.binary(Binary::Multiply, other)?
             .reduce_all(Reduce::Sum)
     }
@@ -160,7 +157,8 @@ impl Tensor {
         let n = self.length()?;
         let at = if i < 0 { i + n as i64 } else { i };
         let at = usize::try_from(at).ok().filter(|a| *a < n);
-        let at = at.ok_or_else(|| anyhow!("index {i} of a vector of {n} numbers"))?;
+        let at =
+            at.ok_or_else(|| anyhow!("index {i} is out of range for a vector of {n} numbers"))?;
         match self {
             Tensor::Vector(v) => Self::from_f64(vec![f64::from(v.numbers()[at])], &[]),
             _ => self.select(0, at as i64),
@@ -173,8 +171,9 @@ impl Tensor {
         let at = |x: i64| usize::try_from(x).ok().filter(|x| *x <= n);
         let range = at(from).zip(at(from.saturating_add(count)));
         let range = range.filter(|(a, z)| a < z || a == z && self.is_energy());
-        let (start, end) =
-            range.ok_or_else(|| anyhow!("slice({from}, {count}) of a vector of {n} numbers"))?;
+        let (start, end) = range.ok_or_else(|| {
+            anyhow!("slice({from}, {count}) is out of range for a vector of {n} numbers")
+        })?;
         self.cut(0, start, end - start)
     }
 
@@ -333,5 +332,7 @@ impl Tensor {
 
 /// Why a tensor with rows has no sum of everything.
 fn all_of(name: &str, shape: &Shape) -> String {
-    format!("{name} without an axis would mix examples; of shape {shape}, name an axis: {name}(-1)")
+    format!(
+        "{name} without an axis would mix examples; for shape {shape}, name an axis: {name}(-1)"
+    )
 }

@@ -541,14 +541,11 @@ fn vectors() {
     assert_eq!((length(&v), length(&v.slice(1..3))), (5, 2));
     assert_eq!(v.slice(1..3).index(0).text(), "w[1]");
     let error = v.0.index(5).err().unwrap().to_string();
-    assert_eq!(error, "index 5 of a vector of 5 numbers");
+    assert_eq!(error, "index 5 is out of range for a vector of 5 numbers");
     assert!(v.0.entries(3, 3).is_err() && v.0.entries(3, -1).is_err());
     let other = Tensor::from(Symbol::columns(0..3));
     let error = v.0.dot(&other).err().unwrap().to_string();
-    assert_eq!(
-        error,
-        "dot: tensors of shapes [5] and [3] do not go together"
-    );
+    assert_eq!(error, "dot: tensors of shapes [5] and [3] do not match");
     let empty = v.slice(2..2);
     let value = |t: anyhow::Result<Tensor>| evaluate(&of(t), point, &ONE).0;
     assert!(length(&empty) == 0 && value(empty.0.mean(None, false)).is_nan());

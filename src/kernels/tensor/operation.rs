@@ -282,7 +282,7 @@ impl Operation {
                 let length = first.dims[*axis];
                 ensure!(
                     end.is_some_and(|e| e <= length),
-                    "{name}: {count} entries from {start} on of an axis of {length}"
+                    "{name}: {count} entries from {start} on exceed an axis of length {length}"
                 );
                 out.dims[*axis] = *count;
             }
@@ -298,7 +298,7 @@ impl Operation {
                     };
                     ensure!(
                         s.dims.len() == first.dims.len() && rest(s) == rest(&first),
-                        "{name}: the shapes {first} and {s} differ along another axis than the one they are put together along"
+                        "{name}: the shapes {first} and {s} differ along an axis other than the one they are joined along"
                     );
                     length = length.saturating_add(s.dims[*axis]);
                 }

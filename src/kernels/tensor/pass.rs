@@ -185,66 +185,33 @@ impl Pass {
         if first {
             target[..if stride == 0 { width } else { rows * width }].fill(0.0);
         }
+        let out = Rows {
+            data: target,
+            stride,
+            width,
+        };
         match self {
             Pass::Element(f, spreads) => {
-                backward_elements(*f, spreads, which, rows, of, y, delta, target, stride)
+                backward_elements(*f, spreads, which, rows, of, y, delta, out.data, stride)
             }
             Pass::Dense(d) if which == 1 => {
-                for part in &mut d.parts(target, 1) {
+                for part in &mut d.parts(out.data, 1) {
                     d.add_to_part(part, rows, of[0].data, delta);
                 }
             }
             Pass::Dense(_) => {
-                crate::kernels::elementwise::add_column_sums(&mut target[..width], delta)
+                crate::kernels::elementwise::add_column_sums(&mut out.data[..width], delta)
             }
             Pass::Products { shape, pairs } => {
-                let [m, n, k] = *shape;
-                for r in 0..rows {
-                    let (a, b) = (of[0].row(r), of[1].row(r));
-                    for (i, (x, y)) in pairs.iter().enumerate() {
-                        let d = Matrix::new(&delta[(r * pairs.len() + i) * m * n..], m, n);
-                        let out = &mut target[r * stride..][..width];
-                        match which {
-                            0 => {
-                                let right = Matrix::new(&b[*y..], k, n);
-                                multiply(&mut out[*x..], d, right.transposed(), true);
-                            }
-                            _ => {
-                                let left = Matrix::new(&a[*x..], m, k);
-                                multiply(&mut out[*y..], left.transposed(), d, true);
-                            }
-                        }
-                    }
-                }
+                add_products(*shape, pairs, which, rows, of, delta, out)
             }
-            Pass::Copy { from, run } => {
-                let all = from.len() * run;
-                for r in 0..rows {
-                    let d = &delta[r * all..][..all];
-                    let out = &mut target[r * stride..][..width];
-                    for (d, i) in d.chunks_exact(*run).zip(from) {
-                        add(&mut out[*i as usize..][..*run], d);
-                    }
-                }
-            }
-            Pass::Concat(runs) => {
-                let whole: usize = runs.iter().sum();
-                let before: usize = runs[..which].iter().sum();
-                let run = runs[which];
-                let outer = width / run;
-                for r in 0..rows {
-                    for o in 0..outer {
-                        let at = (r * outer + o) * whole + before;
-                        let out = &mut target[r * stride + o * run..][..run];
-                        add(out, &delta[at..at + run]);
-                    }
-                }
-            }
+            Pass::Copy { from, run } => add_copies(from, *run, rows, delta, out),
+            Pass::Concat(runs) => add_runs(runs, which, rows, delta, out),
             Pass::Reduce(how, m, inner) => {
                 let x = &of[0].data[..rows * width];
                 let each = x
                     .chunks_exact(m * inner)
-                    .zip(target[..rows * width].chunks_exact_mut(m * inner))
+                    .zip(out.data[..rows * width].chunks_exact_mut(m * inner))
                     .zip(y.chunks_exact(*inner).zip(delta.chunks_exact(*inner)));
                 each.for_each(|((x, out), (y, d))| reduce_derivative(*how, x, y, d, out));
             }
@@ -257,9 +224,78 @@ impl Pass {
                 let each = y[..rows * width]
                     .chunks_exact(page)
                     .zip(delta.chunks_exact(page))
-                    .zip(target.chunks_exact_mut(page));
+                    .zip(out.data.chunks_exact_mut(page));
                 each.for_each(|((y, d), out)| softmax_derivative(y, d, out, *inner, *logarithm));
             }
+        }
+    }
+}
+
+/// The gradient with respect to an operand: rows that are `stride` apart, 0 to sum over them.
+struct Rows<'a> {
+    data: &'a mut [f32],
+    stride: usize,
+    width: usize,
+}
+
+impl Rows<'_> {
+    #[inline]
+    fn row(&mut self, r: usize) -> &mut [f32] {
+        &mut self.data[r * self.stride..][..self.width]
+    }
+}
+
+#[inline]
+fn add_products(
+    [m, n, k]: [usize; 3],
+    pairs: &[(usize, usize)],
+    which: usize,
+    rows: usize,
+    of: &[View],
+    delta: &[f32],
+    mut out: Rows,
+) {
+    for r in 0..rows {
+        let (a, b, out) = (of[0].row(r), of[1].row(r), out.row(r));
+        for (i, (x, y)) in pairs.iter().enumerate() {
+            let d = Matrix::new(&delta[(r * pairs.len() + i) * m * n..], m, n);
+            match which {
+                0 => {
+                    let right = Matrix::new(&b[*y..], k, n);
+                    multiply(&mut out[*x..], d, right.transposed(), true);
+                }
+                _ => {
+                    let left = Matrix::new(&a[*x..], m, k);
+                    multiply(&mut out[*y..], left.transposed(), d, true);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn add_copies(from: &[u32], run: usize, rows: usize, delta: &[f32], mut out: Rows) {
+    let all = from.len() * run;
+    for r in 0..rows {
+        let d = &delta[r * all..][..all];
+        let out = out.row(r);
+        for (d, i) in d.chunks_exact(run).zip(from) {
+            add(&mut out[*i as usize..][..run], d);
+        }
+    }
+}
+
+#[inline]
+fn add_runs(runs: &[usize], which: usize, rows: usize, delta: &[f32], mut out: Rows) {
+    let whole: usize = runs.iter().sum();
+    let before: usize = runs[..which].iter().sum();
+    let run = runs[which];
+    let outer = out.width / run;
+    for r in 0..rows {
+        let out = out.row(r);
+        for o in 0..outer {
+            let at = (r * outer + o) * whole + before;
+            add(&mut out[o * run..][..run], &delta[at..at + run]);
         }
     }
 }

@@ -55,7 +55,7 @@ impl Shape {
         match (at as usize).checked_sub(usize::from(self.rows)) {
             Some(at) => Ok(at),
             None => bail!(
-                "{what} along axis 0 would mix examples; of shape {self}, a model may use the axes from 1 on"
+                "{what} along axis 0 would mix examples; for shape {self}, a model may use axes 1 and up"
             ),
         }
     }

@@ -103,7 +103,7 @@ impl Symbol {
 
     pub(super) fn known_shape(&self) -> Result<Shape> {
         self.shape().ok_or_else(|| {
-            anyhow!("how many inputs an example has is not known here; give model::custom the option `inputs`, e.g. `inputs: data.dim`")
+            anyhow!("the number of inputs per example is not known here; give model::custom the option `inputs`, e.g. `inputs: data.dim`")
         })
     }
 

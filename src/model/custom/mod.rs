@@ -36,14 +36,14 @@ pub const OPTIONS: &[Spec] = &[
     optional(
         "inputs",
         Kind::Int(Range::Between(1.0, 1e9)),
-        "found from what is done to x",
+        "inferred from how x is used",
         "Components of an input.",
     ),
     optional(
         "name",
         Kind::Text,
         "none",
-        "What it is called when it is printed.",
+        "Name that is shown when the model is printed.",
     ),
     option(
         "interpret",
@@ -112,7 +112,7 @@ impl Custom {
         }
         ensure!(
             graph.is_active(),
-            "model::custom: no derivative with respect to a parameter exists: comparisons alone have none"
+            "model::custom: no output has a derivative with respect to a parameter: comparisons alone have none"
         );
         let ranges: Vec<_> = tensors.iter().map(|t| t.range.clone()).collect();
         let program = Program::compile(&graph, &ranges)?;

@@ -111,7 +111,7 @@ impl Problem {
         let layers = kept.len();
         anyhow::ensure!(
             layers > 0 && !widths.contains(&0),
-            "a deep linear problem has widths {widths:?}, but it must have at least two, of inputs and outputs, each at least 1"
+            "a deep linear problem has widths {widths:?}, but needs at least two, for inputs and outputs, each at least 1"
         );
         // Units that a layer hands on: neither a zero row nor met by a zero column. Products of random matrices have the largest rank that
         // these leave.

@@ -3,8 +3,8 @@
 //! With the names of `passes.rs` they are `δqᵀ(n+p)`, `δkᵀ(n+p)`, `δvᵀn` and `zᵀδx_{l+1}` of a block, `δᵀ LN(x_L)` of the logits, and sums of δ
 //! itself: by token for the embedding, by position, and over all for biases.
 
-use super::Transformer;
 use super::passes::{ACTIVATIONS, DELTAS};
+use super::{Settings, Transformer};
 use crate::kernels::elementwise::add_column_sums;
 use crate::kernels::gemm::{Matrix, Part};
 use crate::kernels::sequence::add_by_token;
@@ -21,50 +21,74 @@ enum Sum<'a> {
     Tokens(&'a mut [f32], usize),
 }
 
-/// `leftᵀ·right` in `count` parts.
-fn products<'a>(
-    out: &'a mut [f32],
-    count: usize,
-    left: Matrix<'a>,
-    right: Matrix<'a>,
-) -> impl Iterator<Item = Sum<'a>> {
-    let (rows, columns) = (left.shape()[1], right.shape()[1]);
-    let parts = Part::split(out, rows, columns, count).into_iter();
-    parts.map(move |part| Sum::Product(part, left, right))
+/// The sums that make a gradient, in the order of the layout.
+struct Sums<'a> {
+    tile: &'a Tile,
+    positions: usize,
+    rest: &'a mut [f32],
+    parts: Vec<Sum<'a>>,
 }
 
-/// [`crate::model::Model::gradient`].
-pub fn gradient(model: &Transformer, tile: &Tile, grad: &mut [f32], add: bool, team: &Team) {
-    let s = &model.settings;
-    let (c, d, a, v) = (s.context, s.width, s.attention(), s.vocabulary);
-    let positions = tile.rows * c;
-    let activation =
-        |i: usize, columns: usize| Matrix::new(&tile.activations[i], positions, columns);
-    let delta = |i: usize, columns: usize| Matrix::new(&tile.deltas[i], positions, columns);
-    let sums = |i: usize, numbers: usize| &tile.deltas[i][..numbers];
-    let (end, end_delta) = (ACTIVATIONS * s.layers, DELTAS * s.layers);
-    // What the layer norm gave, or what went in.
-    let normed = |x: usize| activation(if s.layer_norm { x + 1 } else { x }, d);
-
-    // In the order of the layout.
-    let mut parts = Vec::new();
-    let mut rest = grad;
-    let mut take = |length: usize| {
-        let (first, after) = std::mem::take(&mut rest).split_at_mut(length);
-        rest = after;
+impl<'a> Sums<'a> {
+    fn take(&mut self, length: usize) -> &'a mut [f32] {
+        let (first, after) = std::mem::take(&mut self.rest).split_at_mut(length);
+        self.rest = after;
         first
+    }
+
+    /// Enough parts for a few threads, each with enough to do: their number must not depend on the threads.
+    fn count(&self, numbers: usize) -> usize {
+        ((numbers * self.positions) >> 23).clamp(1, 16)
+    }
+
+    fn activation(&self, i: usize, columns: usize) -> Matrix<'a> {
+        Matrix::new(&self.tile.activations[i], self.positions, columns)
+    }
+
+    fn delta(&self, i: usize, columns: usize) -> Matrix<'a> {
+        Matrix::new(&self.tile.deltas[i], self.positions, columns)
+    }
+
+    fn product(&mut self, left: Matrix<'a>, right: Matrix<'a>) {
+        let (rows, columns) = (left.shape()[1], right.shape()[1]);
+        let out = self.take(rows * columns);
+        let parts = Part::split(out, rows, columns, self.count(rows * columns)).into_iter();
+        self.parts
+            .extend(parts.map(|part| Sum::Product(part, left, right)));
+    }
+
+    /// Sums over so many rows of delta `i`.
+    fn columns(&mut self, length: usize, i: usize, rows: usize) {
+        let out = self.take(length);
+        let rows = &self.tile.deltas[i][..rows * length];
+        self.parts.push(Sum::Columns(out, rows));
+    }
+
+    fn embedding(&mut self, vocabulary: usize, width: usize) {
+        let numbers = vocabulary * width;
+        let rows = vocabulary.div_ceil(self.count(numbers).min(vocabulary));
+        let parts = self.take(numbers).chunks_mut(rows * width).enumerate();
+        self.parts
+            .extend(parts.map(|(i, out)| Sum::Tokens(out, i * rows)));
+    }
+}
+
+fn parts<'a>(s: &Settings, tile: &'a Tile, grad: &'a mut [f32]) -> Vec<Sum<'a>> {
+    let (d, a, v) = (s.width, s.attention(), s.vocabulary);
+    let positions = tile.rows * s.context;
+    let mut sums = Sums {
+        tile,
+        positions,
+        rest: grad,
+        parts: Vec::new(),
     };
-    // Enough parts for a few threads, each with enough to do: their number must not depend on the threads.
-    let count = |numbers: usize| ((numbers * positions) >> 23).clamp(1, 16);
-    let rows = v.div_ceil(count(v * d).min(v));
-    let embed = take(v * d).chunks_mut(rows * d).enumerate();
-    parts.extend(embed.map(|(i, out)| Sum::Tokens(out, i * rows)));
-    parts.push(Sum::Columns(
-        take(c * d),
-        sums(end_delta + 2, positions * d),
-    ));
+    let (end, end_delta) = (ACTIVATIONS * s.layers, DELTAS * s.layers);
     let norm = 2 * d * usize::from(s.layer_norm);
+    // What the layer norm gave, or what went in.
+    let normed = |x: usize| if s.layer_norm { x + 1 } else { x };
     let bias = usize::from(s.bias);
+    sums.embedding(v, d);
+    sums.columns(s.context * d, end_delta + 2, tile.rows);
     for l in 0..s.layers {
         let (x, dx) = (ACTIVATIONS * l, DELTAS * l);
         let next = if l + 1 < s.layers {
@@ -72,47 +96,28 @@ pub fn gradient(model: &Transformer, tile: &Tile, grad: &mut [f32], add: bool, t
         } else {
             end_delta
         };
-        parts.push(Sum::Columns(take(norm), sums(dx + 3, tile.rows * norm)));
-        parts.extend(products(
-            take(2 * a * d),
-            count(2 * a * d),
-            delta(dx + 1, 2 * a),
-            activation(x + 2, d),
-        ));
-        parts.extend(products(
-            take(a * d),
-            count(a * d),
-            delta(dx + 2, a),
-            normed(x),
-        ));
-        parts.extend(products(
-            take(a * d),
-            count(a * d),
-            activation(x + 5, a),
-            delta(next, d),
-        ));
-        parts.push(Sum::Columns(
-            take(2 * a * bias),
-            sums(dx + 1, positions * 2 * a),
-        ));
-        parts.push(Sum::Columns(take(a * bias), sums(dx + 2, positions * a)));
-        parts.push(Sum::Columns(take(d * bias), sums(next, positions * d)));
+        sums.columns(norm, dx + 3, tile.rows);
+        sums.product(sums.delta(dx + 1, 2 * a), sums.activation(x + 2, d));
+        sums.product(sums.delta(dx + 2, a), sums.activation(normed(x), d));
+        sums.product(sums.activation(x + 5, a), sums.delta(next, d));
+        sums.columns(2 * a * bias, dx + 1, positions);
+        sums.columns(a * bias, dx + 2, positions);
+        sums.columns(d * bias, next, positions);
     }
-    parts.push(Sum::Columns(
-        take(norm),
-        sums(end_delta + 1, tile.rows * norm),
-    ));
-    parts.extend(products(
-        take(v * d),
-        count(v * d),
-        delta(end_delta + 5, v),
-        normed(end),
-    ));
-    parts.push(Sum::Columns(
-        take(v * bias),
-        sums(end_delta + 5, positions * v),
-    ));
+    sums.columns(norm, end_delta + 1, tile.rows);
+    sums.product(
+        sums.delta(end_delta + 5, v),
+        sums.activation(normed(end), d),
+    );
+    sums.columns(v * bias, end_delta + 5, positions);
+    sums.parts
+}
 
+/// [`crate::model::Model::gradient`].
+pub fn gradient(model: &Transformer, tile: &Tile, grad: &mut [f32], add: bool, team: &Team) {
+    let s = &model.settings;
+    let positions = tile.rows * s.context;
+    let mut parts = parts(s, tile, grad);
     team.for_each(&mut parts, |sum| match sum {
         Sum::Product(part, left, right) => {
             let left = left.columns(part.rows.clone()).transposed();
@@ -131,8 +136,8 @@ pub fn gradient(model: &Transformer, tile: &Tile, grad: &mut [f32], add: bool, t
             }
             add_by_token(
                 &tile.inputs[..positions],
-                sums(0, positions * d),
-                d,
+                &tile.deltas[0][..positions * s.width],
+                s.width,
                 *first,
                 out,
             );

@@ -171,7 +171,7 @@ fn settings(o: &Options) -> Result<Settings> {
         None => {
             anyhow::ensure!(
                 width.is_multiple_of(heads),
-                "{}: the width {width} is no multiple of the {heads} heads; change one of them or give 'head_width'",
+                "{}: the width {width} is not a multiple of the number of heads, {heads}; change one of them or give 'head_width'",
                 o.owner()
             );
             width / heads

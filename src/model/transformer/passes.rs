@@ -79,7 +79,7 @@ pub fn forward(model: &Transformer, params: &[f32], b: &mut Block) -> Result<()>
     };
     embed(b.inputs, &params[places.embed.clone()], d, first).map_err(|i| {
         anyhow::anyhow!(
-            "the input {} at position {} is no token below {}",
+            "the input {} at position {} is not a token below {}",
             b.inputs[i],
             i % s.context,
             s.vocabulary

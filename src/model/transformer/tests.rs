@@ -75,7 +75,10 @@ fn sizes_that_do_not_fit_are_refused() {
             .to_string()
     };
     let e = message(&[("heads", Value::Int(7))]);
-    assert!(e.contains("256 is no multiple of the 7 heads"), "{e}");
+    assert!(
+        e.contains("256 is not a multiple of the number of heads, 7"),
+        "{e}"
+    );
     let e = message(&[
         ("width", Value::Int(65536)),
         ("head_width", Value::Int(65536)),

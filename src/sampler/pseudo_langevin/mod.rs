@@ -99,7 +99,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "refresh",
             Kind::Int(Range::AtLeast(1.0)),
             "200",
-            "Usual steps between two measurements of V; fewer (from 10 on) while V changes fast, more while it is steady.",
+            "Usual number of steps between two measurements of V; fewer (at least 10) while V changes fast, more while it is steady.",
         ),
         option(
             "refresh_max",
@@ -129,7 +129,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "variance_batches",
             Kind::Int(Range::Between(2.0, 10_000.0)),
             "1000",
-            "Minibatches at most for one measurement of V.",
+            "Largest number of minibatches for one measurement of V.",
         ),
         option(
             "masses",
@@ -300,7 +300,7 @@ impl Sampler for PseudoLangevin {
         match self.masses {
             Masses::Collective | Masses::Noise => Accuracy::Order(1),
             Masses::Uniform => Accuracy::Unknown(
-                "what V misses of the noise adds an error of order δt to that of order δt²",
+                "the noise that V does not capture adds an error of order δt to that of order δt²",
             ),
         }
     }
@@ -316,15 +316,15 @@ impl Sampler for PseudoLangevin {
 
     fn bias(&self) -> Option<Bias> {
         let (per, remedy) = match self.masses {
-            Masses::Collective => (PER_COLLECTIVE_RATIO, "the error goes with `ratio`"),
+            Masses::Collective => (PER_COLLECTIVE_RATIO, "the error scales with `ratio`"),
             Masses::Noise => (
                 PER_RATIO,
-                "the error goes with `ratio_collective`, which masses: \"collective\" holds at `ratio`",
+                "the error scales with `ratio_collective`, which masses: \"collective\" holds at `ratio`",
             ),
             Masses::Uniform => return None,
         };
         Some(Bias {
-            cause: "the minibatch noise is taken off the heat bath by its variance per parameter, but depends on w and is correlated between parameters",
+            cause: "the minibatch noise is subtracted from the heat bath by its variance per parameter, but it depends on w and is correlated between parameters",
             cost: per[0] * self.ratio,
             norm2: per[1] * self.ratio,
             settings: "m = 20",
@@ -339,7 +339,7 @@ impl Sampler for PseudoLangevin {
         );
         anyhow::ensure!(
             !self.gradient.has_control_variates(),
-            "sampler::pseudo_langevin sets its masses by the noise of a plain minibatch, which control variates take away; use sampler::langevin with them"
+            "sampler::pseudo_langevin sets its masses by the noise of a plain minibatch, which control variates remove; use sampler::langevin with them"
         );
         Ok(())
     }

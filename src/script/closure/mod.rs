@@ -192,7 +192,7 @@ impl Observable for Closure {
         })?;
         ensure!(
             labels == shape && numbers.len() == out.len(),
-            "the observable '{}' returned {} at step {} of chain {}, but {} at the starting point; it must always return as many",
+            "the observable '{}' returned {} at step {} of chain {}, but {} at the starting point; this must not change",
             self.name,
             said(&labels),
             view.chain.step,

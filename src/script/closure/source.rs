@@ -3,8 +3,9 @@
 use super::identity::identity;
 use super::rules::{self, method, root};
 use rhai::{
-    AST, ASTFlags, ASTNode, Dynamic, Expr, FnCallExpr, FnPtr, ImmutableString, Module, Position,
-    ScriptFuncDef, Shared, Stmt,
+    AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FlowControl, FnCallExpr, FnPtr,
+    ImmutableString, Module, OpAssignment, Position, ScriptFuncDef, Shared, Stmt,
+    SwitchCasesCollection,
 };
 use std::collections::BTreeSet;
 
@@ -126,44 +127,16 @@ impl<'a> Source<'a> {
         match s {
             Stmt::Noop(_) | Stmt::Share(_) => {}
             Stmt::If(x, _) => {
-                self.text += "if ";
-                self.expression(&x.expr);
-                self.block(x.body.statements());
+                self.headed("if ", x);
                 self.text += " else ";
                 self.block(x.branch.statements());
             }
-            Stmt::Switch(x, _) => {
-                let (of, cases) = &**x;
-                self.text += "switch ";
-                self.expression(of);
-                // Of values there are only checksums.
-                let mut values: Vec<_> = cases
-                    .cases
-                    .iter()
-                    .map(|(k, v)| format!("{k}: {:?}", v.blocks))
-                    .collect();
-                values.sort();
-                self.text += &format!("{values:?} {:?} {:?} ", cases.ranges, cases.def_case);
-                for e in &cases.expressions {
-                    self.expression(&e.lhs);
-                    self.text += " => ";
-                    self.expression(&e.rhs);
-                    self.text += ", ";
-                }
-            }
-            Stmt::While(x, _) => {
-                self.text += "while ";
-                self.expression(&x.expr);
-                self.block(x.body.statements());
-            }
+            Stmt::Switch(x, _) => self.switch(&x.0, &x.1),
+            Stmt::While(x, _) => self.headed("while ", x),
             Stmt::Do(x, flags, _) => {
                 self.text += "do ";
                 self.block(x.body.statements());
-                self.text += if flags.contains(ASTFlags::NEGATED) {
-                    " until "
-                } else {
-                    " while "
-                };
+                self.text += either(*flags, ASTFlags::NEGATED, " until ", " while ");
                 self.expression(&x.expr);
             }
             Stmt::For(x, _) => {
@@ -174,31 +147,15 @@ impl<'a> Source<'a> {
                     self.own.insert(c.name.clone());
                     self.text += &format!(", {}", c.name);
                 }
-                self.text += " in ";
-                self.expression(&x.expr);
-                self.block(x.body.statements());
+                self.headed(" in ", x);
             }
             Stmt::Var(x, flags, _) => {
                 self.own.insert(x.0.name.clone());
-                let word = if flags.contains(ASTFlags::CONSTANT) {
-                    "const"
-                } else {
-                    "let"
-                };
+                let word = either(*flags, ASTFlags::CONSTANT, "const", "let");
                 self.text += &format!("{word} {} = ", x.0.name);
                 self.expression(&x.1);
             }
-            Stmt::Assignment(x) => {
-                let (operator, sides) = &**x;
-                if let Some(name) = root(&sides.lhs) {
-                    self.changed
-                        .push((name.clone(), sides.lhs.start_position()));
-                }
-                self.expression(&sides.lhs);
-                let sign = operator.get_op_assignment_info().map_or("=", |i| i.3);
-                self.text += &format!(" {sign} ");
-                self.expression(&sides.rhs);
-            }
+            Stmt::Assignment(x) => self.assignment(&x.0, &x.1),
             Stmt::FnCall(x, at) => self.calls(x, Some(*at)),
             Stmt::Block(b) => self.block(b.statements()),
             Stmt::TryCatch(x, _) => {
@@ -213,20 +170,12 @@ impl<'a> Source<'a> {
             }
             Stmt::Expr(e) => self.expression(e),
             Stmt::BreakLoop(e, flags, _) => {
-                self.text += if flags.contains(ASTFlags::BREAK) {
-                    "break "
-                } else {
-                    "continue "
-                };
-                e.iter().for_each(|e| self.expression(e));
+                let word = either(*flags, ASTFlags::BREAK, "break ", "continue ");
+                self.exit(word, e.as_deref());
             }
             Stmt::Return(e, flags, _) => {
-                self.text += if flags.contains(ASTFlags::BREAK) {
-                    "throw "
-                } else {
-                    "return "
-                };
-                e.iter().for_each(|e| self.expression(e));
+                let word = either(*flags, ASTFlags::BREAK, "throw ", "return ");
+                self.exit(word, e.as_deref());
             }
             Stmt::Import(x, at) => {
                 let why = "imports stand at the top of the script";
@@ -235,6 +184,49 @@ impl<'a> Source<'a> {
             }
             other => self.text += &format!("{other:?}"),
         }
+    }
+
+    /// A word, an expression and the block after it.
+    fn headed(&mut self, word: &str, x: &FlowControl) {
+        self.text += word;
+        self.expression(&x.expr);
+        self.block(x.body.statements());
+    }
+
+    fn switch(&mut self, of: &Expr, cases: &SwitchCasesCollection) {
+        self.text += "switch ";
+        self.expression(of);
+        // Of values there are only checksums.
+        let mut values: Vec<_> = cases
+            .cases
+            .iter()
+            .map(|(k, v)| format!("{k}: {:?}", v.blocks))
+            .collect();
+        values.sort();
+        self.text += &format!("{values:?} {:?} {:?} ", cases.ranges, cases.def_case);
+        for e in &cases.expressions {
+            self.expression(&e.lhs);
+            self.text += " => ";
+            self.expression(&e.rhs);
+            self.text += ", ";
+        }
+    }
+
+    fn assignment(&mut self, operator: &OpAssignment, sides: &BinaryExpr) {
+        if let Some(name) = root(&sides.lhs) {
+            self.changed
+                .push((name.clone(), sides.lhs.start_position()));
+        }
+        self.expression(&sides.lhs);
+        let sign = operator.get_op_assignment_info().map_or("=", |i| i.3);
+        self.text += &format!(" {sign} ");
+        self.expression(&sides.rhs);
+    }
+
+    /// What leaves a loop or a function, with the value if there is one.
+    fn exit(&mut self, word: &str, value: Option<&Expr>) {
+        self.text += word;
+        value.into_iter().for_each(|e| self.expression(e));
     }
 
     fn list<'e>(&mut self, all: impl IntoIterator<Item = &'e Expr>, between: &str) {
@@ -330,11 +322,7 @@ impl<'a> Source<'a> {
                     self.methods.push((name, method, at));
                 }
                 self.expression(&x.lhs);
-                self.text += if flags.contains(ASTFlags::NEGATED) {
-                    "?."
-                } else {
-                    "."
-                };
+                self.text += either(*flags, ASTFlags::NEGATED, "?.", ".");
                 self.expression(&x.rhs);
             }
             Expr::Index(x, flags, _) => {
@@ -342,11 +330,7 @@ impl<'a> Source<'a> {
                     self.methods.push((name, method, at));
                 }
                 self.expression(&x.lhs);
-                self.text += if flags.contains(ASTFlags::NEGATED) {
-                    "?["
-                } else {
-                    "["
-                };
+                self.text += either(*flags, ASTFlags::NEGATED, "?[", "[");
                 self.expression(&x.rhs);
                 self.text += "]";
             }
@@ -377,6 +361,17 @@ impl<'a> Source<'a> {
         }
     }
 }
+
+/// One of two words, by a flag.
+fn either(
+    flags: ASTFlags,
+    flag: ASTFlags,
+    with: &'static str,
+    without: &'static str,
+) -> &'static str {
+    if flags.contains(flag) { with } else { without }
+}
+
 /// The statements of a function. Rhai does not name the type that holds them, but walks through them.
 fn body(f: &ScriptFuncDef) -> Vec<Stmt> {
     let mut alone = Module::new();

@@ -20,18 +20,23 @@ pub(super) fn bind(b: &mut Binder) {
         |x: Dynamic| from_dynamic(&x).or_raise(),
     )
     .with(&[], "let a = tensor([[1.0, 2.0], [3.0, 4.0]]); print(a.matmul(a.t()) + 1); a[0]");
+    constants(b);
+    ranges(b);
+    random(b);
+    joined(b);
+}
+
+fn constants(b: &mut Binder) {
     b.function(
         "tensor::zeros(shape) -> Tensor",
         "Zeros; the shape is an array of lengths, or one length.",
-        |shape: Dynamic| {
-            filled("tensor::zeros", &dims(&shape, "tensor::zeros")?, |_| 0.0).or_raise()
-        },
+        |shape: Dynamic| constant("tensor::zeros", &shape, 0.0),
     )
     .with(&[], "tensor::zeros([2, 3])");
     b.function(
         "tensor::ones(shape) -> Tensor",
         "Ones everywhere.",
-        |shape: Dynamic| filled("tensor::ones", &dims(&shape, "tensor::ones")?, |_| 1.0).or_raise(),
+        |shape: Dynamic| constant("tensor::ones", &shape, 1.0),
     )
     .with(&[], "tensor::ones([2, 3])");
     b.function(
@@ -39,7 +44,7 @@ pub(super) fn bind(b: &mut Binder) {
         "The same number everywhere.",
         |shape: Dynamic, value: Dynamic| {
             let value = number(&value, "tensor::full: value").or_raise()?;
-            filled("tensor::full", &dims(&shape, "tensor::full")?, |_| value).or_raise()
+            constant("tensor::full", &shape, value)
         },
     )
     .with(&[], "tensor::full([2, 3], 0.5)");
@@ -52,9 +57,12 @@ pub(super) fn bind(b: &mut Binder) {
         .or_raise()
     })
     .with(&[], "tensor::eye(3)");
+}
+
+fn ranges(b: &mut Binder) {
     b.function(
         "tensor::arange(from, to) -> Tensor",
-        "The whole numbers from one up to, but without, another.",
+        "The whole numbers from one number up to, but not including, another.",
         |from: i64, to: i64| {
             let n = to.checked_sub(from).and_then(|n| usize::try_from(n).ok());
             let n = n.filter(|n| *n > 0);
@@ -82,6 +90,9 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .with(&[], "tensor::linspace(0, 1, 5)");
+}
+
+fn random(b: &mut Binder) {
     b.function(
         "tensor::normal(shape, seed) -> Tensor",
         "Standard normal numbers; the same seed gives the same numbers everywhere.",
@@ -109,6 +120,9 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .with(&[], "tensor::uniform([2, 3], 1)");
+}
+
+fn joined(b: &mut Binder) {
     b.function(
         "tensor::concat(tensors, axis) -> Tensor",
         "Tensors one after the other along an axis.",
@@ -136,6 +150,11 @@ pub(super) fn bind(b: &mut Binder) {
 
 fn ensure_raise(holds: bool, e: impl FnOnce() -> anyhow::Error) -> Bound<()> {
     if holds { Ok(()) } else { Err(raise(e())) }
+}
+
+/// The same number everywhere.
+fn constant(what: &str, shape: &Dynamic, value: f64) -> Bound<Tensor> {
+    filled(what, &dims(shape, what)?, |_| value).or_raise()
 }
 
 /// A tensor of numbers from what gives each its value.

@@ -25,6 +25,9 @@ pub(super) fn bind(b: &mut Binder) {
     constructors::bind(b);
     operators::bind(b);
     methods(b);
+    of_vectors(b);
+    of_arrays(b);
+    indexers(b);
     files::bind(b);
     derivatives(b);
     conversions(b);
@@ -92,24 +95,28 @@ fn methods(b: &mut Binder) {
         "tensor.t() -> Tensor" "The last two axes exchanged." |t| t.t();
         "tensor.transpose(a, b) -> Tensor" "Two axes exchanged." |t, a, b| t.transpose(a, b);
         "tensor.flatten() -> Tensor" "All numbers along one axis; of a model's rows, those of each row." |t| t.flatten();
-        "tensor.unsqueeze(axis) -> Tensor" "With an axis of length 1 more." |t, axis| t.unsqueeze(axis);
+        "tensor.unsqueeze(axis) -> Tensor" "With one more axis, of length 1." |t, axis| t.unsqueeze(axis);
         "tensor.squeeze(axis) -> Tensor" "Without an axis of length 1." |t, axis| t.squeeze(axis);
         "tensor.select(axis, index) -> Tensor" "One entry along an axis, which is dropped; `t[i]` is `t.select(0, i)`. Numbers below 0 count from the end." |t, axis, i| t.select(axis, i);
-        "tensor.slice(axis, from, to) -> Tensor" "The entries from one up to, but without, another along an axis; `t[a..b]` is `t.slice(0, a, b)`.\n\nAlso `slice(from, count)`, so many along the first axis, and of a vector of parameters `slice(\"w1\")`, a named tensor, flattened; names as in the model's layout." |t, axis, from, to| t.slice(axis, from, to);
+        "tensor.slice(axis, from, to) -> Tensor" "The entries from one index up to, but not including, another along an axis; `t[a..b]` is `t.slice(0, a, b)`.\n\nAlso `slice(from, count)`, so many along the first axis, and of a vector of parameters `slice(\"w1\")`, a named tensor, flattened; names as in the model's layout." |t, axis, from, to| t.slice(axis, from, to);
         "tensor.softmax(axis) -> Tensor" "exp(x) / Σ exp(x) along an axis." |t, axis| t.softmax(axis, false);
         "tensor.log_softmax(axis) -> Tensor" "The logarithm of softmax." |t, axis| t.softmax(axis, true);
         "tensor.square() -> Tensor" "The square of each element." |t| t.unary(Unary::Power(2));
     );
-    let e = &mut b.engine;
-    e.register_fn("slice", |t: &mut Tensor, from: i64, count: i64| {
-        t.entries(from, count).or_raise()
-    })
-    .register_fn("slice", |t: &mut Tensor, name: &str| {
-        t.part(name).or_raise()
-    })
-    .register_get("len", |t: &mut Tensor| {
-        t.length().map(|n| n as i64).or_raise()
-    });
+}
+
+/// Methods that vectors of parameters have in a form of their own.
+fn of_vectors(b: &mut Binder) {
+    b.engine
+        .register_fn("slice", |t: &mut Tensor, from: i64, count: i64| {
+            t.entries(from, count).or_raise()
+        })
+        .register_fn("slice", |t: &mut Tensor, name: &str| {
+            t.part(name).or_raise()
+        })
+        .register_get("len", |t: &mut Tensor| {
+            t.length().map(|n| n as i64).or_raise()
+        });
     b.function(
         "tensor.norm2() -> Tensor",
         "The sum of squares; as sum.",
@@ -130,9 +137,13 @@ fn methods(b: &mut Binder) {
         "Of a vector of parameters, a named tensor in its shape, as \"w1\", in single precision; `tensor()` is the whole vector.",
         |t: &mut Tensor, name: &str| t.named(name).or_raise(),
     );
+}
+
+/// Shapes, products, and the way back to numbers.
+fn of_arrays(b: &mut Binder) {
     b.function(
         "tensor.reshape(shape) -> Tensor",
-        "The same numbers in another shape; one length may be -1 and is then found out. A model's inputs keep their rows: the first length is -1.",
+        "The same numbers in another shape; one length may be -1 and is then inferred. A model's inputs keep their rows: the first length is -1.",
         |t: &mut Tensor, shape: Array| -> Bound<Tensor> {
             t.reshape(&integers(&shape, "reshape")?).or_raise()
         },
@@ -162,6 +173,10 @@ fn methods(b: &mut Binder) {
         "As nested arrays of numbers.",
         |t: &mut Tensor| -> Bound<Dynamic> { to_dynamic(t, "to_array()").or_raise() },
     );
+}
+
+/// `t[i]`, `t[a..b]` and `t[a..=b]`.
+fn indexers(b: &mut Binder) {
     b.engine
         .register_indexer_get(|t: &mut Tensor, i: i64| given(t, t.index(i)))
         .register_indexer_get(|t: &mut Tensor, r: std::ops::Range<i64>| {
@@ -241,7 +256,7 @@ fn derivatives(b: &mut Binder) {
     .with(&[], "gradient(|x| (x * x).sum(), tensor([1.0, 2.0]))");
     b.function(
         "value_and_gradient(closure, at) -> map",
-        "As gradient, with the value too: `#{ value, gradient }`.",
+        "Like gradient, but with the value too: `#{ value, gradient }`.",
         |native: NativeCallContext, f: FnPtr, at: Dynamic| -> Bound<Map> {
             let (value, gradient) = differentiate(&native, &f, &at)?;
             Ok([
@@ -261,39 +276,13 @@ fn conversions(b: &mut Binder) {
     b.function(
         "data.inputs(split) -> Tensor",
         "The inputs of a split (\"train\", \"test\", …), [rows, dim].",
-        |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
-            let read = || {
-                let s = d.split(split)?;
-                Shape::fixed(&[s.rows, s.dim]).fits::<f32>("data.inputs")?;
-                let mut out = vec![0f32; s.rows * s.dim];
-                s.copy(0..s.rows, &mut out);
-                Tensor::from_f32(out, &[s.rows, s.dim])
-            };
-            read().or_raise()
-        },
+        |d: &mut Arc<Dataset>, split: &str| inputs(d, split).or_raise(),
     )
     .with(&[], "dataset::digits().inputs(\"train\").mean(0)");
     b.function(
         "data.targets(split) -> Tensor",
         "The targets of a split: labels [rows], of sequences [rows, positions], or numbers [rows, width].",
-        |d: &mut Arc<Dataset>, split: &str| -> Bound<Tensor> {
-            let read = || {
-                let s = d.split(split)?;
-                let width = s.targets.width();
-                Shape::fixed(&[s.rows, width]).fits::<f32>("data.targets")?;
-                if let Some(labels) = s.labels() {
-                    let all = labels.iter().map(|l| f32::from(*l)).collect();
-                    return match width {
-                        1 => Tensor::from_f32(all, &[s.rows]),
-                        _ => Tensor::from_f32(all, &[s.rows, width]),
-                    };
-                }
-                let mut out = vec![0f32; s.rows * width];
-                s.copy_values(0..s.rows, &mut out);
-                Tensor::from_f32(out, &[s.rows, width])
-            };
-            read().or_raise()
-        },
+        |d: &mut Arc<Dataset>, split: &str| targets(d, split).or_raise(),
     )
     .with(&[], "dataset::digits().targets(\"train\").max().item()");
     b.function(
@@ -304,41 +293,65 @@ fn conversions(b: &mut Binder) {
     b.function(
         "model.tensors(parameters) -> map",
         "The first of some parameter vectors as tensors by name.",
-        |m: &mut Arc<dyn Model>, at: Dynamic| -> Bound<Map> {
-            let found = || {
-                let w = vector(&**m, &at, "model.tensors")?;
-                let each = m.layout().tensors().iter().map(|t| {
-                    let own = Tensor::from_f32(w[t.range.clone()].to_vec(), &t.shape)?;
-                    Ok((t.name.as_str().into(), Dynamic::from(own)))
-                });
-                each.collect::<Result<Map>>()
-            };
-            found().or_raise()
-        },
+        |m: &mut Arc<dyn Model>, at: Dynamic| named_tensors(&**m, &at).or_raise(),
     )
     .function(
         "model.outputs(parameters, inputs) -> Tensor",
-        "What the model answers to inputs [rows, inputs] at the first of some parameter vectors: [rows, outputs].",
-        |m: &mut Arc<dyn Model>, at: Dynamic, x: Tensor| -> Bound<Tensor> {
-            let found = || {
-                let w = vector(&**m, &at, "model.outputs")?;
-                let shape = x.shape()?;
-                ensure!(
-                    !shape.rows && shape.dims.len() == 2 && shape.dims[1] == m.inputs(),
-                    "model.outputs: inputs have shape {shape}, but must have [rows, {}]",
-                    m.inputs()
-                );
-                let numbers = |t: &Tensor| -> Result<candle_core::Tensor> {
-                    let t = t.concrete("model.outputs")?;
-                    Ok(t.to_dtype(candle_core::DType::F32)?)
-                };
-                let w = Tensor::from_f32(w.to_vec(), &[w.len()])?;
-                let out = m.forward_tensor(&numbers(&w)?, &numbers(&x)?);
-                Ok(Tensor::Concrete(out.map_err(crate::kernels::tensor::plain)?))
-            };
-            found().or_raise()
-        },
+        "The outputs [rows, outputs] of the model for inputs [rows, inputs], at the first of some parameter vectors.",
+        |m: &mut Arc<dyn Model>, at: Dynamic, x: Tensor| outputs(&**m, &at, &x).or_raise(),
     );
+}
+
+fn inputs(d: &Dataset, split: &str) -> Result<Tensor> {
+    let s = d.split(split)?;
+    Shape::fixed(&[s.rows, s.dim]).fits::<f32>("data.inputs")?;
+    let mut out = vec![0f32; s.rows * s.dim];
+    s.copy(0..s.rows, &mut out);
+    Tensor::from_f32(out, &[s.rows, s.dim])
+}
+
+fn targets(d: &Dataset, split: &str) -> Result<Tensor> {
+    let s = d.split(split)?;
+    let width = s.targets.width();
+    Shape::fixed(&[s.rows, width]).fits::<f32>("data.targets")?;
+    if let Some(labels) = s.labels() {
+        let all = labels.iter().map(|l| f32::from(*l)).collect();
+        return match width {
+            1 => Tensor::from_f32(all, &[s.rows]),
+            _ => Tensor::from_f32(all, &[s.rows, width]),
+        };
+    }
+    let mut out = vec![0f32; s.rows * width];
+    s.copy_values(0..s.rows, &mut out);
+    Tensor::from_f32(out, &[s.rows, width])
+}
+
+fn named_tensors(m: &dyn Model, at: &Dynamic) -> Result<Map> {
+    let w = vector(m, at, "model.tensors")?;
+    let each = m.layout().tensors().iter().map(|t| {
+        let own = Tensor::from_f32(w[t.range.clone()].to_vec(), &t.shape)?;
+        Ok((t.name.as_str().into(), Dynamic::from(own)))
+    });
+    each.collect::<Result<Map>>()
+}
+
+fn outputs(m: &dyn Model, at: &Dynamic, x: &Tensor) -> Result<Tensor> {
+    let w = vector(m, at, "model.outputs")?;
+    let shape = x.shape()?;
+    ensure!(
+        !shape.rows && shape.dims.len() == 2 && shape.dims[1] == m.inputs(),
+        "model.outputs: inputs have shape {shape}, but must have [rows, {}]",
+        m.inputs()
+    );
+    let numbers = |t: &Tensor| -> Result<candle_core::Tensor> {
+        let t = t.concrete("model.outputs")?;
+        Ok(t.to_dtype(candle_core::DType::F32)?)
+    };
+    let w = Tensor::from_f32(w.to_vec(), &[w.len()])?;
+    let out = m.forward_tensor(&numbers(&w)?, &numbers(x)?);
+    Ok(Tensor::Concrete(
+        out.map_err(crate::kernels::tensor::plain)?,
+    ))
 }
 
 /// A tensor as parameters: one vector, or one per row.

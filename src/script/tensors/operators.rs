@@ -117,7 +117,7 @@ fn elements(b: &mut Binder) {
         Tanh "tensor.tanh() -> Tensor" "Hyperbolic tangents.";
         Sinh "tensor.sinh() -> Tensor" "Hyperbolic sines.";
         Cosh "tensor.cosh() -> Tensor" "Hyperbolic cosines.";
-        Atan "tensor.atan() -> Tensor" "Arcus tangents, in radians.";
+        Atan "tensor.atan() -> Tensor" "Arctangents, in radians.";
         Sigmoid "tensor.sigmoid() -> Tensor" "1/(1+e^-x), the activation \"logistic\" of model::mlp.";
         Relu "tensor.relu() -> Tensor" "max(0, x).";
         Softplus "tensor.softplus() -> Tensor" "ln(1 + e^x), without overflow.";
@@ -132,7 +132,7 @@ fn elements(b: &mut Binder) {
         LessEqual "le" "tensor.le(other) -> Tensor" "1 where it is less or equal, otherwise 0.";
         Greater "gt" "tensor.gt(other) -> Tensor" "1 where it is greater, otherwise 0.";
         GreaterEqual "ge" "tensor.ge(other) -> Tensor" "1 where it is greater or equal, otherwise 0.";
-        Equal "eq" "tensor.eq(other) -> Tensor" "1 where it is equal, otherwise 0; `a == b` is whether all is.";
+        Equal "eq" "tensor.eq(other) -> Tensor" "1 where it is equal, otherwise 0; `a == b` says whether all are.";
         NotEqual "ne" "tensor.ne(other) -> Tensor" "1 where it is not equal, otherwise 0.";
     );
     b.function(

@@ -38,12 +38,12 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
         );
         anyhow::ensure!(
             e.relative_to.is_infinite(),
-            "compare: ln Z of '{name}' is relative to T = {:.4e}, and no evidence; use prior_rung: true",
+            "compare: ln Z of '{name}' is relative to T = {:.4e}, so it is not the evidence; use prior_rung: true",
             e.relative_to
         );
         anyhow::ensure!(
             e.best().standard_error.is_finite(),
-            "compare: ln Z of '{name}' has no error bar, as that of a single population has none; without it no weight means anything"
+            "compare: ln Z of '{name}' has no error bar (a single population gives none); without one the weights mean nothing"
         );
         anyhow::ensure!(
             e.examples == first.examples && (e.temperature / first.temperature - 1.0).abs() < 1e-9,
@@ -134,7 +134,7 @@ impl ModelComparison {
             ]);
         }
         out.below.push(
-            "Bayes factors against the best; weights: posterior probabilities of models that are equally probable before the data".into(),
+            "Bayes factors relative to the best; weights: posterior probabilities of models that are equally probable a priori".into(),
         );
         out
     }

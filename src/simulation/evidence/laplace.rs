@@ -46,13 +46,13 @@ pub const OPTIONS: &[Spec] = &[
         "polish",
         Kind::Int(Range::NonNegative),
         "2000",
-        "Steps of minimisation before, from the start.",
+        "Steps of minimisation beforehand, from the start.",
     ),
     optional(
         "floor",
         Kind::Float(Range::Positive),
         "the prior's precision, if it is Gaussian",
-        "Eigenvalues below this count as this: what is left of them is the noise of single precision, or the point is no minimum.",
+        "Eigenvalues below this are raised to it: they are noise of single precision, or the point is not a minimum.",
     ),
 ];
 
@@ -76,7 +76,7 @@ pub struct Laplace {
     pub ln_det: Estimate,
     /// What stopping after so many Lanczos steps may have changed of ln det; 0 if exact.
     pub stopping: f64,
-    /// Share of the eigenvalues that the floor stands in for, or that are not positive where there is none.
+    /// Share of the eigenvalues that the floor replaces, or that are not positive where there is none.
     pub at_floor: f64,
     /// Smallest and largest eigenvalue, or what was seen of them.
     pub extremes: (f64, f64),
@@ -98,12 +98,12 @@ pub fn laplace(
     let n = target.dim();
     let w = start.vectors.first().filter(|w| w.len() == n);
     let w = w.ok_or_else(|| {
-        anyhow::anyhow!("laplace: the start must have {n} parameters, as the model has")
+        anyhow::anyhow!("laplace: the start must have {n} parameters, like the model")
     })?;
     let normaliser = target.prior().ln_normaliser(n);
     anyhow::ensure!(
         target.prior().is_proper(),
-        "laplace: the prior '{}' is no distribution, so that there is no evidence; give the target prior::gaussian or prior::uniform_box",
+        "laplace: the prior '{}' is no distribution, so there is no evidence; give the target prior::gaussian or prior::uniform_box",
         target.prior().describe()
     );
     let temperature = o.float("temperature")?;
@@ -122,59 +122,82 @@ pub fn laplace(
     let mut gradient = vec![0.0; n];
     tempered.energies_and_gradient(&w, &mut gradient, &mut work)?;
     let squared = dot(&gradient, &gradient) / temperature.powi(2);
-    let mut product = products(&tempered, &w, temperature, &mut work);
     let (precision, _) = target.prior().pull();
     let floor = o
         .opt_float("floor")
         .or(Some(precision).filter(|p| *p > 0.0));
-    let exact = match o.text("method")? {
-        "exact" => true,
-        "lanczos" => false,
-        _ => n <= 1000,
-    };
-    let (ln_det, stopping, at_floor, extremes, how) = if exact {
-        let s = ln_det_exact(n, &mut product)?;
-        let (ln_det, at_floor) = match floor {
-            Some(f) => s.ln_det_with_floor(f)?,
-            None if s.not_positive > 0 => (unknown(), s.not_positive),
-            None => (s.ln_det, 0),
-        };
-        let share = at_floor as f64 / n as f64;
-        (
-            ln_det,
-            0.0,
-            share,
-            (s.smallest(), s.largest()),
-            "all eigenvalues".to_string(),
-        )
-    } else {
-        let (probes, steps) = (o.size("probes")?, o.size("steps")?.min(n));
-        let uniform = |probe: u64, element: u32| {
-            Stream::new(session.seed, Purpose::Probe, 0, probe).uniform(element)
-        };
-        let l = ln_det_lanczos(n, probes, steps, floor, uniform, &mut product)?;
-        let share = if floor.is_some() {
-            l.at_floor
-        } else {
-            l.not_positive
-        };
-        let how = format!("{probes} probes of {steps} Lanczos steps");
-        (l.ln_det, l.stopping, share, (l.smallest, l.largest), how)
+    let product = products(&tempered, &w, temperature, &mut work);
+    let method = o.text("method")?;
+    let found = match method == "exact" || method != "lanczos" && n <= 1000 {
+        true => from_eigenvalues(n, floor, product)?,
+        false => by_quadrature(n, floor, product, o, session.seed)?,
     };
     let likelihood_energy = (energies.total - energies.prior) / temperature;
+    let prior_energy = energies.prior;
     Ok(Laplace {
-        ln_z: curvature::laplace(likelihood_energy, energies.prior, normaliser, n, ln_det),
+        ln_z: curvature::laplace(likelihood_energy, prior_energy, normaliser, n, found.ln_det),
         likelihood_energy,
-        prior_energy: energies.prior,
+        prior_energy,
         largest_gradient: end.largest_gradient / temperature,
-        slack: 0.5 * squared / extremes.0.max(floor.unwrap_or(0.0)),
-        ln_det,
-        stopping,
-        at_floor,
-        extremes,
+        slack: 0.5 * squared / found.extremes.0.max(floor.unwrap_or(0.0)),
+        ln_det: found.ln_det,
+        stopping: found.stopping,
+        at_floor: found.at_floor,
+        extremes: found.extremes,
         parameters: n,
         walls: target.prior().has_walls(),
-        how,
+        how: found.how,
+    })
+}
+
+/// ln det of a Hessian, with the fields of [`Laplace`].
+struct Determinant {
+    ln_det: Estimate,
+    stopping: f64,
+    at_floor: f64,
+    extremes: (f64, f64),
+    how: String,
+}
+
+/// ln det from all eigenvalues.
+fn from_eigenvalues(
+    n: usize,
+    floor: Option<f64>,
+    product: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
+) -> Result<Determinant> {
+    let s = ln_det_exact(n, product)?;
+    let (ln_det, at_floor) = match floor {
+        Some(f) => s.ln_det_with_floor(f)?,
+        None if s.not_positive > 0 => (unknown(), s.not_positive),
+        None => (s.ln_det, 0),
+    };
+    Ok(Determinant {
+        ln_det,
+        stopping: 0.0,
+        at_floor: at_floor as f64 / n as f64,
+        extremes: (s.smallest(), s.largest()),
+        how: "all eigenvalues".to_string(),
+    })
+}
+
+/// ln det by stochastic Lanczos quadrature.
+fn by_quadrature(
+    n: usize,
+    floor: Option<f64>,
+    product: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
+    o: &Options,
+    seed: u64,
+) -> Result<Determinant> {
+    let (probes, steps) = (o.size("probes")?, o.size("steps")?.min(n));
+    let uniform =
+        |probe: u64, element: u32| Stream::new(seed, Purpose::Probe, 0, probe).uniform(element);
+    let l = ln_det_lanczos(n, probes, steps, floor, uniform, product)?;
+    Ok(Determinant {
+        ln_det: l.ln_det,
+        stopping: l.stopping,
+        at_floor: floor.map_or(l.not_positive, |_| l.at_floor),
+        extremes: (l.smallest, l.largest),
+        how: format!("{probes} probes of {steps} Lanczos steps"),
     })
 }
 
@@ -259,7 +282,7 @@ impl fmt::Display for Laplace {
         if self.extremes.0 < -1e-3 * self.extremes.1 {
             write!(
                 f,
-                "\nNOTE: the energy curves down in some direction: this is no minimum; polish for longer"
+                "\nNOTE: the energy curves down in some direction: this is not a minimum; polish for longer"
             )?;
         }
         if self.slack > 0.1 {
@@ -272,26 +295,26 @@ impl fmt::Display for Laplace {
         if self.walls {
             write!(
                 f,
-                "\nNOTE: walls are taken to be far from the optimum: what of the Gaussian is behind them counts too"
+                "\nNOTE: walls are assumed to be far from the optimum: the part of the Gaussian beyond them is counted too"
             )?;
         }
         if self.stopping > 0.0 {
             write!(
                 f,
-                "\nstopping the quadrature there may have changed ln det by {:.2}",
+                "\nstopping the quadrature after these steps may have changed ln det by {:.2}",
                 self.stopping
             )?;
         }
         if self.at_floor > 0.0 && self.ln_z.value.is_nan() {
             write!(
                 f,
-                "\nNOTE: {:.1} % of the curvature is not positive: no minimum, or flat directions; give a floor",
+                "\nNOTE: {:.1} % of the curvature is not positive: not a minimum, or flat directions; give a floor",
                 100.0 * self.at_floor
             )?;
         } else if self.at_floor > 0.0 {
             write!(
                 f,
-                "\nthe floor stands in for {:.1} % of the eigenvalues",
+                "\nthe floor replaces {:.1} % of the eigenvalues",
                 100.0 * self.at_floor
             )?;
         }
@@ -309,11 +332,11 @@ pub static LAPLACE: Verb<Session, (Arc<Target>, options::Value), Arc<Laplace>> =
     name: "laplace",
     arguments: &["target", "start"],
     options: OPTIONS,
-    doc: "The Laplace approximation of the log evidence at the optimum below `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.\n\n\
+    doc: "The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.\n\n\
          MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by \
          stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters([…])`, of which the first vector is taken. \
-         It sees one mode as a Gaussian: singular models, as networks are, have more; compare with `evidence`.\n\n\
-         Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: what a minimum nearby may be deeper).",
+         It approximates one mode by a Gaussian; singular models, such as networks, have more: compare with `evidence`.\n\n\
+         Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: by how much a nearby minimum may be deeper).",
     example: "laplace(target(potential::gaussian(#{ dim: 4 }), #{ prior: prior::gaussian(0.1) }), parameters([1, 1, 1, 1]), #{ polish: 100 })",
     call: Call::Checked(|(target, start), o, session| {
         let start = start.as_object::<Parameters>().ok_or_else(|| {

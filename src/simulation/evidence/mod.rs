@@ -1,22 +1,24 @@
 //! Evidence: what the draws of a ladder integrate to, by several estimators, and models compared by it.
 
 mod compare;
+mod energies;
 pub(crate) mod laplace;
 mod transition;
 
 pub use compare::{ModelComparison, compare};
+pub use energies::Energies;
 pub use laplace::{Laplace, laplace};
 pub use transition::{Transition, transition};
 
 use super::exchange::Ladders;
-use super::run::{Run, TEMPERED_ENERGY};
+use super::run::Run;
 use super::smc::Smc;
-use super::standing::{Judged, lacking};
+use super::standing::Judged;
 use super::summary::with_error;
+use crate::diagnostic::Verdict;
 use crate::diagnostic::evidence::{
-    Estimate, Ladder, Mbar, Replicas, stepping_stone, thermodynamic_integration,
+    Estimate, Ladder, Mbar, Quadrature, Replicas, stepping_stone, thermodynamic_integration,
 };
-use crate::diagnostic::{self, Verdict};
 use crate::error::Result;
 use crate::options::{Kind, Range, Spec, option};
 use crate::verb::{Call, Verb};
@@ -73,116 +75,8 @@ pub struct Evidence {
     pub notes: Vec<String>,
 }
 
-/// The energies of a run as the estimators take them: inverse temperatures, increasing, and draws of each.
-pub struct Energies {
-    betas: Vec<f64>,
-    draws: Vec<Vec<Vec<f64>>>,
-    replicas: Replicas,
-}
-
-impl Energies {
-    /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood): what evidence follows from.
-    pub fn of(run: &Run) -> Result<Self> {
-        let info = &run.info;
-        anyhow::ensure!(!info.prior_tempered, Self::refused(run));
-        Self::at_rungs(run)
-    }
-
-    fn refused(run: &Run) -> anyhow::Error {
-        anyhow::anyhow!(
-            "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with a uniform_box prior that observes cost",
-            run.info.name,
-            run.info.kind
-        )
-    }
-
-    /// What temperatures divide, whatever that is.
-    pub fn at_rungs(run: &Run) -> Result<Self> {
-        let info = &run.info;
-        let (name, factor, replicas) = match &info.ladder {
-            Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
-            None if info.walls => ("cost", info.scale, Replicas::Independent),
-            None => return Err(Self::refused(run)),
-        };
-        let mut out = Self {
-            betas: Vec::new(),
-            draws: Vec::new(),
-            replicas,
-        };
-        // From hot to cold, in whatever order a sweep has them.
-        let mut order: Vec<usize> = (0..info.temperatures.len()).collect();
-        order.sort_by(|a, b| info.temperatures[*b].total_cmp(&info.temperatures[*a]));
-        for rung in order {
-            let mut draws = run.draws(name, 0, rung, false)?;
-            draws.iter_mut().flatten().for_each(|e| *e *= factor);
-            let t = info.temperatures[rung];
-            anyhow::ensure!(
-                draws.iter().flatten().all(|e| e.is_finite()) || t.is_finite(),
-                "run '{}': a draw of the prior has no finite energy; ln Z by a ladder needs one everywhere, `smc` does not",
-                info.name
-            );
-            out.betas.push(1.0 / info.temperatures[rung]);
-            out.draws.push(draws);
-        }
-        // A ladder that has lost a replica is no longer one; the others are not the worse for it.
-        let chains = info.chains;
-        let sound = |c: &usize| {
-            (0..info.temperatures.len()).all(|t| run.failures[t * chains + c].is_none())
-        };
-        let keep: Vec<usize> = (0..chains).filter(sound).collect();
-        anyhow::ensure!(
-            !keep.is_empty(),
-            "run '{}': every ladder has a chain that failed",
-            info.name
-        );
-        for draws in &mut out.draws {
-            *draws = keep
-                .iter()
-                .map(|c| std::mem::take(&mut draws[*c]))
-                .collect();
-        }
-        Ok(out)
-    }
-
-    /// The rungs from the hottest to `temperature`; whether that is one of them.
-    fn up_to(mut self, temperature: f64) -> (Self, bool) {
-        let beta = 1.0 / temperature;
-        let close = |b: f64| (b / beta - 1.0).abs() < 1e-9;
-        match self.betas.iter().position(|b| close(*b)) {
-            Some(at) => {
-                self.betas.truncate(at + 1);
-                self.draws.truncate(at + 1);
-                (self, true)
-            }
-            None => (self, false),
-        }
-    }
-
-    /// What the worst rung lacks of convergence, in words; none if none lacks anything. Draws of the prior are independent.
-    fn lacking(&self) -> Option<String> {
-        let of = |(beta, draws): (&f64, &Vec<Vec<f64>>)| {
-            let numbers = [
-                diagnostic::rhat_rank(draws),
-                diagnostic::ess_bulk(draws),
-                diagnostic::ess_tail(draws),
-            ];
-            let (says, factor) = lacking("the energy", numbers)?;
-            Some((1.0 / beta, says, factor.unwrap_or(f64::INFINITY)))
-        };
-        let rungs = self.betas.iter().zip(&self.draws);
-        let each = rungs.filter(|(beta, _)| **beta > 0.0).filter_map(of);
-        let (t, says, factor) = each.max_by(|a, b| a.2.total_cmp(&b.2))?;
-        let times = match factor.is_finite() {
-            true => format!(", so take {factor:.0} times the steps or so"),
-            false => String::new(),
-        };
-        Some(format!("at T = {t:.4e} {says}{times}"))
-    }
-
-    fn ladder(&self) -> Result<Ladder<'_>> {
-        Ladder::new(&self.betas, &self.draws)
-    }
-}
+/// Share of the draws of a stepping stone that carry weight, below which rungs are too far apart for it.
+const LEAST_SHARE: f64 = 0.02;
 
 /// ln Z at a temperature, from the hottest rung of a run.
 pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
@@ -195,108 +89,28 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     );
     let ladder = energies.ladder().with_context(of)?;
     let (replicas, last) = (energies.replicas, energies.betas.len() - 1);
-    let beta = 1.0 / temperature;
+    let (beta, hottest) = (1.0 / temperature, 1.0 / energies.betas[0]);
     anyhow::ensure!(
         (energies.betas[0]..=energies.betas[last] * (1.0 + 1e-9)).contains(&beta),
-        "{}: T = {temperature} is not within its ladder, from {} to {}",
+        "{}: T = {temperature} is not within its ladder, from {} to {hottest}",
         of(),
-        1.0 / energies.betas[last],
-        1.0 / energies.betas[0]
+        1.0 / energies.betas[last]
     );
     let mbar = Mbar::solve(&ladder).with_context(of)?;
-    let mut lines = Vec::new();
-    let mut bounds = (f64::NAN, f64::NAN);
+    let (mut lines, mut bounds) = (Vec::new(), (f64::NAN, f64::NAN));
     let mut judged = Judged::converged();
     if is_rung {
-        let integral = thermodynamic_integration(&ladder, replicas)?;
-        let stones = stepping_stone(&ladder, replicas)?;
-        bounds = integral.bounds;
-        for (name, what, q) in [
-            (
-                "trapezoid",
-                "thermodynamic integration, trapezoid",
-                integral.trapezoid,
-            ),
-            (
-                "thermodynamic_integration",
-                "thermodynamic integration, corrected",
-                integral.corrected,
-            ),
-        ] {
-            lines.push(Line {
-                name,
-                what,
-                ln_z: Estimate {
-                    value: q.ln_z.value,
-                    standard_error: q.total_error(),
-                },
-                note: format!(
-                    "of the error {:.2} are from the draws, {:.2} from the spacing of the rungs",
-                    q.ln_z.standard_error,
-                    q.discretisation.value.abs()
-                ),
-            });
-        }
-        let least = |shares: &[f64]| shares.iter().copied().fold(1.0, f64::min);
-        let share = |s: f64| {
-            format!(
-                "{:.0} % of the draws of the worst step carry weight",
-                100.0 * s
-            )
-        };
-        let (forward, backward) = (least(&stones.forward_share), least(&stones.backward_share));
-        for (name, what, ln_z, note) in [
-            (
-                "stepping_stone_forward",
-                "stepping stone, from hot to cold",
-                stones.forward,
-                share(forward),
-            ),
-            (
-                "stepping_stone_backward",
-                "stepping stone, from cold to hot",
-                stones.backward,
-                share(backward),
-            ),
-            (
-                "stepping_stone",
-                "stepping stone, average of both",
-                stones.average,
-                String::new(),
-            ),
-        ] {
-            lines.push(Line {
-                name,
-                what,
-                ln_z,
-                note,
-            });
-        }
-        if forward < 0.02 {
+        bounds = add_integrals(&ladder, replicas, &mut lines)?;
+        let share = add_stepping_stones(&ladder, replicas, &mut lines)?;
+        if share < LEAST_SHARE {
             let says = format!(
                 "the rungs are too far apart for stepping stones: {:.1} % of the draws carry weight; put more rungs where swaps are rare",
-                100.0 * forward
+                100.0 * share
             );
             judged.add(Verdict::NotYet, says);
         }
     }
-    let (ln_z, note) = match is_rung {
-        true => (mbar.log_evidence(replicas)?, String::new()),
-        false => {
-            let at = mbar.ln_z_at(beta, replicas)?;
-            let note = format!(
-                "no rung is at T = {temperature}: reweighted to it, {:.0} effective draws",
-                at.effective_draws
-            );
-            (at.estimate, note)
-        }
-    };
-    lines.push(Line {
-        name: "mbar",
-        what: "multistate Bennett acceptance ratio (MBAR)",
-        ln_z,
-        note,
-    });
+    lines.push(by_mbar(&mbar, replicas, (!is_rung).then_some(temperature))?);
     if let Some(says) = disagreement(&lines) {
         judged.add(Verdict::Wrong, says);
     }
@@ -304,25 +118,115 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     for says in of_ladders.into_iter().chain(energies.lacking()) {
         judged.add(Verdict::NotYet, says);
     }
-    let mut notes = Vec::new();
-    if !ladder.starts_at_prior() {
-        notes.push(format!(
-            "the ladder begins at T = {:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence",
-            1.0 / energies.betas[0]
-        ));
-    }
+    let note = (!ladder.starts_at_prior()).then(|| {
+        format!(
+            "the ladder begins at T = {hottest:.4e}, not at the prior: ln Z is relative to that; use prior_rung: true for the evidence"
+        )
+    });
     Ok(Evidence {
         name: run.info.name.clone(),
         target: run.info.target.clone(),
         parameters: run.info.parameters,
         examples: run.info.n,
         temperature,
-        relative_to: 1.0 / energies.betas[0],
+        relative_to: hottest,
         rungs: energies.betas.len(),
         lines,
         bounds,
         judged,
-        notes,
+        notes: note.into_iter().collect(),
+    })
+}
+
+/// Add what thermodynamic integration says; the bounds by it.
+fn add_integrals(ladder: &Ladder, replicas: Replicas, lines: &mut Vec<Line>) -> Result<(f64, f64)> {
+    let integral = thermodynamic_integration(ladder, replicas)?;
+    let line = |name, what, q: Quadrature| Line {
+        name,
+        what,
+        ln_z: Estimate {
+            value: q.ln_z.value,
+            standard_error: q.total_error(),
+        },
+        note: format!(
+            "of the error, {:.2} comes from the draws and {:.2} from the spacing of the rungs",
+            q.ln_z.standard_error,
+            q.discretisation.value.abs()
+        ),
+    };
+    lines.extend([
+        line(
+            "trapezoid",
+            "thermodynamic integration, trapezoid",
+            integral.trapezoid,
+        ),
+        line(
+            "thermodynamic_integration",
+            "thermodynamic integration, corrected",
+            integral.corrected,
+        ),
+    ]);
+    Ok(integral.bounds)
+}
+
+/// Add what stepping stones say; the least share of the draws that carry weight on the way from hot to cold.
+fn add_stepping_stones(ladder: &Ladder, replicas: Replicas, lines: &mut Vec<Line>) -> Result<f64> {
+    let stones = stepping_stone(ladder, replicas)?;
+    let least = |shares: &[f64]| shares.iter().copied().fold(1.0, f64::min);
+    let share = |s: f64| {
+        format!(
+            "in the worst step, {:.0} % of the draws carry weight",
+            100.0 * s
+        )
+    };
+    let line = |name, what, ln_z, note| Line {
+        name,
+        what,
+        ln_z,
+        note,
+    };
+    let (forward, backward) = (least(&stones.forward_share), least(&stones.backward_share));
+    lines.extend([
+        line(
+            "stepping_stone_forward",
+            "stepping stone, from hot to cold",
+            stones.forward,
+            share(forward),
+        ),
+        line(
+            "stepping_stone_backward",
+            "stepping stone, from cold to hot",
+            stones.backward,
+            share(backward),
+        ),
+        line(
+            "stepping_stone",
+            "stepping stone, average of both",
+            stones.average,
+            String::new(),
+        ),
+    ]);
+    Ok(forward)
+}
+
+/// What MBAR says of the last rung, or of a temperature at which there is none.
+fn by_mbar(mbar: &Mbar, replicas: Replicas, between: Option<f64>) -> Result<Line> {
+    let (ln_z, note) = match between {
+        None => (mbar.log_evidence(replicas)?, String::new()),
+        Some(temperature) => {
+            let at = mbar.ln_z_at(1.0 / temperature, replicas)?;
+            let note = format!(
+                "no rung is at T = {temperature}: reweighted to it, {:.0} effective draws",
+                at.effective_draws
+            );
+            (at.estimate, note)
+        }
+    };
+    Ok(Line {
+        name: "mbar",
+        what: "multistate Bennett acceptance ratio (MBAR)",
+        ln_z,
+        note,
     })
 }
 
@@ -352,7 +256,7 @@ fn disagreement(lines: &[Line]) -> Option<String> {
         )
     };
     Some(format!(
-        "{} and {} are {errors:.1} joint errors apart: put more rungs between those there are",
+        "{} and {} are {errors:.1} joint errors apart: put more rungs between the existing ones",
         shown(a),
         shown(b)
     ))
@@ -441,7 +345,7 @@ impl fmt::Display for Evidence {
         }
         if self.bounds.0.is_finite() {
             let (low, high) = self.bounds;
-            write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (but for noise)")?;
+            write!(f, "{:>42}  {low:.4} … {high:.4}", "bounds (up to noise)")?;
         }
         let mut notes = self.notes.iter();
         notes.try_for_each(|w| write!(f, "\nNOTE: {w}"))
@@ -459,8 +363,8 @@ pub static EVIDENCE: Verb<(), (Arc<Run>,), Arc<Evidence>> = Verb {
     arguments: &["run"],
     options: OPTIONS,
     doc: "ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.\n\n\
-         By thermodynamic integration (trapezoid, and with its curvature corrected; the error holds draws and spacing), stepping stones from hot to cold, from cold to hot and their \
-         average, and MBAR, each with its standard error. They use the same draws, so that they agree more than their errors say; where they do not, rungs are too far apart.\n\n\
+         By thermodynamic integration (trapezoid, and with its curvature corrected; the error includes draws and spacing), stepping stones from hot to cold, from cold to hot and their \
+         average, and MBAR, each with its standard error. They use the same draws, so they agree better than their errors suggest; where they do not, rungs are too far apart.\n\n\
          `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. \
          With energy: \"sum\" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).\n\n\
          Fields: verdict (\"converged\", \"not yet\": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; \"wrong\": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; \

@@ -253,7 +253,7 @@ impl Ladders {
     pub fn lacking(&self) -> Option<String> {
         let tried = self.going().next().is_some();
         (tried && self.round_trips() == 0).then(|| {
-            "no replica has made a round trip: error bars know only where replicas have been".into()
+            "no replica has made a round trip: error bars cover only the regions that replicas have visited".into()
         })
     }
 

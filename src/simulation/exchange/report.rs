@@ -304,7 +304,7 @@ impl LadderReport {
         let blocked: u64 = self.pairs.iter().map(|p| p.blocked).sum();
         if blocked > 0 {
             out.above.push(format!(
-                "NOTE: {blocked} attempts met a replica without an energy, one that has failed"
+                "NOTE: {blocked} swap attempts met a failed replica, which has no energy"
             ));
         }
         for (k, t) in self.temperatures.iter().enumerate() {

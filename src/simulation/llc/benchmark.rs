@@ -72,7 +72,7 @@ pub const OPTIONS: &[Spec] = &[
         "burn_in",
         Kind::Float(Range::NonNegative),
         "0.9",
-        "Part of the steps (below 1) or number of steps (from 1) that is not averaged.",
+        "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.",
     ),
     GAMMA,
     BASELINE,
@@ -471,8 +471,8 @@ pub static LLC_BENCHMARK: Verb<Session, (), Arc<Benchmark>> = Verb {
     doc: "Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).\n\n\
          `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of \
          (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems \
-         that are ordered rightly; `coverage`, how often λ lies within 1.96 of our standard errors. `plot::llc_benchmark(benchmark)` draws it. What is finished is saved: \
-         an interrupted benchmark goes on with `--resume`.",
+         that are in the right order; `coverage`, how often λ lies within 1.96 estimated standard errors. `plot::llc_benchmark(benchmark)` draws it. Finished cells are saved: \
+         an interrupted benchmark is continued with `--resume`.",
     example: "llc_benchmark(#{ problems: 2, n: 10_000, steps: 100, samplers: [sampler::sgld(#{ batch: 50 })], step_sizes: [1e-7, 1e-6] })",
     call: Call::Checked(|(), o, session| run(o, session).map(Arc::new)),
 };

@@ -2,7 +2,9 @@
 //! too large (a hot virial, an estimate that halving changes, failed chains) or too small (a cold virial, chains that disagree) read off
 //! at each point. What is looked for is a plateau: estimates that neighbouring steps, and neighbouring nβ, confirm.
 
+use super::calibration::Calibration;
 use super::grid::{self, PILOT, Search, is_stable, search};
+use super::plateau::{against, plateau, steadiest, unconfirmed};
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::trial::{Found, Trial};
 use super::{nbeta, one_point};
@@ -13,15 +15,12 @@ use crate::simulation::job::{Job, Record, Standing, drive};
 use crate::simulation::plan::{self, Plan};
 use crate::simulation::run_in_memory;
 use crate::simulation::session::{self, Session};
-use crate::simulation::standing::lacking;
 use crate::store::archive::{Archive, Kept};
-use crate::table::Table;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
 use crate::verb::{Call, Verb};
 use serde_json::{Value, json};
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,9 +31,9 @@ pub(crate) const OPTIONS: &[Spec] = &[
     optional(
         "step_sizes",
         Kind::Floats(Range::Positive),
-        "7, halved from the largest stable one",
-        "Step sizes to try, in place of the sampler's own (of `pseudo_langevin` its ratio). If they are not given, short runs find the largest step, four times more or less than the \
-         sampler's own again and again, at which chains survive and are not twice too hot; around the own step of samplers that accept or reject.",
+        "7, by halving the largest stable one",
+        "Step sizes to try, in place of the sampler's own (for `pseudo_langevin`, its ratio). If they are not given, short runs go from the sampler's own step, by factors of four, to \
+         the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step.",
     ),
     optional(
         "nbetas",
@@ -81,26 +80,6 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Name, and that of the folder of its checkpoint.",
     ),
 ];
-
-/// R̂ from which on chains disagree so much that their mean says nothing.
-const MOST_RHAT: f64 = 1.2;
-
-/// All trials, and which of them is recommended.
-#[derive(Debug, Clone)]
-pub struct Calibration {
-    /// In order of nβ, then of the step size.
-    pub trials: Vec<Trial>,
-    /// The sampler's option that was varied.
-    pub option: &'static str,
-    /// The trial on a plateau: of those that nothing speaks against and a neighbouring step confirms, the one with the smallest error bar at
-    /// its nβ; of several nβ the one nearest to n/ln n that a neighbouring nβ confirms. None if there is none.
-    pub recommended: Option<usize>,
-    /// Whether several nβ have a plateau each, and no two neighbours of them agree.
-    pub nbetas_disagree: bool,
-    /// The trial at which the estimate changes least with the step size, of those that are not plainly wrong: what there is to take where
-    /// directions that only γ holds back need more steps than can be made.
-    pub steadiest: Option<usize>,
-}
 
 /// Try all step sizes at all nβ.
 pub(crate) fn calibrate(
@@ -308,89 +287,6 @@ impl Job for Calibrating<'_> {
     }
 }
 
-/// Whether two estimates are the same, within two joint errors or what is tolerated.
-fn agree(a: &Found, b: &Found, tolerance: f64) -> bool {
-    let noise = 2.0 * a.mcse.hypot(b.mcse);
-    (a.lambda - b.lambda).abs() <= noise.max(tolerance * a.lambda.abs())
-}
-
-/// Note where nothing speaks against a trial, but no neighbouring step that is as good confirms it.
-fn unconfirmed(trials: &mut [Trial], tolerance: f64) {
-    let confirms = |i: usize, j: Option<usize>| {
-        let fine = |k: usize| trials.get(k).filter(|t| t.against.is_empty());
-        let (Some(a), Some(b)) = (fine(i), j.and_then(fine)) else {
-            return false;
-        };
-        let both = a.estimate.as_ref().zip(b.estimate.as_ref());
-        a.nbeta == b.nbeta && both.is_some_and(|(a, b)| agree(a, b, tolerance))
-    };
-    let alone = |i: usize| {
-        let neighbours = [i.checked_sub(1), Some(i + 1)];
-        trials[i].against.is_empty() && !neighbours.into_iter().any(|j| confirms(i, j))
-    };
-    let which: Vec<_> = (0..trials.len()).filter(|i| alone(*i)).collect();
-    for i in which {
-        trials[i]
-            .against
-            .push("no neighbouring step confirms it".into());
-    }
-}
-
-/// See [`Calibration::recommended`] and [`Calibration::nbetas_disagree`]. Error bars are compared at one nβ only: those of different nβ are of
-/// different things.
-fn plateau(
-    trials: &[Trial],
-    (nbetas, usual): (&[f64], f64),
-    tolerance: f64,
-) -> (Option<usize>, bool) {
-    let best = |nbeta: &f64| {
-        let there = (0..trials.len()).filter(|i| trials[*i].nbeta == *nbeta);
-        let fine = there.filter(|i| trials[*i].against.is_empty());
-        let each = fine.filter_map(|i| Some((i, trials[i].estimate.as_ref()?)));
-        each.min_by(|a, b| a.1.mcse.total_cmp(&b.1.mcse))
-    };
-    let each: Vec<_> = nbetas.iter().map(best).collect();
-    if let [one] = each[..] {
-        return (one.map(|(i, _)| i), false);
-    }
-    let confirmed = |k: usize| {
-        let (i, own) = each[k]?;
-        let neighbours = [k.checked_sub(1), Some(k + 1)].into_iter().flatten();
-        let mut others = neighbours.filter_map(|j| *each.get(j)?);
-        others.any(|(_, e)| agree(own, e, tolerance)).then_some(i)
-    };
-    let far = |i: &usize| (trials[*i].nbeta / usual).ln().abs();
-    let found = (0..each.len()).filter_map(confirmed);
-    let found = found.min_by(|a, b| far(a).total_cmp(&far(b)));
-    (found, found.is_none() && each.iter().flatten().count() > 1)
-}
-
-/// See [`Calibration::steadiest`]. Trials with the same nβ are neighbours.
-fn steadiest(trials: &[Trial], tolerance: f64) -> Option<usize> {
-    let usable = |i: usize| {
-        let e = trials.get(i)?.estimate.as_ref()?;
-        let hot = e.temperature > 1.0 + tolerance.max(2.0 * e.temperature_mcse);
-        let fit = e.failed == 0 && !hot && e.rhat < MOST_RHAT && e.lambda > 0.0;
-        fit.then_some((trials[i].nbeta, e.lambda, e.mcse))
-    };
-    let score = |i: usize| {
-        let (nbeta, lambda, mcse) = usable(i)?;
-        let change = |other: Option<(f64, f64, f64)>| {
-            other
-                .filter(|o| o.0 == nbeta)
-                .map(|o| (o.1 / lambda).ln().abs())
-        };
-        // Where the next larger step is no longer usable this one is at the edge, and steady by chance.
-        let larger = change(usable(i + 1))?;
-        let smaller = change(i.checked_sub(1).and_then(usable)).unwrap_or(0.0);
-        let largest = larger.max(smaller);
-        Some(largest.hypot(mcse / lambda))
-    };
-    let scored = (0..trials.len()).filter_map(|i| Some((i, score(i)?)));
-    let best = scored.min_by(|a, b| a.1.total_cmp(&b.1));
-    best.map(|(i, _)| i)
-}
-
 /// Records per chain that are enough for an effective sample size.
 const RECORDS: u64 = 1000;
 
@@ -416,129 +312,6 @@ fn plan(o: &Options, prepared: &Prepared, session: &Session, most: u64) -> Resul
     })
 }
 
-/// Whether chains have not relaxed, which says nothing of larger steps.
-fn is_cold(e: &Found, tolerance: f64) -> bool {
-    e.temperature < 1.0 - tolerance.max(2.0 * e.temperature_mcse)
-}
-
-/// What speaks against a trial; `smaller` is the one with the next smaller step.
-fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<String> {
-    let Some(e) = &trial.estimate else {
-        return vec!["every chain failed".into()];
-    };
-    let mut out = Vec::new();
-    if !e.failed == 0 {
-        out.push(format!("{} of {} chains failed", e.failed, e.chains));
-    }
-    let off = e.temperature - 1.0;
-    let clear = off.abs() > tolerance.max(2.0 * e.temperature_mcse);
-    match e.undecided {
-        true if e.temperature_mcse > tolerance => {
-            out.push("the virial is too noisy to tell".into())
-        }
-        _ if clear && off > 0.0 => out.push("hot: the step is too large".into()),
-        _ if clear => out.push("cold: chains have not relaxed".into()),
-        _ => {}
-    }
-    if let Some((says, factor)) = lacking("the loss", [e.rhat, e.ess[0], e.ess[1]]) {
-        let times = factor.map_or(String::new(), |f| format!(", {f:.1} times the steps or so"));
-        out.push(format!("not converged: {says}{times}"));
-    }
-    if let Some(s) = smaller
-        .and_then(|t| t.estimate.as_ref())
-        .filter(|s| !is_cold(s, tolerance))
-        && !agree(e, s, tolerance)
-    {
-        out.push("the next smaller step gives another estimate".into());
-    }
-    if e.mcse > tolerance * e.lambda.abs() {
-        out.push("the error bar is wide".into());
-    }
-    out
-}
-
-impl Calibration {
-    /// As a map, for scripts.
-    pub fn to_json(&self) -> serde_json::Value {
-        let trial = |t: &Trial| {
-            let e = t.estimate.as_ref();
-            json!({
-                "step": t.step, "nbeta": t.nbeta, "against": t.against,
-                "estimate": e.map(|e| e.lambda), "mcse": e.map(|e| e.mcse),
-                "virial": e.map(|e| e.temperature), "rhat": e.map(|e| e.rhat), "ess": e.map(|e| e.ess[0].min(e.ess[1])),
-            })
-        };
-        json!({
-            "option": self.option,
-            "nbetas_disagree": self.nbetas_disagree,
-            "trials": self.trials.iter().map(trial).collect::<Vec<_>>(),
-            "recommended": self.recommended.map(|i| trial(&self.trials[i])),
-            "steadiest": self.steadiest.map(|i| trial(&self.trials[i])),
-        })
-    }
-}
-
-impl Calibration {
-    /// A row per trial, and what to make of them.
-    pub fn table(&self) -> Table {
-        let mut out = Table::new([
-            "nβ",
-            self.option,
-            "estimate",
-            "virial",
-            "R̂",
-            "ESS",
-            "remarks",
-        ]);
-        for (i, t) in self.trials.iter().enumerate() {
-            let of =
-                |text: &dyn Fn(&Found) -> String| t.estimate.as_ref().map_or(String::new(), text);
-            out.push([
-                format!("{:.4e}", t.nbeta),
-                format!("{:.3e}", t.step),
-                of(&|e| format!("{:.4} ± {:.4}", e.lambda, e.mcse)),
-                of(&|e| format!("{:.3} ± {:.3}", e.temperature, e.temperature_mcse)),
-                of(&|e| format!("{:.3}", e.rhat)),
-                of(&|e| format!("{:.0}", e.ess[0].min(e.ess[1]))),
-                match (self.recommended == Some(i), t.against.is_empty()) {
-                    (true, _) => "← recommended".into(),
-                    (_, true) => "on a plateau".into(),
-                    _ => t.against.join("; "),
-                },
-            ]);
-        }
-        if self.nbetas_disagree {
-            out.below.push("nothing is recommended: neighbouring nβ give different estimates, so that there is no one coefficient here; try other nβ or γ".into());
-        } else if self.recommended.is_none() {
-            out.below.push(
-                "nothing is recommended: take more steps, or other step sizes, as the remarks say"
-                    .into(),
-            );
-            if let Some(t) = self.steadiest.map(|i| &self.trials[i])
-                && let Some(e) = &t.estimate
-            {
-                out.below.push(format!(
-                    "the estimate changes least with the {} at {:.3e}: {:.4} ± {:.4}, provisionally",
-                    self.option, t.step, e.lambda, e.mcse
-                ));
-            }
-        }
-        out
-    }
-}
-
-impl fmt::Display for Calibration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.table().fmt(f)
-    }
-}
-
-crate::object::object! {
-    Calibration: "Calibration",
-    entries: to_json, "calibration.to_map() -> map", "`trials`, a map for each, and `recommended` and `steadiest`, each one of them (NaN if there is none).",
-    table: table,
-}
-
 /// The verb `calibrate_llc`.
 pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Calibration>> =
     Verb {
@@ -546,9 +319,9 @@ pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<C
         arguments: &["target", "sampler"],
         options: OPTIONS,
         doc: "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
-         Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
-         relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring \
-         step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
+         Every step size is tried at every nβ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
+         relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring \
+         step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
          with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
         example: "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
         call: Call::Checked(|(target, sampler), o, session| {

@@ -235,7 +235,7 @@ impl fmt::Display for Estimate {
         )?;
         write!(
             f,
-            "\n  temperature by the virial {:.4} ± {:.4}, set 1: {}",
+            "\n  temperature by the virial {:.4} ± {:.4} (set to 1): {}",
             self.virial.temperature, self.virial.mcse, self.virial.verdict
         )?;
         if let Some(half) = &self.halved {

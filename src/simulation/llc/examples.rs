@@ -204,7 +204,7 @@ impl Estimate {
         let losses = Losses::new(self, "train")?;
         anyhow::ensure!(
             !losses.apart,
-            "the singular fluctuation is made of losses of rows, not of positions; use observable::example_losses(#{{ each: \"row\" }})"
+            "the singular fluctuation needs losses of rows, not of positions; use observable::example_losses(#{{ each: \"row\" }})"
         );
         let k = losses.examples;
         let mut variances = vec![0.0; k];
@@ -247,14 +247,14 @@ impl Estimate {
         let n = self.n as f64;
         anyhow::ensure!(
             self.target.potential().examples() == self.n,
-            "WBIC needs the loss itself, but these data have that of {} examples up to a constant",
+            "WBIC needs the loss itself, but these data give that of {} examples only up to a constant",
             self.n
         );
         let beta = self.point.nbeta / n;
         let positions = self.target.potential().rows_and_positions("train");
         anyhow::ensure!(
             positions.map_or(1, |(_, p)| p) == 1,
-            "WBIC needs negative log-likelihoods of rows, but of a sequence the loss is the mean over its positions"
+            "WBIC needs negative log-likelihoods of rows, but the loss of a sequence is the mean over its positions"
         );
         anyhow::ensure!(
             (beta * n.ln() - 1.0).abs() < 0.01,

@@ -61,7 +61,7 @@ impl Halved {
         );
         match (self.accuracy, self.extrapolated(whole)) {
             (Accuracy::Order(order), Some(e)) => format!(
-                "{found}, extrapolated to none {:.5} ± {:.2} (error of order {}{}; the next order may be {:.2})",
+                "{found}, extrapolated to zero {:.5} ± {:.2} (error of order {}{}; the next order may be {:.2})",
                 e.value,
                 Short(e.error()),
                 self.option,
@@ -73,7 +73,7 @@ impl Halved {
                 Short(e.next_order)
             ),
             (Accuracy::Unknown(why), _) => format!("{found}; not extrapolated: {why}"),
-            _ => format!("{found}; the sampler is exact at any, so both estimate the same"),
+            _ => format!("{found}; the sampler is exact at any step, so both estimate the same"),
         }
     }
 }

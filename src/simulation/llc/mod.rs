@@ -10,16 +10,19 @@
 //! | `verdict.rs` | whether it is an estimate yet, in words |
 //! | `examples.rs` | what the losses of single examples tell besides |
 //! | `calibrate.rs`, `grid.rs` | `calibrate_llc`, and the steps that it tries |
+//! | `calibration.rs`, `plateau.rs` | what it finds, and which trials are recommended |
 //! | `problems.rs` | `llc_problem` |
 //! | `benchmark.rs`, `table.rs` | `llc_benchmark`, and its table |
 
 pub mod benchmark;
 pub mod calibrate;
+pub mod calibration;
 mod contenders;
 pub(crate) mod estimate;
 pub(crate) mod examples;
 mod grid;
 pub mod halved;
+mod plateau;
 pub mod problems;
 pub mod protocol;
 pub(crate) mod saved;
@@ -47,7 +50,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     required(
         "start",
         Kind::Object("Parameters"),
-        "w0, the point whose coefficient is estimated and where all chains start; one vector: of several, `start.at(0)`.",
+        "w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`.",
     ),
     option(
         "chains",
@@ -65,13 +68,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "burn_in",
         Kind::Float(Range::NonNegative),
         "0.5",
-        "Part of the steps (below 1) or number of steps (from 1) that is not averaged.",
+        "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.",
     ),
     optional(
         "every",
         Kind::Int(Range::AtLeast(1.0)),
         "10; 1 for samplers that accept or reject",
-        "Steps per record. Losses of gradients are averaged over all steps in between, so nothing is lost.",
+        "Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost.",
     ),
     GAMMA,
     optional(
@@ -98,15 +101,15 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "observe",
         Kind::Objects("Observable"),
         "nothing",
-        "What else to record along the chains, in `estimate.run`; with observable::example_losses() there are `estimate.influence()`, \
+        "What else to record along the chains, in `estimate.run`; observable::example_losses() is needed for `estimate.influence()`, \
          `.susceptibilities()` and `.singular_fluctuation()`.",
     ),
     option(
         "halve",
         Kind::Bool,
         "false",
-        "Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: what changes is the error of discretisation. It is extrapolated \
-         to no step at all where the sampler states its order: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.",
+        "Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: the change shows the error of discretisation. The estimate is extrapolated \
+         to step zero where the sampler states the order of its error: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.",
     ),
     option(
         "region",
@@ -225,7 +228,7 @@ fn one_point(o: &Options, target: &Target) -> Result<Arc<Vec<f32>>> {
     let vectors = start.as_ref().map_or(&[][..], |p| &p.vectors);
     let Some(one) = vectors.first().filter(|v| vectors.iter().all(|w| w == *v)) else {
         anyhow::bail!(
-            "{}: option 'start' holds {} parameter vectors, but a learning coefficient is that of one point; choose it with .at(0)",
+            "{}: option 'start' holds {} parameter vectors, but a learning coefficient belongs to one point; choose one with .at(0)",
             o.owner(),
             vectors.len()
         )
@@ -245,7 +248,7 @@ fn nbeta(o: &Options, n: usize) -> Result<f64> {
     let (beta, nbeta) = (o.opt_float("beta"), o.opt_float("nbeta"));
     match (beta, nbeta) {
         (Some(_), Some(_)) => anyhow::bail!(
-            "{}: options 'beta' and 'nbeta' are both given; one says it all",
+            "{}: options 'beta' and 'nbeta' are both given; give only one",
             o.owner()
         ),
         (_, Some(nbeta)) => Ok(nbeta),
@@ -297,7 +300,7 @@ pub static LLC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Estimat
          take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 \
          on the same minibatches; samplers that accept or reject give the loss over all examples.\n\n\
          `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample \
-         size), `verdict` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
+         size), `verdict` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
          `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
          `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.",
     example: "llc(target(potential::gaussian(#{ dim: 6, examples: 1000 })), sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }), #{ start: parameters([1, 1, 1, 1, 1, 1]), steps: 2000 })",

@@ -25,7 +25,7 @@ pub const OPTIONS: &[Spec] = &[
         "class",
         Kind::Choice(NAMES),
         "\"1K\" unless widths are given",
-        "Class of random problems (Hitchcock & Hoogland 2025, table 1; \"1K\" is ours): its name is about the number of parameters.",
+        "Class of random problems (Hitchcock & Hoogland 2025, table 1; \"1K\" is an addition): its name is roughly the number of parameters.",
     ),
     option(
         "index",
@@ -69,7 +69,7 @@ pub(crate) const DATA: Spec = option(
     "data",
     Kind::Choice(&["rows", "moments"]),
     "rows",
-    "\"rows\" makes each example when it is read · \"moments\" compresses all of them to H_0 rows with the same second moments, which give \
+    "\"rows\" generates each example when it is read · \"moments\" compresses all of them to H_0 rows with the same second moments, which give \
      the same loss (up to a constant) and gradient, exactly.",
 );
 

@@ -65,7 +65,7 @@ impl Estimate {
             out.add(
                 if clear { Verdict::Wrong } else { Verdict::NotYet },
                 format!(
-                    "λ̂ is negative: the mean loss is below that at w0, so w0 is no local minimum at nβ = {:.4}, γ = {}; train further, start where these chains have ended (estimate.run.at(0)), or take a larger γ",
+                    "λ̂ is negative: the mean loss is below that at w0, so w0 is not a local minimum at nβ = {:.4}, γ = {}; train further, start where these chains ended (estimate.run.at(0)), or take a larger γ",
                     self.point.nbeta, self.point.gamma
                 ),
             );

@@ -131,7 +131,7 @@ impl Plan {
         let all = self.every.count(self.steps) - self.every.count(self.burn_in);
         anyhow::ensure!(
             none == 0,
-            "{}: {none} of {all} records after burn-in ({}) fall where sampler::{} explores or settles, and would be no samples; use every: trigger::cyclical({}, {}, …)",
+            "{}: {none} of {all} records after burn-in ({}) fall where sampler::{} explores or settles, and would not be samples; use every: trigger::cyclical({}, {}, …)",
             self.kind,
             self.every,
             sampler.name(),

@@ -18,13 +18,13 @@ macro_rules! run_options {
             $($own,)+
             required("steps", Kind::Int(Range::Between(1.0, 1e14)), "Steps per chain, burn-in included."),
             option("chains", Kind::Int(Range::Between(1.0, 1e6)), "4", "Chains per temperature."),
-            optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; vectors are dealt out in turn."),
-            option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it."),
+            optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; chains take its vectors in turn."),
+            option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it."),
             $every,
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
             optional("predict", Kind::Anything("name of a split, or array of them"), "none", "Splits (\"train\", \"test\", \"validation\") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
-            optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs of equal seed share their noise, step by step."),
+            optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs with the same seed share their noise, step by step."),
             optional("name", Kind::Text, "sample-1, sweep-1, …", "Name of the run and of its folder."),
         ]
     };
@@ -69,7 +69,7 @@ pub const EXCHANGE_OPTIONS: &[Spec] = run_options!(
         "tune",
         Kind::Int(Range::Between(0.0, 16.0)),
         "0",
-        "Rounds of doubling length, during burn-in, after each of which the rungs between the ends are spaced to equal rejection."
+        "Rounds of doubling length, during burn-in, after each of which the rungs between the ends are respaced so that all rejections are equal."
     ),
     optional(
         "swap_every",

@@ -41,13 +41,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "populations",
         Kind::Int(Range::Between(1.0, 1e4)),
         "8",
-        "Populations that are resampled each for itself; the error bars come from their scatter.",
+        "Populations, each resampled on its own; the error bars come from their scatter.",
     ),
     option(
         "ess",
         Kind::Float(Range::Open01),
         "0.7",
-        "Effective sample size, as a share of the particles, that the next temperature leaves: the larger, the more stages.",
+        "Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages.",
     ),
     option(
         "moves",
@@ -396,11 +396,11 @@ pub static SMC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Smc>> =
     arguments: &["target", "sampler"],
     options: OPTIONS,
     doc: "Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.\n\n\
-         A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' so far on that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
+         A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
          steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
          The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.\n\n\
-         Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the \
-         particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.\n\n\
+         Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the \
+         particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.\n\n\
          `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), \
          families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
     example: "smc(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(#{ leapfrog: 3 }), #{ particles: 64, populations: 4 })",

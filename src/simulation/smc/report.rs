@@ -66,7 +66,7 @@ impl Smc {
             lacks("one population alone gives no error bar".to_string());
         } else if scatter > annealing::DISAGREE {
             lacks(format!(
-                "ln Z of the populations scatters by {scatter:.1}: their mean is that of the best few, and most likely too small; take more particles, more moves or a larger ess"
+                "ln Z of the populations scatters by {scatter:.1}: their mean is dominated by the best few, and most likely too small; take more particles, more moves or a larger ess"
             ));
         } else if populations < 4 {
             lacks(format!(
@@ -76,20 +76,20 @@ impl Smc {
         let fewest = self.families.iter().copied().min().unwrap_or(0);
         if fewest < FEW.min(self.particles / 4) {
             lacks(format!(
-                "a population descends from {fewest} of its draws from the prior: what those had in common it may have kept; take more particles or more moves"
+                "a population descends from {fewest} of its draws from the prior, and may still share what those had in common; take more particles or more moves"
             ));
         }
         let odd = |s: &&Stage| !(0.1..0.995).contains(&s.acceptance);
         if let Some(s) = self.stages.iter().find(odd) {
             lacks(format!(
-                "of the moves at T = {:.4e} {:.1} % were accepted: they are too long or too short to mix; take more moves, a larger ess, or another step size",
+                "of the moves at T = {:.4e}, {:.1} % were accepted: they are too long or too short to mix; take more moves, a larger ess, or another step size",
                 s.temperature,
                 100.0 * s.acceptance
             ));
         }
         if self.failed > 0 {
             lacks(format!(
-                "{} particles failed on the way, and count as if they had no likelihood",
+                "{} particles failed on the way, and count as having likelihood zero",
                 self.failed
             ));
         }

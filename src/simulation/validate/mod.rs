@@ -41,7 +41,7 @@ pub const OPTIONS: &[Spec] = &[
         "start",
         Kind::Object("Parameters"),
         "drawn by the model",
-        "Where chains start; best where they are in equilibrium.",
+        "Where chains start; preferably in equilibrium.",
     ),
     option(
         "chains",
@@ -53,7 +53,7 @@ pub const OPTIONS: &[Spec] = &[
         "stops",
         Kind::Int(Range::Between(1.0, 1000.0)),
         "6",
-        "Times at which each is stopped to look at the noise.",
+        "How often each is stopped to look at the noise.",
     ),
     option(
         "steps",
@@ -414,7 +414,7 @@ pub static VALIDATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Value>
     name: "validate",
     arguments: &["target", "sampler"],
     options: OPTIONS,
-    doc: "Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).\n\n\
+    doc: "Test the assumptions of pseudo-Langevin along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).\n\n\
          `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it \
          is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and \
          `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. \

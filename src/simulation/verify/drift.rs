@@ -167,11 +167,11 @@ impl Verification {
         let blind = of_u.map(|l| l.power / l.mean.abs()).fold(0.0, f64::max);
         match self.verdict() {
             Verdict::NotYet => format!(
-                "NOT YET: nothing drifts, but U could be off by {} unseen; take more draws",
+                "NOT YET: no drift was found, but U could be off by {} unnoticed; take more draws",
                 percent(blind)
             ),
             _ => format!(
-                "nothing drifts; a bias of {} of U would have been seen",
+                "no drift was found; a bias of {} of U would have been detected",
                 percent(blind)
             ),
         }
@@ -199,7 +199,7 @@ impl Verification {
             "mean",
             "bias of the run",
             "drift, σ",
-            "would have seen",
+            "detectable bias",
         ])
         .line_above(format!(
             "'{}' against {} exact chains of {} moves per temperature",

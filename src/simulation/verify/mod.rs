@@ -36,7 +36,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "draws",
         Kind::Int(Range::Between(8.0, 1e6)),
         "200",
-        "Exact chains per temperature; as many starts as the run's chains give, one after the other.",
+        "Exact chains per temperature, each started from a state of the run's chains.",
     ),
     option(
         "moves",
@@ -136,21 +136,21 @@ fn check(run: &Run, origin: &Origin) -> Result<()> {
     let (info, sampler) = (&run.info, &origin.sampler);
     anyhow::ensure!(
         info.sampler == sampler.name() && info.options == sampler.options,
-        "verify: the run was made by sampler::{}, with other options than the sampler that is given",
+        "verify: the run was made by sampler::{}, with other options than the given sampler",
         info.sampler
     );
     anyhow::ensure!(
         info.target == origin.target.describe() && info.parameters == origin.target.dim(),
-        "verify: the run is of another target than the one that is given"
+        "verify: the run has another target than the given one"
     );
     anyhow::ensure!(
         !info.coupled,
-        "verify: the chains of sampler::{} act on each other, and cannot go on one by one",
+        "verify: the chains of sampler::{} act on each other, and cannot be continued one by one",
         info.sampler
     );
     anyhow::ensure!(
         info.steady,
-        "verify: the temperature of the run changes; there is no law to hold it to"
+        "verify: the temperature of the run changes, so there is no fixed law to test"
     );
     Ok(())
 }
@@ -319,9 +319,9 @@ pub static VERIFY: Verb<Session, OfRun, Arc<Verification>> = Verb {
     doc: "Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?\n\n\
          The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few \
          moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, \
-         -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, \
-         as a mode that none of them visited, no such test finds.\n\n\
-         The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. \
+         -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, \
+         such as a mode that none of them visited, no such test can find.\n\n\
+         The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. \
          Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).",
     example: "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::langevin(#{ dt: 0.3 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",
     call: Call::Checked(of_run),

@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
           The parameters are the tensor `theta` = (θ_1, θ_2). The examples x_i are real, and minibatches select them: data drawn from the \
           mixture at θ = `means`, either component with probability ½, or those given as `data`.\n\n\
           Exact: the likelihood does not change when θ becomes (θ_1 + θ_2, -θ_2), which exchanges the components; so beside the mode near \
-          (0, 2) there is one of the same likelihood near (2, -2), and only the prior weighs them. Moments are known by two-dimensional \
+          (0, 2) there is one of the same likelihood near (2, -2), and only the prior tells them apart. Moments are known by two-dimensional \
           quadrature.\n\n\
           Use energy: \"sum\", so that U = Σ_i loss_i + R is minus the log posterior up to a constant; the prior is not part of it, add \
           prior::gaussian(0.1).\n\n\
@@ -51,7 +51,7 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
         optional(
             "data",
             Kind::Floats(Range::Any),
-            "they are drawn",
+            "drawn from the mixture",
             "The examples x_i.",
         ),
     ],

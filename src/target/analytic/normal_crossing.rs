@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
     name: "normal_crossing",
     doc: "A normal crossing, the normal form of a singularity: U = Π_j w_j^{2k_j}, k = `exponents`.\n\n\
-          Exact: the learning coefficient is λ = min_j 1/(2k_j), and its multiplicity m is how many j attain it: in a region around 0, \
+          Exact: the learning coefficient is λ = min_j 1/(2k_j), and its multiplicity m is the number of j that attain it: in a region around 0, \
           ∫ exp(-βU) dw ~ C β^{-λ} (ln β)^{m-1}, so that β⟨U⟩ → λ - (m - 1)/ln β as β → ∞. With a single exponent, ⟨U⟩ = T/2k at any T \
           without any prior.\n\n\
           U is 0 wherever a w_j is: with several exponents exp(-U/T) cannot be normalised, so add prior::gaussian or prior::uniform_box. \

@@ -148,7 +148,7 @@ def test_a_notebook_is_run_by_clicking(page):
     click(page, "Run this cell")
     cell.locator(".ergodic-progress").wait_for(timeout=20_000)
     click(page, "Interrupt")
-    cell.get_by_text("goes on with it").wait_for(timeout=5_000)
+    cell.get_by_text("resumes it").wait_for(timeout=5_000)
     shot(page, "interrupted")
     page.keyboard.insert_text("run.name")
     click(page, "Run this cell")

@@ -173,7 +173,7 @@ fn a_transition_leaves_out_chains_that_failed() {
     );
     let text = verdict[0].as_str().unwrap();
     assert!(
-        text.contains("points left out, whose chains failed"),
+        text.contains("points left out because their chains failed"),
         "{text}"
     );
     assert_eq!(verdict[1], true, "the hot end is where chains fail");

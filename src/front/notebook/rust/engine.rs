@@ -194,7 +194,7 @@ impl Engine {
             (Some(Err(e)), _) => {
                 s.give(held);
                 match s.killed.load(Ordering::SeqCst) {
-                    true => trouble("Interrupted", vec!["the cell did not listen and was ended; all variables are lost, definitions are kept".into()]),
+                    true => trouble("Interrupted", vec!["the cell did not respond and was ended; all variables are lost, definitions are kept".into()]),
                     false => Err(described(&e)),
                 }
             }
