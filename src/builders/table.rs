@@ -8,7 +8,7 @@ pub mod dataset {
     builders! { "dataset", Arc<crate::dataset::Dataset>;
         /// 1797 handwritten digits of 8×8 pixels in 10 classes, bundled with the program.
         /// Source: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, test part (doi 10.24432/C50P49), licence CC BY 4.0.
-        /// A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 examples per class (here at most about 140 are there).
+        /// A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 examples per class (at most about 140 are available here).
         Digits = "digits"() of crate::dataset::REGISTRY {
             /// Number of training examples kept of every class, after test and validation rows are set aside.
             ///
@@ -37,7 +37,7 @@ pub mod dataset {
         }
         /// Random spin vectors: each example is the ±1 vector of its class with every component flipped at random.
         /// Reference vectors v(k) ∈ {±1}^dim and labels y are uniform; component i of an example is v_i(y) with probability 1 - flip and -v_i(y) with probability flip, all independent (Zambon et al., pseudo-Langevin, section II.1, eq. 2). With the defaults about a tenth of the examples are nearer to another class than to their own (section III).
-        /// Row i of a split depends on the seed, dim, classes and flip only: more rows continue fewer rows. One byte per component.
+        /// Row i of a split depends on the seed, dim, classes and flip only: a larger split starts with the rows of a smaller one. One byte per component.
         SpinVectors = "spin_vectors"() of crate::dataset::REGISTRY {
             /// Components of a vector, d in the paper.
             ///
@@ -69,7 +69,7 @@ pub mod dataset {
             seed = "seed": Count,
         }
         /// Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.
-        /// `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with a dot before "idx" and with .gz; or each file is named by its own option. Whether a file is gzipped is seen from its content.
+        /// `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with a dot before "idx" and with .gz; or each file is named by its own option. Whether a file is gzipped is detected from its content.
         /// `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.
         Idx = "idx"() of crate::dataset::REGISTRY {
             /// Folder with the four files.
@@ -104,11 +104,11 @@ pub mod dataset {
             ///
             /// integer, 1 … 65536; if absent: pixels are the inputs.
             project = "project": Count,
-            /// Number of training examples, the first of the file.
+            /// Number of training examples, from the start of the file.
             ///
             /// integer, ≥ 1; if absent: all.
             train = "train": Count,
-            /// Number of test examples, the first of the file.
+            /// Number of test examples, from the start of the file.
             ///
             /// integer, ≥ 1; if absent: all.
             test = "test": Count,
@@ -144,7 +144,7 @@ pub mod dataset {
             ///
             /// "auto" · "yes" · "no"; default `auto`.
             header = "header": OneOf<choices::Header>,
-            /// The character between cells; "tab" for a tabulator.
+            /// The character between cells; "tab" for the tab character.
             ///
             /// string; default `","`.
             separator = "separator": Words,
@@ -197,10 +197,10 @@ pub mod dataset {
             /// integer, ≥ 0; default `1`.
             seed = "seed": Count,
         }
-        /// Repeated random segments of tokens: what comes next can be copied from an earlier place, which takes induction heads.
+        /// Repeated random segments of tokens: what comes next can be copied from an earlier place, which requires induction heads.
         ///
-        /// A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its beginning until the row is full (Olsson et al. 2022, "In-context learning and induction heads", have such rows with one repeat). Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that no fixed distance finds the earlier place. The labels within the first segment cannot be foretold: no model has there, on average over new rows, a loss below ln(vocabulary).
-        /// Row i of a split depends on the seed, vocabulary, context and segment only: more rows continue fewer rows. Two bytes per token.
+        /// A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its beginning until the row is full (Olsson et al. 2022, "In-context learning and induction heads", have such rows with one repeat). Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that no fixed distance finds the earlier place. The labels within the first segment cannot be predicted: there no model has, on average over new rows, a loss below ln(vocabulary).
+        /// Row i of a split depends on the seed, vocabulary, context and segment only: a larger split starts with the rows of a smaller one. Two bytes per token.
         Induction = "induction"() of crate::dataset::REGISTRY {
             /// Number of different tokens.
             ///
@@ -233,13 +233,13 @@ pub mod dataset {
         }
         /// The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
         ///
-        /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is foretold once. What is left at the end is no row. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in the order of Unicode: then the vocabulary, `dataset.classes`, is how many there are, and the summary lists them.
+        /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: then the vocabulary, `dataset.classes`, is their number, and the summary lists them.
         Text = "text"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Input tokens of a row; each has a label.
             ///
             /// integer, 1 … 1048576; default `64`.
             context = "context": Count,
-            /// What a token is: a character of text in UTF-8, or a byte of anything.
+            /// What a token is: a character of UTF-8 text, or a byte of any file.
             ///
             /// "characters" · "bytes"; default `characters`.
             level = "level": OneOf<choices::Level>,
@@ -258,11 +258,11 @@ pub mod dataset {
         }
         /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.
         ///
-        /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; what is left at its end is no row. The type of the file is told by its content.
+        /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; an incomplete row at its end is left out. The type of the file is detected from its content.
         Tokens = "tokens"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array in an .npz or safetensors file.
             ///
-            /// string; if absent: the only one there is.
+            /// string; if absent: the only array in the file.
             array = "array": Words,
             /// Input tokens of a row; each has a label.
             ///
@@ -285,7 +285,7 @@ pub mod dataset {
             /// integer, ≥ 0; default `1`.
             seed = "seed": Count,
         }
-        /// What a model with parameters of its own choice answers to random inputs, with noise: regression with a known truth.
+        /// The outputs of a model with randomly drawn parameters for random inputs, with noise: regression with a known truth.
         ///
         /// `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & Watanabe, §3.1: tanh(B tanh(Ax)) of width 10-3-10, noise 0.1, parameters uniform in 0..1). The test split keeps its noise-free targets: `predict: "test"` then gives the generalisation error of the averaged prediction.
         Teacher = "teacher"(model = "model": Handle<dyn crate::model::Model>) of crate::model::teacher::REGISTRY {
@@ -317,7 +317,7 @@ pub mod model {
     builders! { "model", Arc<dyn crate::model::Model>;
         /// A fully connected network: `a_l = f(W_l a_{l-1} + b_l)`, any widths.
         ///
-        /// Tensors are named `w1` \[out, in], `b1` \[out], `w2`, …, in this order. Zambon (2026) has ReLU on the output too: `output: "relu"`; Baldock & Marzari (2019) have a logistic one. Gradients are derived by hand.
+        /// Tensors are named `w1` \[out, in], `b1` \[out], `w2`, …, in this order. Zambon (2026) uses ReLU on the output too: `output: "relu"`; Baldock & Marzari (2019) use a logistic output. Gradients are derived by hand.
         Mlp = "mlp"(layers = "layers": Counts) of crate::model::REGISTRY {
             /// Activation of the hidden layers.
             ///
@@ -411,7 +411,7 @@ pub mod prior {
         }
         /// A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).
         ///
-        /// Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis refuses to leave, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.
+        /// Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis rejects moves out of the box, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.
         UniformBox = "uniform_box"(width = "width": Anything) of crate::target::prior::REGISTRY {
         }
     }
@@ -562,7 +562,7 @@ pub mod potential {
         }
         /// A normal crossing, the normal form of a singularity: U = Π_j w_j^{2k_j}, k = `exponents`.
         ///
-        /// Exact: the learning coefficient is λ = min_j 1/(2k_j), and its multiplicity m is how many j attain it: in a region around 0, ∫ exp(-βU) dw ~ C β^{-λ} (ln β)^{m-1}, so that β⟨U⟩ → λ - (m - 1)/ln β as β → ∞. With a single exponent, ⟨U⟩ = T/2k at any T without any prior.
+        /// Exact: the learning coefficient is λ = min_j 1/(2k_j), and its multiplicity m is the number of j that attain it: in a region around 0, ∫ exp(-βU) dw ~ C β^{-λ} (ln β)^{m-1}, so that β⟨U⟩ → λ - (m - 1)/ln β as β → ∞. With a single exponent, ⟨U⟩ = T/2k at any T without any prior.
         ///
         /// U is 0 wherever a w_j is: with several exponents exp(-U/T) cannot be normalised, so add prior::gaussian or prior::uniform_box. For energy: "tempered", ask for n `examples`.
         ///
@@ -651,7 +651,7 @@ pub mod potential {
         ///
         /// The parameters are the tensor `theta` = (θ_1, θ_2). The examples x_i are real, and minibatches select them: data drawn from the mixture at θ = `means`, either component with probability ½, or those given as `data`.
         ///
-        /// Exact: the likelihood does not change when θ becomes (θ_1 + θ_2, -θ_2), which exchanges the components; so beside the mode near (0, 2) there is one of the same likelihood near (2, -2), and only the prior weighs them. Moments are known by two-dimensional quadrature.
+        /// Exact: the likelihood does not change when θ becomes (θ_1 + θ_2, -θ_2), which exchanges the components; so beside the mode near (0, 2) there is one of the same likelihood near (2, -2), and only the prior tells them apart. Moments are known by two-dimensional quadrature.
         ///
         /// Use energy: "sum", so that U = Σ_i loss_i + R is minus the log posterior up to a constant; the prior is not part of it, add prior::gaussian(0.1).
         ///
@@ -675,7 +675,7 @@ pub mod potential {
             seed = "seed": Count,
             /// The examples x_i.
             ///
-            /// array of numbers, any finite number; if absent: they are drawn.
+            /// array of numbers, any finite number; if absent: drawn from the mixture.
             data = "data": Numbers,
         }
         /// A mixture of isotropic Gaussians whose means lie on the first axis: U = -ln Σ_k a_k N(w; c_k e_1, σ²), a = `weights` (made to sum to 1), c = `centres`, σ = `sigma`.
@@ -775,7 +775,7 @@ pub mod optimizer {
             ///
             /// number, > 0; default `1e-8`.
             epsilon = "epsilon": Number,
-            /// Share of the parameters that is taken off per unit of learning rate.
+            /// Fraction of the parameters that is subtracted per unit of learning rate.
             ///
             /// number, ≥ 0; default `0.01`.
             weight_decay = "weight_decay": Number,
@@ -835,13 +835,13 @@ pub mod gradient {
         /// ∇U over all examples: no noise.
         Full = "full"() of crate::sampler::gradient::REGISTRY {
         }
-        /// `s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is right on average.
+        /// `s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is unbiased.
         Minibatch = "minibatch"() of crate::sampler::gradient::REGISTRY {
             /// m, examples per minibatch.
             ///
             /// integer, ≥ 1; default `100`.
             batch = "batch": Count,
-            /// Whether examples are drawn independently, so that one can be drawn twice. Without, the noise is smaller by (n-m)/(n-1).
+            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1).
             ///
             /// true or false; default `true`.
             replacement = "replacement": Flag,
@@ -854,7 +854,7 @@ pub mod gradient {
             ///
             /// integer, ≥ 1; default `100`.
             batch = "batch": Count,
-            /// Whether examples are drawn independently, so that one can be drawn twice. Without, the noise is smaller by (n-m)/(n-1).
+            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1).
             ///
             /// true or false; default `true`.
             replacement = "replacement": Flag,
@@ -900,11 +900,11 @@ pub mod sampler {
             ///
             /// number or schedule, > 0; default `1e-4`.
             step = "step": Rate,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
             ///
             /// "frozen" · "running"; default `frozen`.
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
-            /// b, what a step leaves of the running mean square v.
+            /// b, decay per step of the running mean square v.
             ///
             /// number, 0 < x < 1; default `0.99`.
             decay = "decay": Number,
@@ -925,21 +925,21 @@ pub mod sampler {
         ///
         /// Step sizes as in sampler::rmsprop_sgld; `u ← b1 u + (1-b1)\[sqrt(ε_i T) η - (ε_i/2) g]`, `w ← w + u`: Langevin dynamics with the momentum u, and the friction 1-b1 per step.
         ///
-        /// `preconditioner: "running"` is algorithm 2 of Hitchcock & Hoogland (2025): v runs on, and the mean is that of the loss gradient only, `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, about one half of it by the lag and the other by v.
+        /// `preconditioner: "running"` is algorithm 2 of Hitchcock & Hoogland (2025): v keeps being updated, and the mean is that of the loss gradient only, `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, about half of it from the lag and half from v.
         AdamSgld = "adam_sgld"() of crate::sampler::REGISTRY {
             /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
             ///
             /// number or schedule, > 0; default `1e-4`.
             step = "step": Rate,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
             ///
             /// "frozen" · "running"; default `frozen`.
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
-            /// b, what a step leaves of the running mean square v.
+            /// b, decay per step of the running mean square v.
             ///
             /// number, 0 < x < 1; default `0.99`.
             decay = "decay": Number,
-            /// b1, what a step leaves of the running mean, of the steps or, with a running preconditioner, of the gradient.
+            /// b1, decay per step of the running mean, of the steps or, with a running preconditioner, of the gradient.
             ///
             /// number, 0 < x < 1; default `0.9`.
             moment_decay = "moment_decay": Number,
@@ -958,7 +958,7 @@ pub mod sampler {
         }
         /// Samples exp(-U/T) at the end of each cycle, as ε → 0 and for long cycles, by SGLD whose step falls from `step` to 0 along a cosine, again and again.
         ///
-        /// `ε_t = ½ε0(cos(πφ) + 1)`, φ the part of the cycle that is over (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, `exploration`, no noise is injected: gradient descent with large steps, to find another mode. It ends in a minimum, from where noise must bring the chain back to its temperature before there is anything to sample: that is the next part, `settling`. It does so if Σε over that part is several times 1/k for the smallest curvature k that counts; at the defaults Σε is 0.17·ε0·cycle, with exploration 0.8 and settling 0.1 only 0.006·ε0·cycle. A cycle that is too short samples a law that is too cold, and the virial thermometer, which is that of the samples alone, says so.
+        /// `ε_t = ½ε0(cos(πφ) + 1)`, φ the elapsed fraction of the cycle (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1). In the first part of a cycle, `exploration`, no noise is injected: gradient descent with large steps, to find another mode. It ends in a minimum, from where noise must bring the chain back to its temperature before there is anything to sample: that is the next part, `settling`. It does so if Σε over that part is several times 1/k for the smallest curvature k that counts; at the defaults Σε is 0.17·ε0·cycle, with exploration 0.8 and settling 0.1 only 0.006·ε0·cycle. A cycle that is too short samples a law that is too cold, and the virial thermometer, which uses the samples alone, shows it.
         ///
         /// Only what is recorded in the rest of a cycle is a sample, and records elsewhere are refused: `every: trigger::cyclical(cycle, exploration + settling, steps)` records there.
         CyclicalSgld = "cyclical_sgld"(step = "step": Number, cycle = "cycle": Count) of crate::sampler::REGISTRY {
@@ -966,7 +966,7 @@ pub mod sampler {
             ///
             /// number, 0 ≤ x < 1; default `0.25`.
             exploration = "exploration": Number,
-            /// Part of a cycle after that with noise but without samples.
+            /// Part of a cycle after exploration, with noise but without samples.
             ///
             /// number, 0 ≤ x < 1; default `0.25`.
             settling = "settling": Number,
@@ -981,7 +981,7 @@ pub mod sampler {
         }
         /// Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.
         ///
-        /// Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain go round. `between: "parameters"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: "replicas"`: the same between the chains of a temperature, each with a minibatch of its own ("data flow", eq. 26). For two parameters, or two replicas, the cyclic form vanishes; J = \[\[0, 1], \[-1, 0]] stands in for it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the other, which is the ring the other way round. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would leave through them: there γ must be 0.
+        /// Ohzeki (2015); Ohzeki & Ichiki (2015). The flow breaks detailed balance but not the law, and mixes faster where it lets the chain circulate. `between: "parameters"`: (Jg)_k = g_{k+1} - g_{k-1}, cyclic over the parameters (eq. 19). `between: "replicas"`: the same between the chains of a temperature, each with a minibatch of its own ("data flow", eq. 26). For two parameters, or two replicas, the cyclic form vanishes; J = \[\[0, 1], \[-1, 0]] replaces it (eqs. 20, 21). The sign of γ is that of eq. 19; eq. 26 has the opposite one, which reverses the ring. A single replica is SGLD. The larger γ, the smaller the step must be. In a box with hard walls the flow would cross them: there γ must be 0.
         ///
         /// With `form` "rmsprop" or "adam" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, frozen at the end of burn-in unless the `preconditioner` is "running"; with "adam" the step without the flow is a running mean, of gradient and noise.
         OhzekiIchiki = "ohzeki_ichiki"() of crate::sampler::REGISTRY {
@@ -997,11 +997,11 @@ pub mod sampler {
             ///
             /// "parameters" · "replicas"; default `parameters`.
             between = "between": OneOf<choices::Between>,
-            /// The SGLD that flows.
+            /// The form of SGLD to which the flow is added.
             ///
             /// "sgld" · "rmsprop" · "adam"; default `sgld`.
             form = "form": OneOf<choices::OhzekiIchikiForm>,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, whose law is another one.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
             ///
             /// "frozen" · "running"; default `frozen`.
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
@@ -1034,7 +1034,7 @@ pub mod sampler {
             ///
             /// number or schedule, > 0; default `1e-4`.
             step = "step": Rate,
-            /// α, part of the momentum that a step takes away.
+            /// α, fraction of the momentum lost per step.
             ///
             /// number, 0.000001 … 1; default `0.1`.
             friction = "friction": Number,
@@ -1051,7 +1051,7 @@ pub mod sampler {
             /// Gradient; if absent: gradient::minibatch(#{ batch }).
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
-        /// Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction finds what the gradient's noise needs.
+        /// Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction adapts to the gradient's noise.
         ///
         /// `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: `form: "ding2014"`. Noise that differs between components is balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half the force, |p| in place of |p|², and α in place of α0 in the noise: `form: "hitchcock2025"`, whose friction grows without bound.
         Sgnht = "sgnht"() of crate::sampler::REGISTRY {
@@ -1059,7 +1059,7 @@ pub mod sampler {
             ///
             /// number or schedule, > 0; default `1e-4`.
             step = "step": Rate,
-            /// α0, the friction at the start and of the injected noise.
+            /// α0, the initial friction, which also sets the injected noise.
             ///
             /// number, 0.000001 … 1; default `0.1`.
             friction = "friction": Number,
@@ -1078,7 +1078,7 @@ pub mod sampler {
         }
         /// Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.
         ///
-        /// The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the virial temperature. With a noisy gradient the chain is heated by δt(1+c1²)V/(4γM) or so; sampler::pseudo_langevin corrects for that.
+        /// The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the virial temperature. With a noisy gradient the chain is heated by about δt(1+c1²)V/(4γM); sampler::pseudo_langevin corrects for that.
         Langevin = "langevin"(dt = "dt": Number) of crate::sampler::REGISTRY {
             /// γ, friction per time: momenta are forgotten in about 1/γ.
             ///
@@ -1129,7 +1129,7 @@ pub mod sampler {
             ///
             /// number, > 0; default `1`.
             dt = "dt": Number,
-            /// Usual steps between two measurements of V; fewer (from 10 on) while V changes fast, more while it is steady.
+            /// Usual number of steps between two measurements of V; fewer (at least 10) while V changes fast, more while it is steady.
             ///
             /// integer, ≥ 1; default `200`.
             refresh = "refresh": Count,
@@ -1149,7 +1149,7 @@ pub mod sampler {
             ///
             /// number, > 0; default `0.1`.
             variance_tolerance = "variance_tolerance": Number,
-            /// Minibatches at most for one measurement of V.
+            /// Largest number of minibatches for one measurement of V.
             ///
             /// integer, 2 … 10000; default `1000`.
             variance_batches = "variance_batches": Count,
@@ -1164,7 +1164,7 @@ pub mod sampler {
         ///
         /// With `batch` or `gradient`, trajectories follow the gradient of a minibatch that is drawn once per trajectory, and are accepted by U over all examples: still exact, but a trajectory that follows another energy is soon rejected (mb-hMC of Zambon et al.).
         ///
-        /// During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics. At the walls of prior::uniform_box a coordinate is mirrored and its momentum turned, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the share of trajectories that reached that: the step is too large for where they went. `hamiltonian` is H at the start of a trajectory (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in (Betancourt 2016): below 0.3 fresh momenta do not carry the chain from level to level of the energy, as in funnels.
+        /// During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics. At the walls of prior::uniform_box a coordinate is reflected and its momentum reversed, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the share of trajectories that reached the cut: the step is too large where they went. `hamiltonian` is H at the start of a trajectory (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in (Betancourt 2016): below 0.3 fresh momenta do not carry the chain between levels of the energy, as in funnels.
         Hmc = "hmc"() of crate::sampler::REGISTRY {
             /// Velocity-Verlet steps per trajectory.
             ///
@@ -1303,7 +1303,7 @@ pub mod observable {
         }
         /// |∇U|², the squared norm of the gradient of the energy over all training examples.
         ///
-        /// Its mean is T⟨ΔU⟩, T times that of the trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.
+        /// Its mean is T⟨ΔU⟩, T times the mean trace of the Hessian (integrate ∇·(e^{-U/T} ∇U); no walls). Costs a gradient per record.
         GradientNorm2 = "gradient_norm2"() of crate::observable::REGISTRY {
         }
         /// |w - w_start|², the squared distance to the start of the run.
@@ -1322,7 +1322,7 @@ pub mod observable {
         }
         /// (1/N) Σ (w-c)_i ∂U/∂w_i, c the mean of burn-in, which is T by the virial theorem (no walls); averaged over the steps since the last record.
         ///
-        /// It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, also when it is not asked for.
+        /// It uses the gradient that the sampler has computed anyway. Every summary shows it with a verdict, even when it is not asked for.
         VirialTemperature = "virial_temperature"() of crate::observable::REGISTRY {
         }
         /// Mean acceptance probability since the last record; NaN for samplers that always move.
@@ -1330,7 +1330,7 @@ pub mod observable {
         }
         /// The variance of the minibatch gradient of U, averaged over each tensor of the model (Zambon 2026, Fig. 5c).
         ///
-        /// Of minibatches drawn independently. Pseudo-Langevin keeps it anyway: then it costs nothing. For other samplers it is estimated from `draws` minibatches per record. Its trace has one more dimension, `tensor`.
+        /// Minibatches are drawn independently. Pseudo-Langevin measures it anyway, at no extra cost. For other samplers it is estimated from `draws` minibatches per record. Its trace has one more dimension, `tensor`.
         GradientVariance = "gradient_variance"() of crate::observable::REGISTRY {
             /// m, examples per minibatch.
             ///
@@ -1470,7 +1470,7 @@ pub mod verbs {
         ///
         /// Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: `trained.history("error_test")`. With early stopping the best parameters on the validation split are kept, otherwise the last.
         Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = Into::into, crate::simulation::train::TRAIN => Arc<crate::simulation::trained::Trained> {
-            /// Independent trainings, from different initial parameters.
+            /// Independent training runs, from different initial parameters.
             ///
             /// integer, 1 … 1000000; default `1`.
             chains = "chains": Count,
@@ -1507,11 +1507,11 @@ pub mod verbs {
             ///
             /// integer, 1 … 1000000; default `4`.
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
             ///
             /// Parameters; if absent: drawn by the model, differently for each chain.
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
             ///
             /// number, ≥ 0; default `0.5`.
             burn_in = "burn_in": Number,
@@ -1531,7 +1531,7 @@ pub mod verbs {
             ///
             /// number, > 0; default `1000`.
             region = "region": Number,
-            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            /// Seed of this run. Runs with the same seed share their noise, step by step.
             ///
             /// integer, ≥ 0; if absent: from --seed and the name of the run.
             seed = "seed": Count,
@@ -1556,11 +1556,11 @@ pub mod verbs {
             ///
             /// integer, 1 … 1000000; default `4`.
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
             ///
             /// Parameters; if absent: drawn by the model, differently for each chain.
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
             ///
             /// number, ≥ 0; default `0.5`.
             burn_in = "burn_in": Number,
@@ -1580,7 +1580,7 @@ pub mod verbs {
             ///
             /// number, > 0; default `1000`.
             region = "region": Number,
-            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            /// Seed of this run. Runs with the same seed share their noise, step by step.
             ///
             /// integer, ≥ 0; if absent: from --seed and the name of the run.
             seed = "seed": Count,
@@ -1591,11 +1591,11 @@ pub mod verbs {
         }
         /// Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.
         ///
-        /// A swap of the replicas on rungs i and j is accepted with probability min(1, exp\[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung what it is (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a replica that is stuck at a low temperature gets loose at a high one and comes back elsewhere.
+        /// A swap of the replicas on rungs i and j is accepted with probability min(1, exp\[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung unchanged (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a replica that is stuck at a low temperature escapes at a high one and comes back elsewhere.
         ///
-        /// With any sampler: exact ones stay exact, also between swaps; those that follow minibatches have the bias that they have at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
+        /// With any sampler: exact ones stay exact, also between swaps; those that use minibatches keep their bias at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
         ///
-        /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` tells how the ladder works, `evidence(run)` what it integrates to.
+        /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` shows how well the ladder works, `evidence(run)` gives ln Z.
         Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
             /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one.
             ///
@@ -1605,7 +1605,7 @@ pub mod verbs {
             ///
             /// true or false; default `false`.
             prior_rung = "prior_rung": Flag,
-            /// Rounds of doubling length, during burn-in, after each of which the rungs between the ends are spaced to equal rejection.
+            /// Rounds of doubling length, during burn-in, after each of which the rungs between the ends are respaced so that all rejections are equal.
             ///
             /// integer, 0 … 16; default `0`.
             tune = "tune": Count,
@@ -1637,11 +1637,11 @@ pub mod verbs {
             ///
             /// integer, 1 … 1000000; default `4`.
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; vectors are dealt out in turn.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
             ///
             /// Parameters; if absent: drawn by the model, differently for each chain.
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Part of the steps (below 1) or number of steps (from 1) that is not used; adaptive samplers adapt in it.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
             ///
             /// number, ≥ 0; default `0.5`.
             burn_in = "burn_in": Number,
@@ -1661,7 +1661,7 @@ pub mod verbs {
             ///
             /// number, > 0; default `1000`.
             region = "region": Number,
-            /// Seed of this run. Runs of equal seed share their noise, step by step.
+            /// Seed of this run. Runs with the same seed share their noise, step by step.
             ///
             /// integer, ≥ 0; if absent: from --seed and the name of the run.
             seed = "seed": Count,
@@ -1691,7 +1691,7 @@ pub mod verbs {
             /// Parameters; if absent: drawn by the model.
             start = "start": Handle<crate::target::prior::Parameters>,
         }
-        /// Test what pseudo-Langevin takes for granted, along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
+        /// Test the assumptions of pseudo-Langevin along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
         ///
         /// `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of hybrid Monte Carlo by `compare(reference, run)`.
         Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::validate::VALIDATE => serde_json::Value {
@@ -1699,7 +1699,7 @@ pub mod verbs {
             ///
             /// number, > 0; default `1`.
             temperature = "temperature": Number,
-            /// Where chains start; best where they are in equilibrium.
+            /// Where chains start; preferably in equilibrium.
             ///
             /// Parameters; if absent: drawn by the model.
             start = "start": Handle<crate::target::prior::Parameters>,
@@ -1707,7 +1707,7 @@ pub mod verbs {
             ///
             /// integer, 1 … 1000; default `3`.
             chains = "chains": Count,
-            /// Times at which each is stopped to look at the noise.
+            /// How often each is stopped to look at the noise.
             ///
             /// integer, 1 … 1000; default `6`.
             stops = "stops": Count,
@@ -1742,11 +1742,11 @@ pub mod verbs {
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
         ///
-        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
+        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, such as a mode that none of them visited, no such test can find.
         ///
-        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         Verify, verify(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
-            /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
+            /// Exact chains per temperature, each started from a state of the run's chains.
             ///
             /// integer, 8 … 1000000; default `200`.
             draws = "draws": Count,
@@ -1761,11 +1761,11 @@ pub mod verbs {
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
         ///
-        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line says which bias it would have seen. What all chains have missed, as a mode that none of them visited, no such test finds.
+        /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, such as a mode that none of them visited, no such test can find.
         ///
-        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. Of a run from `open(folder)`: verify(run, target, sampler), which looks at U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
-            /// Exact chains per temperature; as many starts as the run's chains give, one after the other.
+            /// Exact chains per temperature, each started from a state of the run's chains.
             ///
             /// integer, 8 … 1000000; default `200`.
             draws = "draws": Count,
@@ -1778,14 +1778,14 @@ pub mod verbs {
             /// integer, 1 … 10000; default `10`.
             leapfrog = "leapfrog": Count,
         }
-        /// Two runs beside each other: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.
+        /// Two runs side by side: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.
         ///
         /// The first is the reference: differences are the second minus the first, as `ergodic compare` has them.
         Compare, compare(reference: Arc<crate::simulation::run::Run>, run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::compare::COMPARE => Arc<crate::simulation::compare::Comparison> {
         }
         /// The autocorrelation ρ of an observable of one number after burn-in, per temperature: `#{ temperatures, lags, rho, time }`.
         ///
-        /// Lags count records (see the option `every` of the run). `rho` has for each temperature ρ at these lags, `time` the integrated autocorrelation time in records, 1 + 2 Σ ρ, as in the summary. Deviations are from the mean of all chains: where chains disagree, ρ stays above 0. Chains that failed are left out. Of a constant, all is NaN.
+        /// Lags count records (see the option `every` of the run). `rho` has for each temperature ρ at these lags, `time` the integrated autocorrelation time in records, 1 + 2 Σ ρ, as in the summary. Deviations are from the mean of all chains: where chains disagree, ρ stays above 0. Chains that failed are left out. For a constant, all values are NaN.
         ///
         /// Source: Vehtari et al. 2021, Rank-normalization, folding, and localization, eq. 10.
         Autocorrelation, autocorrelation(run: Arc<crate::simulation::run::Run>, observable: String) = Into::into, crate::simulation::autocorrelation::AUTOCORRELATION => serde_json::Value {
@@ -1794,7 +1794,7 @@ pub mod verbs {
             /// integer, ≥ 1; default `100`.
             lags = "lags": Count,
         }
-        /// The exact law exp(-U/T) of a target of two parameters, on a grid: what samples are compared with, and the contours below them.
+        /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter.
             ///
@@ -1817,7 +1817,7 @@ pub mod verbs {
             /// integer, 1 … 20; default `2`.
             points = "points": Count,
         }
-        /// A run that was saved before, finished or not, from its folder: as in the session that made it, with the draws it has so far.
+        /// A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.
         ///
         /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.
         Open, open(folder: String) = Into::into, crate::simulation::verbs::OPEN => Arc<crate::simulation::run::Run> {
@@ -1826,9 +1826,9 @@ pub mod verbs {
         ///
         /// Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 on the same minibatches; samplers that accept or reject give the loss over all examples.
         ///
-        /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what speaks against it), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
+        /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
         Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
-            /// w0, the point whose coefficient is estimated and where all chains start; one vector: of several, `start.at(0)`.
+            /// w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`.
             ///
             /// Parameters; must be given.
             start = "start": Handle<crate::target::prior::Parameters>,
@@ -1840,11 +1840,11 @@ pub mod verbs {
             ///
             /// integer, 2 … 1000000000000; default `5000`.
             steps = "steps": Count,
-            /// Part of the steps (below 1) or number of steps (from 1) that is not averaged.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.
             ///
             /// number, ≥ 0; default `0.5`.
             burn_in = "burn_in": Number,
-            /// Steps per record. Losses of gradients are averaged over all steps in between, so nothing is lost.
+            /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost.
             ///
             /// integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject.
             every = "every": Count,
@@ -1868,11 +1868,11 @@ pub mod verbs {
             ///
             /// name of a part, or array of names; if absent: all parameters move.
             restrict = "restrict": Anything,
-            /// What else to record along the chains, in `estimate.run`; with observable::example_losses() there are `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`.
+            /// What else to record along the chains, in `estimate.run`; observable::example_losses() is needed for `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`.
             ///
             /// array of Observables; if absent: nothing.
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
-            /// Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: what changes is the error of discretisation. It is extrapolated to no step at all where the sampler states its order: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.
+            /// Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: the change shows the error of discretisation. The estimate is extrapolated to step zero where the sampler states the order of its error: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.
             ///
             /// true or false; default `false`.
             halve = "halve": Flag,
@@ -1893,7 +1893,7 @@ pub mod verbs {
         ///
         /// Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.
         LlcProblem, llc_problem() = Into::into, crate::simulation::llc::problems::LLC_PROBLEM => Arc<crate::simulation::llc::problems::Posed> {
-            /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is ours): its name is about the number of parameters.
+            /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is an addition): its name is roughly the number of parameters.
             ///
             /// "1K" · "100K" · "1M" · "10M" · "100M"; if absent: "1K" unless widths are given.
             class = "class": Words,
@@ -1913,7 +1913,7 @@ pub mod verbs {
             ///
             /// integer, 2 … 4294967295; default `1_000_000`.
             n = "n": Count,
-            /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
+            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
             ///
             /// "rows" · "moments"; default `rows`.
             data = "data": OneOf<choices::Data>,
@@ -1928,7 +1928,7 @@ pub mod verbs {
         }
         /// Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).
         ///
-        /// `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems that are ordered rightly; `coverage`, how often λ lies within 1.96 of our standard errors. `plot::llc_benchmark(benchmark)` draws it. What is finished is saved: an interrupted benchmark goes on with `--resume`.
+        /// `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems that are in the right order; `coverage`, how often λ lies within 1.96 estimated standard errors. `plot::llc_benchmark(benchmark)` draws it. Finished cells are saved: an interrupted benchmark is continued with `--resume`.
         LlcBenchmark, llc_benchmark() = Into::into, crate::simulation::llc::benchmark::LLC_BENCHMARK => Arc<crate::simulation::llc::table::Benchmark> {
             /// Class of problems.
             ///
@@ -1958,7 +1958,7 @@ pub mod verbs {
             ///
             /// integer, 10 … 1000000000; default `50_000`.
             steps = "steps": Count,
-            /// Part of the steps (below 1) or number of steps (from 1) that is not averaged.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.
             ///
             /// number, ≥ 0; default `0.9`.
             burn_in = "burn_in": Number,
@@ -1974,7 +1974,7 @@ pub mod verbs {
             ///
             /// integer, 2 … 4294967295; default `1_000_000`.
             n = "n": Count,
-            /// "rows" makes each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
+            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
             ///
             /// "rows" · "moments"; default `rows`.
             data = "data": OneOf<choices::Data>,
@@ -1993,15 +1993,15 @@ pub mod verbs {
         }
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
-        /// Every step size is tried at every nβ, and what speaks against it is said: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is what is on a plateau: nothing speaks against it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; there the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they are of different things. Where there is none, as of large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
+        /// Every step size is tried at every nβ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
         CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibration::Calibration> {
             /// w0, as in `llc`.
             ///
             /// Parameters; must be given.
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Step sizes to try, in place of the sampler's own (of `pseudo_langevin` its ratio). If they are not given, short runs find the largest step, four times more or less than the sampler's own again and again, at which chains survive and are not twice too hot; around the own step of samplers that accept or reject.
+            /// Step sizes to try, in place of the sampler's own (for `pseudo_langevin`, its ratio). If they are not given, short runs go from the sampler's own step, by factors of four, to the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step.
             ///
-            /// array of numbers, > 0; if absent: 7, halved from the largest stable one.
+            /// array of numbers, > 0; if absent: 7, by halving the largest stable one.
             step_sizes = "step_sizes": Numbers,
             /// Values of nβ to try.
             ///
@@ -2042,7 +2042,7 @@ pub mod verbs {
         }
         /// ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.
         ///
-        /// By thermodynamic integration (trapezoid, and with its curvature corrected; the error holds draws and spacing), stepping stones from hot to cold, from cold to hot and their average, and MBAR, each with its standard error. They use the same draws, so that they agree more than their errors say; where they do not, rungs are too far apart.
+        /// By thermodynamic integration (trapezoid, and with its curvature corrected; the error includes draws and spacing), stepping stones from hot to cold, from cold to hot and their average, and MBAR, each with its standard error. They use the same draws, so they agree better than their errors suggest; where they do not, rungs are too far apart.
         ///
         /// `exchange` with `prior_rung: true` gives such a run; a `sweep` with a uniform_box prior that observes cost gives ln Z relative to its hottest temperature. With energy: "sum" and cross-entropies exp(-s·L) is the likelihood; with squared errors it is that of a Gaussian of variance ½, up to π^(-n·outputs/2).
         ///
@@ -2053,11 +2053,11 @@ pub mod verbs {
             /// number, > 0; default `1`.
             temperature = "temperature": Number,
         }
-        /// The Laplace approximation of the log evidence at the optimum below `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
+        /// The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
         ///
-        /// MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. It sees one mode as a Gaussian: singular models, as networks are, have more; compare with `evidence`.
+        /// MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. It approximates one mode by a Gaussian; singular models, such as networks, have more: compare with `evidence`.
         ///
-        /// Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: what a minimum nearby may be deeper).
+        /// Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: by how much a nearby minimum may be deeper).
         Laplace, laplace(target: Arc<crate::target::Target>, start: crate::options::Value) = Into::into, crate::simulation::evidence::laplace::LAPLACE => Arc<crate::simulation::evidence::Laplace> {
             /// T of the likelihood: 1 for the evidence.
             ///
@@ -2075,20 +2075,20 @@ pub mod verbs {
             ///
             /// integer, ≥ 4; default `64`.
             steps = "steps": Count,
-            /// Steps of minimisation before, from the start.
+            /// Steps of minimisation beforehand, from the start.
             ///
             /// integer, ≥ 0; default `2000`.
             polish = "polish": Count,
-            /// Eigenvalues below this count as this: what is left of them is the noise of single precision, or the point is no minimum.
+            /// Eigenvalues below this are raised to it: they are noise of single precision, or the point is not a minimum.
             ///
             /// number, > 0; if absent: the prior's precision, if it is Gaussian.
             floor = "floor": Number,
         }
         /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
         ///
-        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' so far on that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.
+        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.
         ///
-        /// Each population is resampled for itself, and they share temperatures and step sizes only; ln Z is that of their mean Z, and its error bar comes from their scatter alone, whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no particle has found in the prior's draws is lost, which no error bar knows: compare with `exchange`.
+        /// Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.
         ///
         /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
         Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
@@ -2096,11 +2096,11 @@ pub mod verbs {
             ///
             /// integer, 2 … 1000000; default `128`.
             particles = "particles": Count,
-            /// Populations that are resampled each for itself; the error bars come from their scatter.
+            /// Populations, each resampled on its own; the error bars come from their scatter.
             ///
             /// integer, 1 … 10000; default `8`.
             populations = "populations": Count,
-            /// Effective sample size, as a share of the particles, that the next temperature leaves: the larger, the more stages.
+            /// Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages.
             ///
             /// number, 0 < x < 1; default `0.7`.
             ess = "ess": Number,

@@ -195,7 +195,7 @@ fn a_name_of_several_columns_chooses_none() {
     let table = "x,y,x\n1,0,2\n3,1,4\n";
     let e = refused(table, &[("label", text("x")), ("task", text("regression"))]);
     assert!(
-        e.contains("2 columns 'x', numbers 0, 2; choose one by its number"),
+        e.contains("2 columns named 'x', numbers 0, 2; choose one by its number"),
         "{e}"
     );
     let by_number = [("label", Value::Int(2)), ("task", text("regression"))];

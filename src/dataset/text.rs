@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((d.classes, d.train.rows), (256, 2));
         assert_eq!(d.train.labels().unwrap()[..3], [98, 195, 164]);
         assert!(
-            d.to_string().contains("13 tokens, the last 2 in no row"),
+            d.to_string().contains("13 tokens, the last 2 not used"),
             "{d}"
         );
     }

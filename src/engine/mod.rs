@@ -1,7 +1,7 @@
 //! Engines: where the vectors of chains live and how they are worked on.
 //!
-//! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. [`host`] has a block of chains in this machine's
-//! memory, [`batched`] all chains of a run on an accelerator, which go through every launch together. Samplers see either through
+//! A sampler says *what* is done to the vectors of its chains; an [`Engine`] does it. `host` has a block of chains in this machine's
+//! memory, `batched` all chains of a run on an accelerator, which go through every launch together. Samplers see either through
 //! [`Chains`], and are written once.
 
 pub(crate) mod batched;
@@ -284,7 +284,7 @@ impl Chains<'_, '_> {
     }
 
     /// Report the virial estimate of T, (1/N) Σ (w-c)_i g_i, of parameters and a gradient taken there, and all that belongs to it:
-    /// the same per tensor and, within walls, the scales. See [`law`].
+    /// the same per tensor and, within walls, the scales. See `law`.
     pub fn report_virial(&mut self, gradient: Vector) -> Result<()> {
         let (Some(centre), Some(slot)) = (self.slots.centre, self.slot(VIRIAL)?) else {
             let per = 1.0 / self.dim() as f64;

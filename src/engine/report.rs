@@ -49,7 +49,7 @@ pub const GRADIENT_LOSS: Report = Report("gradient_loss");
 pub const GRADIENT_VIRIAL: Report = Report("gradient_virial");
 /// The loss at w0 on the same minibatch.
 pub const GRADIENT_LOSS_AT_START: Report = Report("gradient_loss_at_start");
-/// (1/N) Σ ∂f_i/∂w_i, which is 1 without walls; see [`law`](super::law).
+/// (1/N) Σ ∂f_i/∂w_i, which is 1 without walls; see `law`.
 pub const VIRIAL_SCALE: Report = Report("virial_scale");
 /// The virial of each tensor.
 pub const VIRIAL_BY_TENSOR: Report = Report("virial_by_tensor");

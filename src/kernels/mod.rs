@@ -1,13 +1,13 @@
 //! The few hot loops that everything else is built on.
 //!
 //! * [`gemm`](mod@gemm) — matrix products on row-major slices.
-//! * [`gemm_baseline`] — the time of the matrix products alone.
+//! * `gemm_baseline` — the time of the matrix products alone.
 //! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.
 //! * [`elementwise`] — activations, losses, gathers around the products.
-//! * [`sequence`] — what transformers need around the products.
-//! * [`tensor`] — tensors that scripts compute with: at once, or traced and compiled.
+//! * `sequence` — what transformers need around the products.
+//! * `tensor` — tensors that scripts compute with: at once, or traced and compiled.
 //!
 //! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
 //! at run time. No fused multiply–add is used, so that all of them give the same bits.

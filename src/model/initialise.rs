@@ -59,7 +59,7 @@ pub(crate) const SCALE: Spec = optional(
 );
 
 impl Initialise {
-    /// From the checked options [`OPTION`] and [`SCALE`].
+    /// From the checked options `OPTION` and `SCALE`.
     pub fn from_options(o: &Options) -> Result<Self> {
         let scale = o.opt_float("init_scale").unwrap_or(1.0);
         Ok(Self::named(o.text("init")?, scale).unwrap_or(Self::Pytorch))

@@ -1,4 +1,4 @@
-//! Fully connected networks: [`dense`] layers, with gradients derived by hand.
+//! Fully connected networks: `dense` layers, with gradients derived by hand.
 
 use super::initialise::{self, Initialise};
 use super::{Block, Dense, Layout, Model, Tile, Widths, dense};

@@ -50,7 +50,7 @@ pub(crate) fn write_nothing() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// Whether [`write_nothing`] was called.
+/// Whether `write_nothing` was called.
 pub fn writes_nothing() -> bool {
     SILENT.load(Ordering::Relaxed)
 }

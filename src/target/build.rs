@@ -12,7 +12,7 @@ use crate::verb::{Call, Either, Verb};
 use std::sync::Arc;
 
 impl Target {
-    /// Of a potential, by [`OPTIONS`].
+    /// Of a potential, by `OPTIONS`.
     pub fn from_potential(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Self>> {
         let prior = o
             .object::<Prior>("prior")
@@ -21,7 +21,7 @@ impl Target {
         Self::new(potential, scale, &prior).map(Arc::new)
     }
 
-    /// Of a network on a data set, by [`OPTIONS`].
+    /// Of a network on a data set, by `OPTIONS`.
     pub fn of_network(
         model: &Arc<dyn Model>,
         data: &Arc<Dataset>,

@@ -192,7 +192,7 @@ fn an_estimate_that_is_none_says_so_first() {
         "{line}"
     );
     assert!(
-        line.contains("so take more steps") && line.ends_with("this is no estimate yet"),
+        line.contains("so take more steps") && line.ends_with("not yet a usable estimate"),
         "{line}"
     );
     assert_eq!(short["verdict"], "not yet");
@@ -255,7 +255,7 @@ fn models_from_ladders_without_a_round_trip_are_not_compared_yet() {
         line.starts_with("NOT YET: few: no replica has made a round trip"),
         "{line}"
     );
-    assert!(line.ends_with("this is no comparison yet"), "{line}");
+    assert!(line.ends_with("not yet a usable comparison"), "{line}");
     assert_eq!(value["verdict"], "not yet");
     for model in value["models"].as_array().unwrap() {
         let expected = if model["name"] == "few" {

@@ -343,7 +343,10 @@ fn what_is_wrong_is_said() {
             "sum without an axis would mix examples",
         ),
         (net(w, "x.matmul(p.w.t())[0]"), "axis 0 would mix examples"),
-        (net(w, "x.matmul(p.w.t()).t()"), "has not besides the rows"),
+        (
+            net(w, "x.matmul(p.w.t()).t()"),
+            "does not have besides the rows",
+        ),
         (
             net(
                 "#{ w: #{ shape: [4, 9], init: tensor::ones([9, 4]) } }",

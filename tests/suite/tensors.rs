@@ -197,7 +197,7 @@ fn bad_tensors_are_refused() {
             "only one length may be -1",
         ),
         ("tensor([1, 2]).reshape([-1, 3])", "not a multiple of 3"),
-        ("tensor([1, 2]).t()", "has not"),
+        ("tensor([1, 2]).t()", "does not have"),
         ("tensor([1, 2]).squeeze(0)", "more than one entry"),
         ("tensor([1, 2]).item()", "one number"),
         ("if tensor([1, 2]) > 1 { 1 }", "use lt, le, gt"),

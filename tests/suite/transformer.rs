@@ -455,7 +455,7 @@ fn checkpoints_are_where_training_was() {
     );
     let said = evaluate(&format!("{SETTING} fit.call(3, #{{ checkpoints: [4] }})"));
     let said = said.unwrap_err().to_string();
-    assert!(said.contains("has epoch 4, but there are 3"), "{said}");
+    assert!(said.contains("has epoch 4, but there are only 3"), "{said}");
 }
 
 /// Null hypothesis: the coefficient is the same before and after the loss falls. It is far from that, for all weights; chains at the two

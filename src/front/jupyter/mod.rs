@@ -1,5 +1,5 @@
 //! `ergodic kernel`: an interactive session as a Jupyter kernel. The protocol is in [`super::kernel`], the session in
-//! [`super::interactive`]; here they meet.
+//! `super::interactive`; here they meet.
 
 mod console;
 

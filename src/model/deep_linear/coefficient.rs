@@ -2,7 +2,7 @@
 //!
 //! The loss |W x - W_M … W_1 x|² has the zero set {W_M … W_1 = W}; its real log canonical threshold λ and its multiplicity m depend
 //! only on the widths and the rank of W. That is the *global* coefficient: the least over all weights that give W. The local one at
-//! some of them can be larger, see [`regular_coefficient`].
+//! some of them can be larger, see `regular_coefficient`.
 
 use crate::error::Result;
 

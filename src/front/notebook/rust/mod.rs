@@ -1,8 +1,8 @@
 //! Rust cells, by evcxr: in notebooks without a browser, in Jupyter, and on the terminal.
 //!
 //! `ergodic notebook setup` compiles the library once as a dynamic library ([`setup`]). A session copies that folder, by hard links
-//! ([`folder`]), and evcxr compiles a cell against it ([`engine`]). The cells run in this program, started once more ([`hook`]), whose output is sorted
-//! in [`streams`].
+//! (`folder`), and evcxr compiles a cell against it (`engine`). The cells run in this program, started once more ([`hook`]), whose output is sorted
+//! in `streams`.
 
 #[cfg(unix)]
 mod child;
