@@ -170,7 +170,7 @@ impl Tables {
                 Default::Absent(text) => format!("if absent: {text}"),
                 Default::Is(text) => format!("default `{text}`"),
             };
-            let text = format!("{}\n\n{}; {default}.", spec.doc, spec.kind.describe());
+            let text = format!("{} ({}; {default})", spec.doc, spec.kind.describe());
             documented(&mut out, 12, &text);
             let _ = writeln!(
                 out,

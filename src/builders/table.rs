@@ -10,191 +10,107 @@ pub mod dataset {
         /// Source: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, test part (doi 10.24432/C50P49), licence CC BY 4.0.
         /// A fifth of every class is the test split unless `test` says otherwise; it does not depend on `per_class`. `size: 16` resizes to 16×16 pixels, the 256 inputs of the networks of Baldock and Marzari, who use 5, 50 and 500 examples per class (at most about 140 are available here).
         Digits = "digits"() of crate::dataset::REGISTRY {
-            /// Number of training examples kept of every class, after test and validation rows are set aside.
-            ///
-            /// integer, ≥ 1; if absent: all.
+            /// Number of training examples kept of every class, after test and validation rows are set aside. (integer, ≥ 1; if absent: all)
             per_class = "per_class": Count,
-            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split.
-            ///
-            /// number, 0 ≤ x < 1; default `0.2`.
+            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
-            /// Pixels along a side: 8 as recorded, or 16 by bilinear interpolation, which keeps the mean.
-            ///
-            /// integer, 8 … 16; default `8`.
+            /// Pixels along a side: 8 as recorded, or 16 by bilinear interpolation, which keeps the mean. (integer, 8 … 16; default `8`)
             size = "size": Count,
-            /// Scaling of pixels: "unit" divides by 16, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 16.
-            ///
-            /// "unit" · "standard" · "none"; default `unit`.
+            /// Scaling of pixels: "unit" divides by 16, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 16. ("unit" · "standard" · "none"; default `unit`)
             scale = "scale": OneOf<choices::Scale>,
-            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Random spin vectors: each example is the ±1 vector of its class with every component flipped at random.
         /// Reference vectors v(k) ∈ {±1}^dim and labels y are uniform; component i of an example is v_i(y) with probability 1 - flip and -v_i(y) with probability flip, all independent (Zambon et al., pseudo-Langevin, section II.1, eq. 2). With the defaults about a tenth of the examples are nearer to another class than to their own (section III).
         /// Row i of a split depends on the seed, dim, classes and flip only: a larger split starts with the rows of a smaller one. One byte per component.
         SpinVectors = "spin_vectors"() of crate::dataset::REGISTRY {
-            /// Components of a vector, d in the paper.
-            ///
-            /// integer, ≥ 1; default `100`.
+            /// Components of a vector, d in the paper. (integer, ≥ 1; default `100`)
             dim = "dim": Count,
-            /// Number of classes, K in the paper.
-            ///
-            /// integer, 2 … 65535; default `10`.
+            /// Number of classes, K in the paper. (integer, 2 … 65535; default `10`)
             classes = "classes": Count,
-            /// Probability of flipping a component, p_f in the paper.
-            ///
-            /// number, 0 ≤ x ≤ 1; default `0.355`.
+            /// Probability of flipping a component, p_f in the paper. (number, 0 ≤ x ≤ 1; default `0.355`)
             flip = "flip": Number,
-            /// Number of training examples; P = 5N in the paper, here for N = 11160 parameters.
-            ///
-            /// integer, 1 … 4294967295; default `55800`.
+            /// Number of training examples; P = 5N in the paper, here for N = 11160 parameters. (integer, 1 … 4294967295; default `55800`)
             train = "train": Count,
-            /// Number of test examples, of the same reference vectors; about 0.18 P in the paper; 0 for no test split.
-            ///
-            /// integer, 0 … 4294967295; default `10000`.
+            /// Number of test examples, of the same reference vectors; about 0.18 P in the paper; 0 for no test split. (integer, 0 … 4294967295; default `10000`)
             test = "test": Count,
-            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Images and labels in the IDX format: MNIST, Fashion-MNIST and their relatives.
         /// `path` is a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with a dot before "idx" and with .gz; or each file is named by its own option. Whether a file is gzipped is detected from its content.
         /// `project: d` replaces image x by d spins sign(Σ_ij x_ij P_ijk) with one random P ∈ {±1}, where sign(0) = +1 (Zambon et al., pseudo-Langevin, section III, eq. 28, with d = 100 for Fashion-MNIST). Format: yann.lecun.com/exdb/mnist.
         Idx = "idx"() of crate::dataset::REGISTRY {
-            /// Folder with the four files.
-            ///
-            /// string; if absent: every file is named.
+            /// Folder with the four files. (string; if absent: every file is named)
             path = "path": Words,
-            /// File of training images.
-            ///
-            /// string; if absent: in the folder.
+            /// File of training images. (string; if absent: in the folder)
             train_images = "train_images": Words,
-            /// File of training labels.
-            ///
-            /// string; if absent: in the folder.
+            /// File of training labels. (string; if absent: in the folder)
             train_labels = "train_labels": Words,
-            /// File of test images.
-            ///
-            /// string; if absent: in the folder, if one is given.
+            /// File of test images. (string; if absent: in the folder, if one is given)
             test_images = "test_images": Words,
-            /// File of test labels.
-            ///
-            /// string; if absent: in the folder, if one is given.
+            /// File of test labels. (string; if absent: in the folder, if one is given)
             test_labels = "test_labels": Words,
-            /// Scaling of pixels: "unit" divides by 255, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 255.
-            ///
-            /// "unit" · "standard" · "none"; default `unit`.
+            /// Scaling of pixels: "unit" divides by 255, to 0 … 1; "standard" gives every pixel mean 0 and variance 1 over the training split, and 0 where it is constant; "none" keeps 0 … 255. ("unit" · "standard" · "none"; default `unit`)
             scale = "scale": OneOf<choices::Scale>,
-            /// Pixels along a side to which images are resized, bilinear; 16 for the 256 inputs of Baldock & Marzari. Not with `project`.
-            ///
-            /// integer, 1 … 1024; if absent: as in the files.
+            /// Pixels along a side to which images are resized, bilinear; 16 for the 256 inputs of Baldock & Marzari. Not with `project`. (integer, 1 … 1024; if absent: as in the files)
             resize = "resize": Count,
-            /// Number of spins to project an image on; one byte each. The first spins do not depend on how many there are.
-            ///
-            /// integer, 1 … 65536; if absent: pixels are the inputs.
+            /// Number of spins to project an image on; one byte each. The first spins do not depend on how many there are. (integer, 1 … 65536; if absent: pixels are the inputs)
             project = "project": Count,
-            /// Number of training examples, from the start of the file.
-            ///
-            /// integer, ≥ 1; if absent: all.
+            /// Number of training examples, from the start of the file. (integer, ≥ 1; if absent: all)
             train = "train": Count,
-            /// Number of test examples, from the start of the file.
-            ///
-            /// integer, ≥ 1; if absent: all.
+            /// Number of test examples, from the start of the file. (integer, ≥ 1; if absent: all)
             test = "test": Count,
-            /// Number of training examples kept of every class, after test and validation rows are set aside.
-            ///
-            /// integer, ≥ 1; if absent: all.
+            /// Number of training examples kept of every class, after test and validation rows are set aside. (integer, ≥ 1; if absent: all)
             per_class = "per_class": Count,
-            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// A table of numbers with one example per line, from a text file (also gzipped).
         /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, …; in regression one or more columns are targets. Every cell must be a finite number.
         Csv = "csv"(path = "path": Words) of crate::dataset::REGISTRY {
-            /// Column of the label or target: its name, or its number from 0; negative numbers count from the end.
-            ///
-            /// column name or number; if absent: the last column.
+            /// Column of the label or target: its name, or its number from 0; negative numbers count from the end. (column name or number; if absent: the last column)
             label = "label": Anything,
-            /// Columns of the targets, for regression of several values.
-            ///
-            /// array of column names or numbers; if absent: the column `label`.
+            /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
             targets = "targets": Anything,
-            /// What the targets are: class labels or numbers.
-            ///
-            /// "classification" · "regression"; default `classification`.
+            /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
             task = "task": OneOf<choices::Task>,
-            /// Whether the first line holds column names; "auto": if none of its cells is a number.
-            ///
-            /// "auto" · "yes" · "no"; default `auto`.
+            /// Whether the first line holds column names; "auto": if none of its cells is a number. ("auto" · "yes" · "no"; default `auto`)
             header = "header": OneOf<choices::Header>,
-            /// The character between cells; "tab" for the tab character.
-            ///
-            /// string; default `","`.
+            /// The character between cells; "tab" for the tab character. (string; default `","`)
             separator = "separator": Words,
-            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split.
-            ///
-            /// number, 0 ≤ x < 1; default `0.2`.
+            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
-            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
-            ///
-            /// "unit" · "standard" · "none"; default `none`.
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
             scale = "scale": OneOf<choices::Scale>,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
         /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
         Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
-            /// Name of the array of training inputs.
-            ///
-            /// string; default `x_train`.
+            /// Name of the array of training inputs. (string; default `x_train`)
             x_train = "x_train": Words,
-            /// Name of the array of training targets.
-            ///
-            /// string; default `y_train`.
+            /// Name of the array of training targets. (string; default `y_train`)
             y_train = "y_train": Words,
-            /// Name of the array of test inputs.
-            ///
-            /// string; if absent: x_test, if it is there.
+            /// Name of the array of test inputs. (string; if absent: x_test, if it is there)
             x_test = "x_test": Words,
-            /// Name of the array of test targets.
-            ///
-            /// string; if absent: y_test, if it is there.
+            /// Name of the array of test targets. (string; if absent: y_test, if it is there)
             y_test = "y_test": Words,
-            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none".
-            ///
-            /// "unit" · "standard" · "none"; default `none`.
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
             scale = "scale": OneOf<choices::Scale>,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Repeated random segments of tokens: what comes next can be copied from an earlier place, which requires induction heads.
@@ -202,108 +118,64 @@ pub mod dataset {
         /// A row has context + 1 tokens: a segment of ℓ tokens that are uniform in 0..vocabulary and independent, repeated from its beginning until the row is full (Olsson et al. 2022, "In-context learning and induction heads", have such rows with one repeat). Inputs are its first context tokens, the label at each position is the next one. ℓ is uniform in context/4 … context/2 for every row, so that no fixed distance finds the earlier place. The labels within the first segment cannot be predicted: there no model has, on average over new rows, a loss below ln(vocabulary).
         /// Row i of a split depends on the seed, vocabulary, context and segment only: a larger split starts with the rows of a smaller one. Two bytes per token.
         Induction = "induction"() of crate::dataset::REGISTRY {
-            /// Number of different tokens.
-            ///
-            /// integer, 2 … 65536; default `64`.
+            /// Number of different tokens. (integer, 2 … 65536; default `64`)
             vocabulary = "vocabulary": Count,
-            /// Input tokens of a row; each has a label.
-            ///
-            /// integer, 2 … 1048576; default `64`.
+            /// Input tokens of a row; each has a label. (integer, 2 … 1048576; default `64`)
             context = "context": Count,
-            /// Tokens of a segment ℓ, the same for all rows.
-            ///
-            /// integer, ≥ 1; if absent: uniform in context/4 … context/2, for every row.
+            /// Tokens of a segment ℓ, the same for all rows. (integer, ≥ 1; if absent: uniform in context/4 … context/2, for every row)
             segment = "segment": Count,
-            /// Number of training rows.
-            ///
-            /// integer, 1 … 4294967295; default `2000`.
+            /// Number of training rows. (integer, 1 … 4294967295; default `2000`)
             train = "train": Count,
-            /// Number of test rows; 0 for no test split.
-            ///
-            /// integer, 0 … 4294967295; default `500`.
+            /// Number of test rows; 0 for no test split. (integer, 0 … 4294967295; default `500`)
             test = "test": Count,
-            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
         ///
         /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: then the vocabulary, `dataset.classes`, is their number, and the summary lists them.
         Text = "text"(path = "path": Words) of crate::dataset::REGISTRY {
-            /// Input tokens of a row; each has a label.
-            ///
-            /// integer, 1 … 1048576; default `64`.
+            /// Input tokens of a row; each has a label. (integer, 1 … 1048576; default `64`)
             context = "context": Count,
-            /// What a token is: a character of UTF-8 text, or a byte of any file.
-            ///
-            /// "characters" · "bytes"; default `characters`.
+            /// What a token is: a character of UTF-8 text, or a byte of any file. ("characters" · "bytes"; default `characters`)
             level = "level": OneOf<choices::Level>,
-            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split.
-            ///
-            /// number, 0 ≤ x < 1; default `0.2`.
+            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
-            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.
         ///
         /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; an incomplete row at its end is left out. The type of the file is detected from its content.
         Tokens = "tokens"(path = "path": Words) of crate::dataset::REGISTRY {
-            /// Name of the array in an .npz or safetensors file.
-            ///
-            /// string; if absent: the only array in the file.
+            /// Name of the array in an .npz or safetensors file. (string; if absent: the only array in the file)
             array = "array": Words,
-            /// Input tokens of a row; each has a label.
-            ///
-            /// integer, 1 … 1048576; if absent: length - 1 of an array \[rows, length]: one row per text.
+            /// Input tokens of a row; each has a label. (integer, 1 … 1048576; if absent: length - 1 of an array \[rows, length]: one row per text)
             context = "context": Count,
-            /// Number of different tokens, which are 0, 1, 2, ….
-            ///
-            /// integer, 2 … 65536; if absent: the largest token + 1.
+            /// Number of different tokens, which are 0, 1, 2, …. (integer, 2 … 65536; if absent: the largest token + 1)
             vocabulary = "vocabulary": Count,
-            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split.
-            ///
-            /// number, 0 ≤ x < 1; default `0.2`.
+            /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
-            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none.
-            ///
-            /// number, 0 ≤ x < 1; default `0`.
+            /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
-            /// Seed of every random choice made in building the data set.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// The outputs of a model with randomly drawn parameters for random inputs, with noise: regression with a known truth.
         ///
         /// `y = f(x) + noise·η` with x and η standard normal, and f the model with the parameters that its `init` draws from the seed (Iwagaki & Watanabe, §3.1: tanh(B tanh(Ax)) of width 10-3-10, noise 0.1, parameters uniform in 0..1). The test split keeps its noise-free targets: `predict: "test"` then gives the generalisation error of the averaged prediction.
         Teacher = "teacher"(model = "model": Handle<dyn crate::model::Model>) of crate::model::teacher::REGISTRY {
-            /// Standard deviation of the noise on a target component.
-            ///
-            /// number, ≥ 0; default `0.1`.
+            /// Standard deviation of the noise on a target component. (number, ≥ 0; default `0.1`)
             noise = "noise": Number,
-            /// Training rows.
-            ///
-            /// integer, ≥ 1; default `1000`.
+            /// Training rows. (integer, ≥ 1; default `1000`)
             train = "train": Count,
-            /// Test rows.
-            ///
-            /// integer, ≥ 0; default `10_000`.
+            /// Test rows. (integer, ≥ 0; default `10_000`)
             test = "test": Count,
-            /// Seed of inputs, noise and teacher.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of inputs, noise and teacher. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
     }
@@ -319,38 +191,24 @@ pub mod model {
         ///
         /// Tensors are named `w1` \[out, in], `b1` \[out], `w2`, …, in this order. Zambon (2026) uses ReLU on the output too: `output: "relu"`; Baldock & Marzari (2019) use a logistic output. Gradients are derived by hand.
         Mlp = "mlp"(layers = "layers": Counts) of crate::model::REGISTRY {
-            /// Activation of the hidden layers.
-            ///
-            /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `relu`.
+            /// Activation of the hidden layers. ("relu" · "tanh" · "logistic" · "gelu" · "identity"; default `relu`)
             activation = "activation": OneOf<choices::Activation>,
-            /// Activation of the output layer, before the loss.
-            ///
-            /// "relu" · "tanh" · "logistic" · "gelu" · "identity"; default `identity`.
+            /// Activation of the output layer, before the loss. ("relu" · "tanh" · "logistic" · "gelu" · "identity"; default `identity`)
             output = "output": OneOf<choices::Activation>,
-            /// Whether layers have biases.
-            ///
-            /// true or false; default `true`.
+            /// Whether layers have biases. (true or false; default `true`)
             bias = "bias": Flag,
-            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
-            ///
-            /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
+            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros" ("pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`)
             init = "init": OneOf<choices::Init>,
-            /// Standard deviation of "normal", upper end of "uniform".
-            ///
-            /// number, > 0; if absent: 1.
+            /// Standard deviation of "normal", upper end of "uniform". (number, > 0; if absent: 1)
             init_scale = "init_scale": Number,
         }
         /// A deep linear network: `y = W_M … W_1 x`, no biases.
         ///
         /// Tensors are named `w1` \[H_1, H_0], `w2`, …. Its local learning coefficient is known exactly (Aoyagi; Hitchcock & Hoogland 2025), which makes it the benchmark of learning-coefficient estimators.
         DeepLinear = "deep_linear"(widths = "widths": Counts) of crate::model::REGISTRY {
-            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros"
-            ///
-            /// "pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`.
+            /// Initial parameters: "pytorch" ±1/√fan_in uniform · "he" N(0, 2/fan_in) · "glorot" N(0, 2/(fan_in+fan_out)) · "lecun" N(0, 1/fan_in), biases 0 · "normal" N(0, init_scale²) · "uniform" 0..init_scale · "zeros" ("pytorch" · "he" · "glorot" · "lecun" · "normal" · "uniform" · "zeros"; default `pytorch`)
             init = "init": OneOf<choices::Init>,
-            /// Standard deviation of "normal", upper end of "uniform".
-            ///
-            /// number, > 0; if absent: 1.
+            /// Standard deviation of "normal", upper end of "uniform". (number, > 0; if absent: 1)
             init_scale = "init_scale": Number,
         }
         /// An attention-only transformer: a residual stream, causal heads, no MLPs; a logit per token at every position.
@@ -359,33 +217,19 @@ pub mod model {
         ///
         /// Tensors, in this order: `embed` \[vocabulary, width], `position` \[context, width]; for each block `block1.norm.weight`, `block1.norm.bias` \[width], `block1.attn.query`, `block1.attn.key`, `block1.attn.value`, `block1.attn.out`, all \[heads, head_width, width]; `final_norm.weight`, `final_norm.bias` \[width], `unembed` \[vocabulary, width]. So a head is one slice along the first axis of each of the four, and that is what `block2.attn.head3` is a name for (the third head of the second block, for the option `restrict` of llc): query, key and value are the weights of a torch.nn.Linear, out is the transpose of one (TransformerLens: W_Q, W_K, W_V with their last axes exchanged, W_O as it is). With biases, a block ends with `.query_bias`, `.key_bias`, `.value_bias` \[heads, head_width] and `.out_bias` \[width], the model with `unembed_bias` \[vocabulary]. Gradients are derived by hand.
         Transformer = "transformer"(vocabulary = "vocabulary": Count, context = "context": Count) of crate::model::REGISTRY {
-            /// Number of blocks.
-            ///
-            /// integer, 1 … 1000; default `4`.
+            /// Number of blocks. (integer, 1 … 1000; default `4`)
             layers = "layers": Count,
-            /// Numbers per position in the residual stream, d_model.
-            ///
-            /// integer, 1 … 65536; default `256`.
+            /// Numbers per position in the residual stream, d_model. (integer, 1 … 65536; default `256`)
             width = "width": Count,
-            /// Heads per block.
-            ///
-            /// integer, 1 … 65536; default `8`.
+            /// Heads per block. (integer, 1 … 65536; default `8`)
             heads = "heads": Count,
-            /// Numbers per position in a query, key or value of a head, d_head.
-            ///
-            /// integer, 1 … 65536; if absent: width / heads.
+            /// Numbers per position in a query, key or value of a head, d_head. (integer, 1 … 65536; if absent: width / heads)
             head_width = "head_width": Count,
-            /// Whether blocks and unembedding read the stream through layer norms (ε = 1e-5).
-            ///
-            /// true or false; default `true`.
+            /// Whether blocks and unembedding read the stream through layer norms (ε = 1e-5). (true or false; default `true`)
             layer_norm = "layer_norm": Flag,
-            /// Whether queries, keys, values, blocks and logits have biases.
-            ///
-            /// true or false; default `false`.
+            /// Whether queries, keys, values, blocks and logits have biases. (true or false; default `false`)
             bias = "bias": Flag,
-            /// Standard deviation of the initial embeddings and matrices, which are normal; layer norms begin with weight 1, biases with 0.
-            ///
-            /// number, > 0; if absent: 0.8/√width, as in TransformerLens.
+            /// Standard deviation of the initial embeddings and matrices, which are normal; layer norms begin with weight 1, biases with 0. (number, > 0; if absent: 0.8/√width, as in TransformerLens)
             init_scale = "init_scale": Number,
         }
     }
@@ -427,54 +271,32 @@ pub mod potential {
         ///
         /// Exact: mean 1, variance T/k_i.
         Gaussian = "gaussian"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters.
-            ///
-            /// integer, ≥ 1; default `10`.
+            /// Number of parameters. (integer, ≥ 1; default `10`)
             dim = "dim": Count,
-            /// Ratio of the largest to the smallest curvature.
-            ///
-            /// number, ≥ 1; default `10`.
+            /// Ratio of the largest to the smallest curvature. (number, ≥ 1; default `10`)
             condition = "condition": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Independent double wells: U = Σ barrier·(w_i² - 1)² + tilt·w_i.
         ///
         /// The weight of the left well is known by one-dimensional quadrature.
         DoubleWell = "double_well"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters, one well pair each.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// Number of parameters, one well pair each. (integer, ≥ 1; default `1`)
             dim = "dim": Count,
-            /// Height of the barrier at w = 0.
-            ///
-            /// number, > 0; default `1`.
+            /// Height of the barrier at w = 0. (number, > 0; default `1`)
             barrier = "barrier": Number,
-            /// Energy difference per unit of w.
-            ///
-            /// number, any finite number; default `0.3`.
+            /// Energy difference per unit of w. (number, any finite number; default `0.3`)
             tilt = "tilt": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// A twisted Gaussian, the banana: U = w_0²/2s² + ½ (w_1 + b (w_0² - s²))² + ½ Σ_{i≥2} w_i², s = `scale`, b = `curvature`.
@@ -483,29 +305,17 @@ pub mod potential {
         ///
         /// Source: Haario, Saksman & Tamminen 1999, with s = 10 and b = 0.03 ("moderately twisted") or b = 0.1 ("strongly twisted").
         Banana = "banana"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters, even; the first two are twisted.
-            ///
-            /// integer, ≥ 2; default `2`.
+            /// Number of parameters, even; the first two are twisted. (integer, ≥ 2; default `2`)
             dim = "dim": Count,
-            /// b, how far the banana is bent, per unit of w_0².
-            ///
-            /// number, any finite number; default `0.03`.
+            /// b, how far the banana is bent, per unit of w_0². (number, any finite number; default `0.03`)
             curvature = "curvature": Number,
-            /// s, the standard deviation of w_0 at T = 1.
-            ///
-            /// number, > 0; default `10`.
+            /// s, the standard deviation of w_0 at T = 1. (number, > 0; default `10`)
             scale = "scale": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Neal's funnel: v ~ N(0, scale²) and x_i ~ N(0, e^v), so U = v²/2s² + Σ_i (½ x_i² e^{-v} + ½ v), s = `scale`.
@@ -514,25 +324,15 @@ pub mod potential {
         ///
         /// Source: Neal 2003, Slice sampling, section 8, with N = 10 and s = 3.
         Funnel = "funnel"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters, v included.
-            ///
-            /// integer, ≥ 2; default `10`.
+            /// Number of parameters, v included. (integer, ≥ 2; default `10`)
             dim = "dim": Count,
-            /// s, the standard deviation of v at T = 1.
-            ///
-            /// number, > 0; default `3`.
+            /// s, the standard deviation of v at T = 1. (number, > 0; default `3`)
             scale = "scale": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// The posterior of the eight schools, a hierarchical model of N = 10 parameters, at T = 1.
@@ -543,21 +343,13 @@ pub mod potential {
         ///
         /// Source: Rubin 1981; Gelman et al., Bayesian Data Analysis, section 5.5. Data and priors are those of eight_schools_centered and eight_schools_noncentered in posteriordb (Magnusson et al. 2024), which samples τ through its logarithm too.
         EightSchools = "eight_schools"() of crate::target::analytic::REGISTRY {
-            /// Whether `theta` holds the effects θ_j themselves (a funnel, hard to sample), or (θ_j - μ)/τ (easy).
-            ///
-            /// true or false; default `false`.
+            /// Whether `theta` holds the effects θ_j themselves (a funnel, hard to sample), or (θ_j - μ)/τ (easy). (true or false; default `false`)
             centred = "centred": Flag,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// A normal crossing, the normal form of a singularity: U = Π_j w_j^{2k_j}, k = `exponents`.
@@ -568,21 +360,13 @@ pub mod potential {
         ///
         /// Source: Watanabe 2009, Algebraic geometry and statistical learning theory (there K(w) is in this form after resolution).
         NormalCrossing = "normal_crossing"() of crate::target::analytic::REGISTRY {
-            /// k_j, one for each parameter; U has twice this power of it.
-            ///
-            /// array of integers, 1 … 100; default `\[2, 1]`.
+            /// k_j, one for each parameter; U has twice this power of it. (array of integers, 1 … 100; default `\[2, 1]`)
             exponents = "exponents": Counts,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Rosenbrock's curved valley: U = Σ over pairs (x, y) of (a - x)² + b (y - x²)², with x = w_0, w_2, … and y = w_1, w_3, …
@@ -591,29 +375,17 @@ pub mod potential {
         ///
         /// Source: Rosenbrock 1960, with a = 1 and b = 100, as a function to minimise; as a density Goodman & Weare 2010 (at T = 20).
         Rosenbrock = "rosenbrock"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters, even: two per pair.
-            ///
-            /// integer, ≥ 2; default `2`.
+            /// Number of parameters, even: two per pair. (integer, ≥ 2; default `2`)
             dim = "dim": Count,
-            /// a, where the minimum is: x = a, y = a².
-            ///
-            /// number, any finite number; default `1`.
+            /// a, where the minimum is: x = a, y = a². (number, any finite number; default `1`)
             a = "a": Number,
-            /// b, how steep the walls of the valley are.
-            ///
-            /// number, > 0; default `100`.
+            /// b, how steep the walls of the valley are. (number, > 0; default `100`)
             b = "b": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// A multivariate Student-t distribution, heavy-tailed: U = ½ (ν + N) ln(1 + |w|²/(ν s²)), ν = `nu`, s = `scale`.
@@ -622,29 +394,17 @@ pub mod potential {
         ///
         /// Source: Kotz & Nadarajah 2004, Multivariate t distributions, eq. 1.1.
         StudentT = "student_t"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters.
-            ///
-            /// integer, ≥ 1; default `2`.
+            /// Number of parameters. (integer, ≥ 1; default `2`)
             dim = "dim": Count,
-            /// ν, degrees of freedom at T = 1: the smaller, the heavier the tails.
-            ///
-            /// number, > 0; default `5`.
+            /// ν, degrees of freedom at T = 1: the smaller, the heavier the tails. (number, > 0; default `5`)
             nu = "nu": Number,
-            /// s, the width of the centre.
-            ///
-            /// number, > 0; default `1`.
+            /// s, the width of the centre. (number, > 0; default `1`)
             scale = "scale": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// A mixture of two Gaussians with tied means: loss_i = -ln\[½ N(x_i; θ_1, 1/b) + ½ N(x_i; θ_1 + θ_2, 1/b)], b = `precision`.
@@ -657,58 +417,34 @@ pub mod potential {
         ///
         /// Source: Ohzeki & Ichiki 2015, eqs. 30-31, with n = 100 and b = 10; tied means as in Welling & Teh 2011, section 5.1. The gradient with respect to θ_2 in eq. 36 of the former is misprinted: that of ln(e_1 + e_2) is b (x - θ_1 - θ_2) e_2/(e_1 + e_2), e_k being the two exponentials.
         Mixture = "mixture"() of crate::target::analytic::REGISTRY {
-            /// b, the inverse variance of either component.
-            ///
-            /// number, > 0; default `10`.
+            /// b, the inverse variance of either component. (number, > 0; default `10`)
             precision = "precision": Number,
-            /// n, the number of examples.
-            ///
-            /// integer, 1 … 100000000; if absent: 100, or as many as `data` has.
+            /// n, the number of examples. (integer, 1 … 100000000; if absent: 100, or as many as `data` has)
             examples = "examples": Count,
-            /// (θ_1, θ_2) that the data are drawn at: the means are θ_1 and θ_1 + θ_2. Not used with `data`.
-            ///
-            /// array of numbers, any finite number; default `\[0, 2]`.
+            /// (θ_1, θ_2) that the data are drawn at: the means are θ_1 and θ_1 + θ_2. Not used with `data`. (array of numbers, any finite number; default `\[0, 2]`)
             means = "means": Numbers,
-            /// Seed of the data. Not used with `data`.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the data. Not used with `data`. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
-            /// The examples x_i.
-            ///
-            /// array of numbers, any finite number; if absent: drawn from the mixture.
+            /// The examples x_i. (array of numbers, any finite number; if absent: drawn from the mixture)
             data = "data": Numbers,
         }
         /// A mixture of isotropic Gaussians whose means lie on the first axis: U = -ln Σ_k a_k N(w; c_k e_1, σ²), a = `weights` (made to sum to 1), c = `centres`, σ = `sigma`.
         ///
         /// Exact: at T = 1 without a prior mode k has the weight a_k, and ∫ e^-U dw = 1. With prior::gaussian(1/τ²) it has a weight ∝ a_k N(c_k; 0, σ² + τ²), and the evidence is ∫ e^-U p(w) dw = (2π(σ² + τ²))^(-N/2) Σ_k a_k exp(-c_k²/2(σ² + τ²)). With prior::uniform_box around all modes the weights are a_k and the evidence is the inverse of its volume.
         GaussianMixture = "gaussian_mixture"() of crate::target::analytic::REGISTRY {
-            /// Number of parameters.
-            ///
-            /// integer, ≥ 1; default `2`.
+            /// Number of parameters. (integer, ≥ 1; default `2`)
             dim = "dim": Count,
-            /// a, the weight of each mode.
-            ///
-            /// array of numbers, > 0; default `\[0.7, 0.3]`.
+            /// a, the weight of each mode. (array of numbers, > 0; default `\[0.7, 0.3]`)
             weights = "weights": Numbers,
-            /// c, the first coordinate of each mean.
-            ///
-            /// array of numbers, any finite number; default `\[-3, 3]`.
+            /// c, the first coordinate of each mean. (array of numbers, any finite number; default `\[-3, 3]`)
             centres = "centres": Numbers,
-            /// σ, the standard deviation of every mode in every direction.
-            ///
-            /// number, > 0; default `0.5`.
+            /// σ, the standard deviation of every mode in every direction. (number, > 0; default `0.5`)
             sigma = "sigma": Number,
-            /// n, the number of examples that carry the noise.
-            ///
-            /// integer, ≥ 1; default `1`.
+            /// n, the number of examples that carry the noise. (integer, ≥ 1; default `1`)
             examples = "examples": Count,
-            /// Standard deviation of one example's gradient around the mean, per component.
-            ///
-            /// number, ≥ 0; default `0`.
+            /// Standard deviation of one example's gradient around the mean, per component. (number, ≥ 0; default `0`)
             noise = "noise": Number,
-            /// Seed of the noise.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of the noise. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
     }
@@ -722,105 +458,59 @@ pub mod optimizer {
     builders! { "optimizer", Arc<crate::simulation::optimizer::Optimizer>;
         /// Adam (Kingma & Ba 2015), on the gradient of L + R/s.
         Adam = "adam"() of crate::simulation::optimizer::REGISTRY {
-            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
-            ///
-            /// number or schedule, > 0; default `1e-3`.
+            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000). (number or schedule, > 0; default `1e-3`)
             lr = "lr": Rate,
-            /// Decay of the mean gradient.
-            ///
-            /// number, 0 ≤ x < 1; default `0.9`.
+            /// Decay of the mean gradient. (number, 0 ≤ x < 1; default `0.9`)
             beta1 = "beta1": Number,
-            /// Decay of the mean squared gradient.
-            ///
-            /// number, 0 ≤ x < 1; default `0.999`.
+            /// Decay of the mean squared gradient. (number, 0 ≤ x < 1; default `0.999`)
             beta2 = "beta2": Number,
-            /// Added to the root of the mean square.
-            ///
-            /// number, > 0; default `1e-8`.
+            /// Added to the root of the mean square. (number, > 0; default `1e-8`)
             epsilon = "epsilon": Number,
-            /// Passes over the training examples, at most.
-            ///
-            /// integer, ≥ 1; default `50`.
+            /// Passes over the training examples, at most. (integer, ≥ 1; default `50`)
             epochs = "epochs": Count,
-            /// Examples per minibatch, shuffled anew every epoch.
-            ///
-            /// integer, ≥ 1; default `128`.
+            /// Examples per minibatch, shuffled anew every epoch. (integer, ≥ 1; default `128`)
             batch = "batch": Count,
-            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
-            ///
-            /// "none" · "loss" · "error"; default `none`.
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set. ("none" · "loss" · "error"; default `none`)
             early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
-            /// Epochs without improvement before stopping early.
-            ///
-            /// integer, ≥ 1; default `20`.
+            /// Epochs without improvement before stopping early. (integer, ≥ 1; default `20`)
             patience = "patience": Count,
         }
         /// Adam with decoupled weight decay (Loshchilov & Hutter 2019): `w ← (1 - lr·weight_decay) w` before each step of Adam.
         ///
         /// Decays all parameters, as `torch.optim.AdamW` given all of them does.
         Adamw = "adamw"() of crate::simulation::optimizer::REGISTRY {
-            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000).
-            ///
-            /// number or schedule, > 0; default `1e-3`.
+            /// Learning rate, or a schedule over epochs, e.g. schedule::decay(1e-4, 0.8, 1000). (number or schedule, > 0; default `1e-3`)
             lr = "lr": Rate,
-            /// Decay of the mean gradient.
-            ///
-            /// number, 0 ≤ x < 1; default `0.9`.
+            /// Decay of the mean gradient. (number, 0 ≤ x < 1; default `0.9`)
             beta1 = "beta1": Number,
-            /// Decay of the mean squared gradient.
-            ///
-            /// number, 0 ≤ x < 1; default `0.999`.
+            /// Decay of the mean squared gradient. (number, 0 ≤ x < 1; default `0.999`)
             beta2 = "beta2": Number,
-            /// Added to the root of the mean square.
-            ///
-            /// number, > 0; default `1e-8`.
+            /// Added to the root of the mean square. (number, > 0; default `1e-8`)
             epsilon = "epsilon": Number,
-            /// Fraction of the parameters that is subtracted per unit of learning rate.
-            ///
-            /// number, ≥ 0; default `0.01`.
+            /// Fraction of the parameters that is subtracted per unit of learning rate. (number, ≥ 0; default `0.01`)
             weight_decay = "weight_decay": Number,
-            /// Passes over the training examples, at most.
-            ///
-            /// integer, ≥ 1; default `50`.
+            /// Passes over the training examples, at most. (integer, ≥ 1; default `50`)
             epochs = "epochs": Count,
-            /// Examples per minibatch, shuffled anew every epoch.
-            ///
-            /// integer, ≥ 1; default `128`.
+            /// Examples per minibatch, shuffled anew every epoch. (integer, ≥ 1; default `128`)
             batch = "batch": Count,
-            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
-            ///
-            /// "none" · "loss" · "error"; default `none`.
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set. ("none" · "loss" · "error"; default `none`)
             early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
-            /// Epochs without improvement before stopping early.
-            ///
-            /// integer, ≥ 1; default `20`.
+            /// Epochs without improvement before stopping early. (integer, ≥ 1; default `20`)
             patience = "patience": Count,
         }
         /// Stochastic gradient descent with momentum, on the gradient of L + R/s: `v ← μv + g`, `w ← w - lr·v`.
         Sgd = "sgd"() of crate::simulation::optimizer::REGISTRY {
-            /// Learning rate, or a schedule over epochs.
-            ///
-            /// number or schedule, > 0; default `1e-2`.
+            /// Learning rate, or a schedule over epochs. (number or schedule, > 0; default `1e-2`)
             lr = "lr": Rate,
-            /// μ, the share of the velocity that is kept.
-            ///
-            /// number, 0 ≤ x < 1; default `0.9`.
+            /// μ, the share of the velocity that is kept. (number, 0 ≤ x < 1; default `0.9`)
             momentum = "momentum": Number,
-            /// Passes over the training examples, at most.
-            ///
-            /// integer, ≥ 1; default `50`.
+            /// Passes over the training examples, at most. (integer, ≥ 1; default `50`)
             epochs = "epochs": Count,
-            /// Examples per minibatch, shuffled anew every epoch.
-            ///
-            /// integer, ≥ 1; default `128`.
+            /// Examples per minibatch, shuffled anew every epoch. (integer, ≥ 1; default `128`)
             batch = "batch": Count,
-            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set.
-            ///
-            /// "none" · "loss" · "error"; default `none`.
+            /// Stop when this has not improved on the validation split, and keep the best parameters. Needs `validation` in the data set. ("none" · "loss" · "error"; default `none`)
             early_stopping = "early_stopping": OneOf<choices::EarlyStopping>,
-            /// Epochs without improvement before stopping early.
-            ///
-            /// integer, ≥ 1; default `20`.
+            /// Epochs without improvement before stopping early. (integer, ≥ 1; default `20`)
             patience = "patience": Count,
         }
     }
@@ -837,30 +527,20 @@ pub mod gradient {
         }
         /// `s·∇L_B(w) + ∇R(w)`: the gradient over a fresh random minibatch, which is unbiased.
         Minibatch = "minibatch"() of crate::sampler::gradient::REGISTRY {
-            /// m, examples per minibatch.
-            ///
-            /// integer, ≥ 1; default `100`.
+            /// m, examples per minibatch. (integer, ≥ 1; default `100`)
             batch = "batch": Count,
-            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1).
-            ///
-            /// true or false; default `true`.
+            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1). (true or false; default `true`)
             replacement = "replacement": Flag,
         }
         /// `∇L_B(w) - ∇L_B(w0) + ∇L(w0)` in place of ∇L_B(w): a minibatch gradient whose noise shrinks with |w - w0|².
         ///
         /// The gradient at the anchor w0 is taken over the same minibatch, and over all examples once at the start of the run, so a step costs two minibatch gradients. Worth it near w0 (Baker, Fearnhead, Fox & Nemeth 2019; Nagapetyan et al. 2017): the summary's measured noise says whether it is.
         ControlVariates = "control_variates"() of crate::sampler::gradient::REGISTRY {
-            /// m, examples per minibatch.
-            ///
-            /// integer, ≥ 1; default `100`.
+            /// m, examples per minibatch. (integer, ≥ 1; default `100`)
             batch = "batch": Count,
-            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1).
-            ///
-            /// true or false; default `true`.
+            /// Whether examples are drawn independently, so that one can be drawn twice. Otherwise the noise is smaller by the factor (n-m)/(n-1). (true or false; default `true`)
             replacement = "replacement": Flag,
-            /// w0: a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken.
-            ///
-            /// Parameters; if absent: where each chain starts.
+            /// w0: a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. (Parameters; if absent: where each chain starts)
             anchor = "anchor": Handle<crate::target::prior::Parameters>,
         }
     }
@@ -877,17 +557,11 @@ pub mod sampler {
         ///
         /// g is the minibatch gradient of U, η standard normal. Welling & Teh (2011); Iwagaki & Watanabe with ε = 2α; Hitchcock & Hoogland (2025), algorithm 1. The minibatch noise heats the chain by (ε/4)·V per component, V the variance of g, and the finite step adds an error of order ε·curvature: watch the virial temperature.
         Sgld = "sgld"() of crate::sampler::REGISTRY {
-            /// Step size ε, in parameter² per energy.
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Step size ε, in parameter² per energy. (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter, which burn-in finds and sampling keeps.
@@ -896,29 +570,17 @@ pub mod sampler {
         ///
         /// `preconditioner: "running"` is algorithm 3 of Hitchcock & Hoogland (2025; Li et al. 2016): `v ← bv + (1-b)g_L²` all the time, v = 1 at the start, v̂ = v/(1-b^(t+1)) (they print the exponent t, which divides by zero at t = 0). As there, the term Γ that makes up for steps that depend on w is left out: the law is not exp(-U/T), however small ε is. At b = 0.99 the cost of a small network comes out 1.7 % too high, which the virial temperature does not show, and U of a Gaussian of condition 4 at T = 0.5 by 30 %.
         RmspropSgld = "rmsprop_sgld"() of crate::sampler::REGISTRY {
-            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability). (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
-            ///
-            /// "frozen" · "running"; default `frozen`.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law. ("frozen" · "running"; default `frozen`)
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
-            /// b, decay per step of the running mean square v.
-            ///
-            /// number, 0 < x < 1; default `0.99`.
+            /// b, decay per step of the running mean square v. (number, 0 < x < 1; default `0.99`)
             decay = "decay": Number,
-            /// a, which bounds the step size of parameters that see no gradient.
-            ///
-            /// number, > 0; default `0.1`.
+            /// a, which bounds the step size of parameters that see no gradient. (number, > 0; default `0.1`)
             stability = "stability": Number,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as ε → 0, by SGLD with a step size per parameter and steps that are running means, of gradient and noise.
@@ -927,33 +589,19 @@ pub mod sampler {
         ///
         /// `preconditioner: "running"` is algorithm 2 of Hitchcock & Hoogland (2025): v keeps being updated, and the mean is that of the loss gradient only, `m ← b1 m + (1-b1)g_L`, m̂ = m/(1-b1^(t+1)), with s·m̂ in the place of the loss part of g and fresh noise at every step. A force that lags behind by b1/(1-b1) steps heats the chain, by (b1/(1-b1))·ε_i·curvature/2 of T: at b = 0.99 and b1 = 0.9 the cost of a small network comes out 3.3 % too high, about half of it from the lag and half from v.
         AdamSgld = "adam_sgld"() of crate::sampler::REGISTRY {
-            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability).
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Base step size ε; that of parameter i is ε/(sqrt(v_i) + stability). (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
-            ///
-            /// "frozen" · "running"; default `frozen`.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law. ("frozen" · "running"; default `frozen`)
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
-            /// b, decay per step of the running mean square v.
-            ///
-            /// number, 0 < x < 1; default `0.99`.
+            /// b, decay per step of the running mean square v. (number, 0 < x < 1; default `0.99`)
             decay = "decay": Number,
-            /// b1, decay per step of the running mean, of the steps or, with a running preconditioner, of the gradient.
-            ///
-            /// number, 0 < x < 1; default `0.9`.
+            /// b1, decay per step of the running mean, of the steps or, with a running preconditioner, of the gradient. (number, 0 < x < 1; default `0.9`)
             moment_decay = "moment_decay": Number,
-            /// a, which bounds the step size of parameters that see no gradient.
-            ///
-            /// number, > 0; default `0.1`.
+            /// a, which bounds the step size of parameters that see no gradient. (number, > 0; default `0.1`)
             stability = "stability": Number,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) at the end of each cycle, as ε → 0 and for long cycles, by SGLD whose step falls from `step` to 0 along a cosine, again and again.
@@ -962,21 +610,13 @@ pub mod sampler {
         ///
         /// Only what is recorded in the rest of a cycle is a sample, and records elsewhere are refused: `every: trigger::cyclical(cycle, exploration + settling, steps)` records there.
         CyclicalSgld = "cyclical_sgld"(step = "step": Number, cycle = "cycle": Count) of crate::sampler::REGISTRY {
-            /// Part of a cycle without noise.
-            ///
-            /// number, 0 ≤ x < 1; default `0.25`.
+            /// Part of a cycle without noise. (number, 0 ≤ x < 1; default `0.25`)
             exploration = "exploration": Number,
-            /// Part of a cycle after exploration, with noise but without samples.
-            ///
-            /// number, 0 ≤ x < 1; default `0.25`.
+            /// Part of a cycle after exploration, with noise but without samples. (number, 0 ≤ x < 1; default `0.25`)
             settling = "settling": Number,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as ε → 0, by SGLD with a divergence-free flow: `w ← w - (ε/2)(I + γJ)g + sqrt(εT) η`, J antisymmetric.
@@ -985,116 +625,68 @@ pub mod sampler {
         ///
         /// With `form` "rmsprop" or "adam" the step sizes D of sampler::rmsprop_sgld or sampler::adam_sgld enter as D^½(I + γJ)D^½, frozen at the end of burn-in unless the `preconditioner` is "running"; with "adam" the step without the flow is a running mean, of gradient and noise.
         OhzekiIchiki = "ohzeki_ichiki"() of crate::sampler::REGISTRY {
-            /// Step size ε, in parameter² per energy; Ohzeki's dt is ε/2.
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Step size ε, in parameter² per energy; Ohzeki's dt is ε/2. (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// γ, strength of the flow; 0 is SGLD.
-            ///
-            /// number, any finite number; default `1.0`.
+            /// γ, strength of the flow; 0 is SGLD. (number, any finite number; default `1.0`)
             gamma = "gamma": Number,
-            /// What flows: gradient components between parameters, or gradients between chains of a temperature.
-            ///
-            /// "parameters" · "replicas"; default `parameters`.
+            /// What flows: gradient components between parameters, or gradients between chains of a temperature. ("parameters" · "replicas"; default `parameters`)
             between = "between": OneOf<choices::Between>,
-            /// The form of SGLD to which the flow is added.
-            ///
-            /// "sgld" · "rmsprop" · "adam"; default `sgld`.
+            /// The form of SGLD to which the flow is added. ("sgld" · "rmsprop" · "adam"; default `sgld`)
             form = "form": OneOf<choices::OhzekiIchikiForm>,
-            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law.
-            ///
-            /// "frozen" · "running"; default `frozen`.
+            /// "frozen": v stays what it is at the end of burn-in, so that the law is right as ε → 0 · "running": as in the papers, which samples another law. ("frozen" · "running"; default `frozen`)
             preconditioner = "preconditioner": OneOf<choices::Preconditioner>,
-            /// b of the forms "rmsprop" and "adam".
-            ///
-            /// number, 0 < x < 1; default `0.99`.
+            /// b of the forms "rmsprop" and "adam". (number, 0 < x < 1; default `0.99`)
             decay = "decay": Number,
-            /// b1 of the form "adam".
-            ///
-            /// number, 0 < x < 1; default `0.9`.
+            /// b1 of the form "adam". (number, 0 < x < 1; default `0.9`)
             moment_decay = "moment_decay": Number,
-            /// a of the forms "rmsprop" and "adam".
-            ///
-            /// number, > 0; default `0.1`.
+            /// a of the forms "rmsprop" and "adam". (number, > 0; default `0.1`)
             stability = "stability": Number,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as ε → 0, by stochastic-gradient Hamiltonian Monte Carlo.
         ///
         /// `p ← (1-α)p - εg + sqrt(2αεT) η`, `w ← w + p`, with p ~ N(0, εT) (Chen, Fox & Guestrin 2014, eq. 15). The minibatch noise heats the chain by (ε/2α)·V per component. `kinetic` is that of the mean momentum of two steps, which is T where that of p is T/(1-α/2). Algorithm 4 of Hitchcock & Hoogland (2025) has half the force, -(ε/2)g, and so samples exp(-U/2T): `form: "hitchcock2025"` reproduces that, with its virial temperature of 2T.
         Sghmc = "sghmc"() of crate::sampler::REGISTRY {
-            /// Step size ε, in parameter² per energy: the square of the time step.
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Step size ε, in parameter² per energy: the square of the time step. (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// α, fraction of the momentum lost per step.
-            ///
-            /// number, 0.000001 … 1; default `0.1`.
+            /// α, fraction of the momentum lost per step. (number, 0.000001 … 1; default `0.1`)
             friction = "friction": Number,
-            /// "hitchcock2025": as printed there, to reproduce the paper; it samples another temperature.
-            ///
-            /// "correct" · "hitchcock2025"; default `correct`.
+            /// "hitchcock2025": as printed there, to reproduce the paper; it samples another temperature. ("correct" · "hitchcock2025"; default `correct`)
             form = "form": OneOf<choices::SghmcForm>,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as ε → 0, by a stochastic-gradient Nosé–Hoover thermostat: the friction adapts to the gradient's noise.
         ///
         /// `p ← (1-α)p - εg + sqrt(2α0εT) η`, `w ← w + p`, `α ← α + |p̄|²/N - εT`, with one friction α per chain that begins at α0, the friction that the injected noise belongs to (Ding et al. 2014). p̄ is the mean momentum of two steps: with |p|² in its place, as in Ding et al., T is reached by a momentum that is 1/(1-α/2) too hot for its noise, and the parameters are colder than T by the factor 1-α0/2: `form: "ding2014"`. Noise that differs between components is balanced on average only. Algorithm 5 of Hitchcock & Hoogland (2025) has half the force, |p| in place of |p|², and α in place of α0 in the noise: `form: "hitchcock2025"`, whose friction grows without bound.
         Sgnht = "sgnht"() of crate::sampler::REGISTRY {
-            /// Step size ε, in parameter² per energy: the square of the time step.
-            ///
-            /// number or schedule, > 0; default `1e-4`.
+            /// Step size ε, in parameter² per energy: the square of the time step. (number or schedule, > 0; default `1e-4`)
             step = "step": Rate,
-            /// α0, the initial friction, which also sets the injected noise.
-            ///
-            /// number, 0.000001 … 1; default `0.1`.
+            /// α0, the initial friction, which also sets the injected noise. (number, 0.000001 … 1; default `0.1`)
             friction = "friction": Number,
-            /// "ding2014": with |p|², colder by α0/2 · "hitchcock2025": as printed there, to reproduce the paper.
-            ///
-            /// "correct" · "ding2014" · "hitchcock2025"; default `correct`.
+            /// "ding2014": with |p|², colder by α0/2 · "hitchcock2025": as printed there, to reproduce the paper. ("correct" · "ding2014" · "hitchcock2025"; default `correct`)
             form = "form": OneOf<choices::SgnhtForm>,
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) as δt → 0, by underdamped Langevin dynamics with the gradient over all examples.
         ///
         /// The integrator of Bussi & Parrinello (2007), as in Zambon et al. (2026), eqs. 7 and 8: with c1 = exp(-γδt/2) and C2² = (1-c1²)MT, `Π ← c1²Π - ½(1+c1²)δt ∇U + sqrt(1+c1²)·C2·R`, `w ← w + δt Π/M`. The finite step adds an error of order δt²·curvature/M: watch the virial temperature. With a noisy gradient the chain is heated by about δt(1+c1²)V/(4γM); sampler::pseudo_langevin corrects for that.
         Langevin = "langevin"(dt = "dt": Number) of crate::sampler::REGISTRY {
-            /// γ, friction per time: momenta are forgotten in about 1/γ.
-            ///
-            /// number, > 0; default `1.0`.
+            /// γ, friction per time: momenta are forgotten in about 1/γ. (number, > 0; default `1.0`)
             friction = "friction": Number,
-            /// M, the mass of every parameter.
-            ///
-            /// number, > 0; default `1.0`.
+            /// M, the mass of every parameter. (number, > 0; default `1.0`)
             mass = "mass": Number,
-            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: all examples.
+            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: all examples)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::full().
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::full())
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) for a small temperature ratio, with minibatch gradients whose noise is part of the heat bath.
@@ -1105,57 +697,31 @@ pub mod sampler {
         ///
         /// V counts the noise of each parameter alone. The noise of a network is correlated between parameters: it heats a few stiff directions far more than 𝒯 says, to T·(1+(1+c1²)𝒯) in a direction where its ratio is 𝒯. The collective ratio tr Q²/tr Q, where Q is the matrix that has the 𝒯_i on its diagonal, is the mean of the ratios of all directions, each weighted by the noise in it; it is measured with V and reported as `ratio_collective`. By default the masses are multiplied, in burn-in, until it is `ratio`. With masses: "noise" they follow V alone, as published: chains move up to a hundred times faster, and the law is off (on digits, 64-16-10, m = 30 of 300, the collective ratio is about 1 and the cost 4 to 11 % too large). The collective ratio falls with m.
         PseudoLangevin = "pseudo_langevin"() of crate::sampler::REGISTRY {
-            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: 100.
+            /// m, examples per minibatch, drawn independently at every step; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: 100)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::minibatch(#{ batch }).
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::minibatch(#{ batch }))
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
-            /// 𝒯, the variance of the minibatch noise over that of the heat bath: of all directions together, or of each parameter with masses: "noise".
-            ///
-            /// number, 0.000001 … 0.5; default `0.03`.
+            /// 𝒯, the variance of the minibatch noise over that of the heat bath: of all directions together, or of each parameter with masses: "noise". (number, 0.000001 … 0.5; default `0.03`)
             ratio = "ratio": Number,
-            /// 𝒯_max, above which a mass is raised at a refresh, or in burn-in all are; at most 1/(1+c1²).
-            ///
-            /// number, 0.000001 … 0.5; if absent: 2 × ratio.
+            /// 𝒯_max, above which a mass is raised at a refresh, or in burn-in all are; at most 1/(1+c1²). (number, 0.000001 … 0.5; if absent: 2 × ratio)
             ratio_max = "ratio_max": Number,
-            /// m1 = sqrt(1-c1²), friction per step; c1 = exp(-γδt/2).
-            ///
-            /// number, 0.01 … 0.99; default `0.1`.
+            /// m1 = sqrt(1-c1²), friction per step; c1 = exp(-γδt/2). (number, 0.01 … 0.99; default `0.1`)
             friction = "friction": Number,
-            /// δt. Masses scale with its square, so it changes nothing unless masses are "uniform".
-            ///
-            /// number, > 0; default `1`.
+            /// δt. Masses scale with its square, so it changes nothing unless masses are "uniform". (number, > 0; default `1`)
             dt = "dt": Number,
-            /// Usual number of steps between two measurements of V; fewer (at least 10) while V changes fast, more while it is steady.
-            ///
-            /// integer, ≥ 1; default `200`.
+            /// Usual number of steps between two measurements of V; fewer (at least 10) while V changes fast, more while it is steady. (integer, ≥ 1; default `200`)
             refresh = "refresh": Count,
-            /// Longest interval between two measurements of V, in steps.
-            ///
-            /// integer, ≥ 1; default `16_000`.
+            /// Longest interval between two measurements of V, in steps. (integer, ≥ 1; default `16_000`)
             refresh_max = "refresh_max": Count,
-            /// ρ_reset, probability that a refresh sets all masses and momenta anew.
-            ///
-            /// number, 0 ≤ x ≤ 1; default `0.0`.
+            /// ρ_reset, probability that a refresh sets all masses and momenta anew. (number, 0 ≤ x ≤ 1; default `0.0`)
             reset = "reset": Number,
-            /// Lower clamp of V_i in the masses (Zambon et al. use 1e-8).
-            ///
-            /// number, ≥ 0; if absent: 10 % of the tensor's mean.
+            /// Lower clamp of V_i in the masses (Zambon et al. use 1e-8). (number, ≥ 0; if absent: 10 % of the tensor's mean)
             variance_floor = "variance_floor": Number,
-            /// V has converged when sqrt(V_i) of 99 % of the parameters changes by less than this over 100 minibatches.
-            ///
-            /// number, > 0; default `0.1`.
+            /// V has converged when sqrt(V_i) of 99 % of the parameters changes by less than this over 100 minibatches. (number, > 0; default `0.1`)
             variance_tolerance = "variance_tolerance": Number,
-            /// Largest number of minibatches for one measurement of V.
-            ///
-            /// integer, 2 … 10000; default `1000`.
+            /// Largest number of minibatches for one measurement of V. (integer, 2 … 10000; default `1000`)
             variance_batches = "variance_batches": Count,
-            /// "collective": from V and its correlations · "noise": from V alone (pL as published) · "uniform": all 1 with a small dt (naive-pL).
-            ///
-            /// "collective" · "noise" · "uniform"; default `collective`.
+            /// "collective": from V and its correlations · "noise": from V alone (pL as published) · "uniform": all 1 with a small dt (naive-pL). ("collective" · "noise" · "uniform"; default `collective`)
             masses = "masses": OneOf<choices::Masses>,
         }
         /// Samples exp(-U/T) exactly, by hybrid Monte Carlo.
@@ -1166,100 +732,60 @@ pub mod sampler {
         ///
         /// During burn-in the step size is adapted to `acceptance` by dual averaging (Hoffman & Gelman 2014), and the variances of the parameters are collected in windows of growing length for diagonal masses M_i = T/Var(w_i). Both are frozen afterwards. For an exact sampler ⟨exp(-ΔH/T)⟩ = 1: see `exp_energy_error` in the sample statistics. At the walls of prior::uniform_box a coordinate is reflected and its momentum reversed, which keeps the law. `energy_error` is ΔH/T, cut at ±1000, and `diverging` the share of trajectories that reached the cut: the step is too large where they went. `hamiltonian` is H at the start of a trajectory (`energy` in the files for ArviZ), `bfmi` the Bayesian fraction of missing information of all trajectories of the chain after burn-in (Betancourt 2016): below 0.3 fresh momenta do not carry the chain between levels of the energy, as in funnels.
         Hmc = "hmc"() of crate::sampler::REGISTRY {
-            /// Velocity-Verlet steps per trajectory.
-            ///
-            /// integer, 1 … 60000; default `10`.
+            /// Velocity-Verlet steps per trajectory. (integer, 1 … 60000; default `10`)
             leapfrog = "leapfrog": Count,
-            /// Step size (the first one, if adapted).
-            ///
-            /// number, > 0; if absent: found at the start.
+            /// Step size (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,
-            /// Acceptance that the step size is adapted to.
-            ///
-            /// number, 0 < x < 1; default `0.8`.
+            /// Acceptance that the step size is adapted to. (number, 0 < x < 1; default `0.8`)
             acceptance = "acceptance": Number,
-            /// Adapt the step size during burn-in.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the step size during burn-in. (true or false; default `true`)
             adapt = "adapt": Flag,
-            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Relative half width of a uniform factor on dt, drawn per trajectory, against resonances.
-            ///
-            /// number, 0 ≤ x < 1; default `0.1`.
+            /// Relative half width of a uniform factor on dt, drawn per trajectory, against resonances. (number, 0 ≤ x < 1; default `0.1`)
             jitter = "jitter": Number,
-            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }).
-            ///
-            /// integer, ≥ 1; if absent: all examples.
+            /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: all examples)
             batch = "batch": Count,
-            /// How ∇U is estimated; see the namespace `gradient`.
-            ///
-            /// Gradient; if absent: gradient::full().
+            /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::full())
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
         }
         /// Samples exp(-U/T) exactly, by the No-U-Turn sampler.
         ///
         /// Hoffman & Gelman (2014), with multinomial choice of the next state along the trajectory and the generalised U-turn criterion (Betancourt 2017): a velocity-Verlet trajectory is doubled, forwards or backwards in time, until its ends come closer to each other. Step size and masses adapt in burn-in as those of sampler::hmc do. One step is one trajectory; `leapfrog` in the sample statistics is the number of its gradients, each over all examples. `reached_max_treedepth` is the share of trajectories that `max_depth` ended before they turned: raise it where that is not rare. `diverging`, `hamiltonian` and `bfmi` are as in sampler::hmc.
         Nuts = "nuts"() of crate::sampler::REGISTRY {
-            /// Doublings at most: trajectories have up to 2^max_depth steps.
-            ///
-            /// integer, 1 … 14; default `10`.
+            /// Doublings at most: trajectories have up to 2^max_depth steps. (integer, 1 … 14; default `10`)
             max_depth = "max_depth": Count,
-            /// Step size (the first one, if adapted).
-            ///
-            /// number, > 0; if absent: found at the start.
+            /// Step size (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,
-            /// Mean acceptance along a trajectory that the step size is adapted to.
-            ///
-            /// number, 0 < x < 1; default `0.8`.
+            /// Mean acceptance along a trajectory that the step size is adapted to. (number, 0 < x < 1; default `0.8`)
             acceptance = "acceptance": Number,
-            /// Adapt the step size during burn-in.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the step size during burn-in. (true or false; default `true`)
             adapt = "adapt": Flag,
-            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
         }
         /// Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.
         ///
         /// Proposes `w' = w - (ε/2M)∇U(w) + sqrt(εT/M) η` and accepts with probability min(1, p(w')q(w'→w)/p(w)q(w→w')) (Besag 1994; Roberts & Tweedie 1996). That is hybrid Monte Carlo of one velocity-Verlet step of δt = sqrt(ε), as which it is computed: ΔH/T is the logarithm of the acceptance ratio. Step size and masses adapt in burn-in as those of sampler::hmc do.
         Mala = "mala"() of crate::sampler::REGISTRY {
-            /// Step size ε (the first one, if adapted).
-            ///
-            /// number, > 0; if absent: found at the start.
+            /// Step size ε (the first one, if adapted). (number, > 0; if absent: found at the start)
             step = "step": Number,
-            /// Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998).
-            ///
-            /// number, 0 < x < 1; default `0.574`.
+            /// Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998). (number, 0 < x < 1; default `0.574`)
             acceptance = "acceptance": Number,
-            /// Adapt the step size during burn-in.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the step size during burn-in. (true or false; default `true`)
             adapt = "adapt": Flag,
-            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.
-            ///
-            /// true or false; default `true`.
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
         }
         /// Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).
         ///
         /// Metropolis et al. (1953); Iwagaki & Watanabe, §2.4. U is computed over all examples, in double precision; no gradient is needed, but for the virial thermometer, which takes one every `thermometer` steps and holds its last value in between.
         Metropolis = "metropolis"() of crate::sampler::REGISTRY {
-            /// σ, the standard deviation of a proposal, per parameter; fixed if it is given.
-            ///
-            /// number, > 0; if absent: adapted during burn-in.
+            /// σ, the standard deviation of a proposal, per parameter; fixed if it is given. (number, > 0; if absent: adapted during burn-in)
             sigma = "sigma": Number,
-            /// Acceptance that σ is adapted to; 0.234 is best in high dimension (Roberts, Gelman & Gilks 1997).
-            ///
-            /// number, 0 < x < 1; default `0.234`.
+            /// Acceptance that σ is adapted to; 0.234 is best in high dimension (Roberts, Gelman & Gilks 1997). (number, 0 < x < 1; default `0.234`)
             acceptance = "acceptance": Number,
-            /// Steps between two gradients for the virial thermometer.
-            ///
-            /// integer, ≥ 1; default `50`.
+            /// Steps between two gradients for the virial thermometer. (integer, ≥ 1; default `50`)
             thermometer = "thermometer": Count,
         }
     }
@@ -1284,18 +810,14 @@ pub mod observable {
         ///
         /// Its trace is called `error` on the training split, `error_test` on the test split.
         Error = "error"() of crate::observable::REGISTRY {
-            /// Which part of the data set.
-            ///
-            /// "train" · "test" · "validation"; default `train`.
+            /// Which part of the data set. ("train" · "test" · "validation"; default `train`)
             split = "split": OneOf<choices::Split>,
         }
         /// The mean loss per example on a split.
         ///
         /// Its trace is called `loss` on the training split (the same as `cost`), `loss_test` on the test split.
         Loss = "loss"() of crate::observable::REGISTRY {
-            /// Which part of the data set.
-            ///
-            /// "train" · "test" · "validation"; default `train`.
+            /// Which part of the data set. ("train" · "test" · "validation"; default `train`)
             split = "split": OneOf<choices::Split>,
         }
         /// |w|², the squared norm of all parameters.
@@ -1332,30 +854,20 @@ pub mod observable {
         ///
         /// Minibatches are drawn independently. Pseudo-Langevin measures it anyway, at no extra cost. For other samplers it is estimated from `draws` minibatches per record. Its trace has one more dimension, `tensor`.
         GradientVariance = "gradient_variance"() of crate::observable::REGISTRY {
-            /// m, examples per minibatch.
-            ///
-            /// integer, ≥ 1; if absent: the sampler's batch, or 100.
+            /// m, examples per minibatch. (integer, ≥ 1; if absent: the sampler's batch, or 100)
             batch = "batch": Count,
-            /// Minibatches per estimate.
-            ///
-            /// integer, 2 … 10000; default `50`.
+            /// Minibatches per estimate. (integer, 2 … 10000; default `50`)
             draws = "draws": Count,
         }
         /// The loss ℓ_i(w) of single examples: rows of a split, spread evenly over it.
         ///
         /// Its trace is called example_losses, or example_losses_test for the test split, and has one more dimension, whose labels are the rows ("7"), or rows and positions ("7.31"); `data.row(split, 7)` shows one. With `observe: \[observable::example_losses()]` an estimate of a learning coefficient has `influence()`, `susceptibilities()` and `singular_fluctuation()`. Costs a forward pass over these rows per record.
         ExampleLosses = "example_losses"() of crate::observable::REGISTRY {
-            /// The split.
-            ///
-            /// "train" · "test" · "validation"; default `train`.
+            /// The split. ("train" · "test" · "validation"; default `train`)
             split = "split": OneOf<choices::Split>,
-            /// How many rows: of n, every (n/rows)-th.
-            ///
-            /// integer, ≥ 1; default `100`.
+            /// How many rows: of n, every (n/rows)-th. (integer, ≥ 1; default `100`)
             rows = "rows": Count,
-            /// What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence).
-            ///
-            /// "row" · "position"; default `row`.
+            /// What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence). ("row" · "position"; default `row`)
             each = "each": OneOf<choices::Each>,
         }
     }
@@ -1423,42 +935,26 @@ pub mod verbs {
         ///
         /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
         Target, target(model: Arc<dyn crate::model::Model>, dataset: Arc<crate::dataset::Dataset>) = Into::into, crate::target::build::TARGET => Arc<crate::target::Target> {
-            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
-            ///
-            /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
+            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½). ("cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets)
             loss = "loss": OneOf<choices::Loss>,
-            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
-            ///
-            /// "mean" · "sum" · "tempered"; default `mean`.
+            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient). ("mean" · "sum" · "tempered"; default `mean`)
             energy = "energy": OneOf<choices::Energy>,
-            /// β0 of "tempered".
-            ///
-            /// number, > 0; default `1`.
+            /// β0 of "tempered". (number, > 0; default `1`)
             beta0 = "beta0": Number,
-            /// The prior energy R; see the namespace `prior`.
-            ///
-            /// Prior; if absent: prior::none().
+            /// The prior energy R; see the namespace `prior`. (Prior; if absent: prior::none())
             prior = "prior": Handle<crate::target::prior::Prior>,
         }
         /// The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.
         ///
         /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
         TargetOfPotential, target_of_potential(potential: Arc<dyn crate::target::Potential>) = crate::verb::Either::Second, crate::target::build::TARGET => Arc<crate::target::Target> {
-            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½).
-            ///
-            /// "cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets.
+            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½). ("cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets)
             loss = "loss": OneOf<choices::Loss>,
-            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient).
-            ///
-            /// "mean" · "sum" · "tempered"; default `mean`.
+            /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient). ("mean" · "sum" · "tempered"; default `mean`)
             energy = "energy": OneOf<choices::Energy>,
-            /// β0 of "tempered".
-            ///
-            /// number, > 0; default `1`.
+            /// β0 of "tempered". (number, > 0; default `1`)
             beta0 = "beta0": Number,
-            /// The prior energy R; see the namespace `prior`.
-            ///
-            /// Prior; if absent: prior::none().
+            /// The prior energy R; see the namespace `prior`. (Prior; if absent: prior::none())
             prior = "prior": Handle<crate::target::prior::Prior>,
         }
         /// A target of known law by its name: "gaussian", "double_well", "banana", "funnel", "eight_schools", "normal_crossing", "rosenbrock", "student_t", "mixture", "gaussian_mixture".
@@ -1470,123 +966,69 @@ pub mod verbs {
         ///
         /// Every epoch's learning rate, mean minibatch loss, and loss and error on the test and validation splits are kept: `trained.history("error_test")`. With early stopping the best parameters on the validation split are kept, otherwise the last.
         Train, train(target: Arc<crate::target::Target>, optimizer: Arc<crate::simulation::optimizer::Optimizer>) = Into::into, crate::simulation::train::TRAIN => Arc<crate::simulation::trained::Trained> {
-            /// Independent training runs, from different initial parameters.
-            ///
-            /// integer, 1 … 1000000; default `1`.
+            /// Independent training runs, from different initial parameters. (integer, 1 … 1000000; default `1`)
             chains = "chains": Count,
-            /// Initial parameters.
-            ///
-            /// Parameters; if absent: drawn by the model.
+            /// Initial parameters. (Parameters; if absent: drawn by the model)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Epochs after which parameters are written to a file of their own, for `trained.checkpoint(epoch)`; 0 is the start.
-            ///
-            /// array of integers, ≥ 0; if absent: none.
+            /// Epochs after which parameters are written to a file of their own, for `trained.checkpoint(epoch)`; 0 is the start. (array of integers, ≥ 0; if absent: none)
             checkpoints = "checkpoints": Counts,
-            /// Seed of this training.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name of the training.
+            /// Seed of this training. (integer, ≥ 0; if absent: from --seed and the name of the training)
             seed = "seed": Count,
-            /// Name of the training and of its folder.
-            ///
-            /// string; if absent: train-1, ….
+            /// Name of the training and of its folder. (string; if absent: train-1, …)
             name = "name": Words,
         }
         /// Sample at one temperature (a number or a schedule).
         ///
         /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
         Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
-            /// T, a number or a schedule.
-            ///
-            /// number or schedule, > 0; default `1`.
+            /// T, a number or a schedule. (number or schedule, > 0; default `1`)
             temperature = "temperature": Rate,
-            /// Steps per chain, burn-in included.
-            ///
-            /// integer, 1 … 100000000000000; must be given.
+            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
             steps = "steps": Count,
-            /// Chains per temperature.
-            ///
-            /// integer, 1 … 1000000; default `4`.
+            /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
-            ///
-            /// Parameters; if absent: drawn by the model, differently for each chain.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
-            /// When to make a record: every so many steps, or a trigger.
-            ///
-            /// integer or trigger; default `100`.
+            /// When to make a record: every so many steps, or a trigger. (integer or trigger; default `100`)
             every = "every": When,
-            /// What to record.
-            ///
-            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
-            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
-            ///
-            /// name of a split, or array of them; if absent: none.
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
-            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
-            ///
-            /// number, > 0; default `1000`.
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
             region = "region": Number,
-            /// Seed of this run. Runs with the same seed share their noise, step by step.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            /// Seed of this run. Runs with the same seed share their noise, step by step. (integer, ≥ 0; if absent: from --seed and the name of the run)
             seed = "seed": Count,
-            /// Name of the run and of its folder.
-            ///
-            /// string; if absent: sample-1, sweep-1, ….
+            /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
         }
         /// Sample at several temperatures at once, with `chains` chains each.
         ///
         /// The trace store has the dims chain, draw, temperature.
         Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
-            /// The temperatures; each has its own chains.
-            ///
-            /// array of numbers, > 0; must be given.
+            /// The temperatures; each has its own chains. (array of numbers, > 0; must be given)
             temperatures = "temperatures": Numbers,
-            /// Steps per chain, burn-in included.
-            ///
-            /// integer, 1 … 100000000000000; must be given.
+            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
             steps = "steps": Count,
-            /// Chains per temperature.
-            ///
-            /// integer, 1 … 1000000; default `4`.
+            /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
-            ///
-            /// Parameters; if absent: drawn by the model, differently for each chain.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
-            /// When to make a record: every so many steps, or a trigger.
-            ///
-            /// integer or trigger; default `100`.
+            /// When to make a record: every so many steps, or a trigger. (integer or trigger; default `100`)
             every = "every": When,
-            /// What to record.
-            ///
-            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
-            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
-            ///
-            /// name of a split, or array of them; if absent: none.
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
-            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
-            ///
-            /// number, > 0; default `1000`.
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
             region = "region": Number,
-            /// Seed of this run. Runs with the same seed share their noise, step by step.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            /// Seed of this run. Runs with the same seed share their noise, step by step. (integer, ≥ 0; if absent: from --seed and the name of the run)
             seed = "seed": Count,
-            /// Name of the run and of its folder.
-            ///
-            /// string; if absent: sample-1, sweep-1, ….
+            /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
         }
         /// Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.
@@ -1597,147 +1039,81 @@ pub mod verbs {
         ///
         /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` shows how well the ladder works, `evidence(run)` gives ln Z.
         Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {
-            /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one.
-            ///
-            /// array of numbers, > 0; must be given.
+            /// The ladder, at least two temperatures; logspace(1.0, 1000.0, 12) is a geometric one. (array of numbers, > 0; must be given)
             temperatures = "temperatures": Numbers,
-            /// Put one more rung on top, at β = 1/T = 0, whose parameters are drawn from the prior afresh at every step; evidence needs it.
-            ///
-            /// true or false; default `false`.
+            /// Put one more rung on top, at β = 1/T = 0, whose parameters are drawn from the prior afresh at every step; evidence needs it. (true or false; default `false`)
             prior_rung = "prior_rung": Flag,
-            /// Rounds of doubling length, during burn-in, after each of which the rungs between the ends are respaced so that all rejections are equal.
-            ///
-            /// integer, 0 … 16; default `0`.
+            /// Rounds of doubling length, during burn-in, after each of which the rungs between the ends are respaced so that all rejections are equal. (integer, 0 … 16; default `0`)
             tune = "tune": Count,
-            /// Steps from one swap to the next.
-            ///
-            /// integer, ≥ 1; if absent: 1 for samplers that accept or reject, else 100.
+            /// Steps from one swap to the next. (integer, ≥ 1; if absent: 1 for samplers that accept or reject, else 100)
             swap_every = "swap_every": Count,
-            /// Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019).
-            ///
-            /// "alternating" · "random"; default `alternating`.
+            /// Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019). ("alternating" · "random"; default `alternating`)
             pairs = "pairs": OneOf<choices::Pairs>,
-            /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do.
-            ///
-            /// "likelihood" · "energy"; default `likelihood`.
+            /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do. ("likelihood" · "energy"; default `likelihood`)
             temper = "temper": OneOf<choices::Temper>,
-            /// Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2).
-            ///
-            /// integer, ≥ 0; default `0`.
+            /// Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2). (integer, ≥ 0; default `0`)
             minimise = "minimise": Count,
-            /// Start at draws from the prior instead of the model's initial parameters; not with `start`.
-            ///
-            /// true or false; default `false`.
+            /// Start at draws from the prior instead of the model's initial parameters; not with `start`. (true or false; default `false`)
             from_prior = "from_prior": Flag,
-            /// Steps per chain, burn-in included.
-            ///
-            /// integer, 1 … 100000000000000; must be given.
+            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
             steps = "steps": Count,
-            /// Chains per temperature.
-            ///
-            /// integer, 1 … 1000000; default `4`.
+            /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
-            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn.
-            ///
-            /// Parameters; if absent: drawn by the model, differently for each chain.
+            /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
-            /// When to make a record: every so many steps, or a trigger.
-            ///
-            /// integer or trigger; if absent: at every swap.
+            /// When to make a record: every so many steps, or a trigger. (integer or trigger; if absent: at every swap)
             every = "every": When,
-            /// What to record.
-            ///
-            /// array of Observables; if absent: \[observable::cost(), observable::norm2()].
+            /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
-            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction.
-            ///
-            /// name of a split, or array of them; if absent: none.
+            /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
-            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed.
-            ///
-            /// number, > 0; default `1000`.
+            /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
             region = "region": Number,
-            /// Seed of this run. Runs with the same seed share their noise, step by step.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            /// Seed of this run. Runs with the same seed share their noise, step by step. (integer, ≥ 0; if absent: from --seed and the name of the run)
             seed = "seed": Count,
-            /// Name of the run and of its folder.
-            ///
-            /// string; if absent: sample-1, sweep-1, ….
+            /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
         }
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
         /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
         Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
-            /// Chains that step side by side.
-            ///
-            /// integer, 1 … 1000000; default `1`.
+            /// Chains that step side by side. (integer, 1 … 1000000; default `1`)
             chains = "chains": Count,
-            /// T of all chains.
-            ///
-            /// number, > 0; default `1`.
+            /// T of all chains. (number, > 0; default `1`)
             temperature = "temperature": Number,
-            /// Seconds to measure, after a quarter of that to warm up.
-            ///
-            /// number, 0.01 … 3600; default `2`.
+            /// Seconds to measure, after a quarter of that to warm up. (number, 0.01 … 3600; default `2`)
             seconds = "seconds": Number,
-            /// Where chains start.
-            ///
-            /// Parameters; if absent: drawn by the model.
+            /// Where chains start. (Parameters; if absent: drawn by the model)
             start = "start": Handle<crate::target::prior::Parameters>,
         }
         /// Test the assumptions of pseudo-Langevin along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
         ///
         /// `ks_fraction`: of Kolmogorov–Smirnov tests of the scaled minibatch noise of single parameters against N(0,1), those with p > 0.05 (0.95 if it is normal with the V in use; the paper has 0.946). `noise`: its distribution, `x` and `density`, and `by_stop`. `correlation`: distributions over pairs of parameters, `rms` and `largest_eigenvalue` of the minibatch noise, of white noise and of both in their proportion in the heat bath (eq. 24), which should look like white noise. `autocorrelation` of the noise in time, which should vanish from lag 1 on. `ratio`: distribution of 𝒯. Compare averages with those of hybrid Monte Carlo by `compare(reference, run)`.
         Validate, validate(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::validate::VALIDATE => serde_json::Value {
-            /// Temperature T.
-            ///
-            /// number, > 0; default `1`.
+            /// Temperature T. (number, > 0; default `1`)
             temperature = "temperature": Number,
-            /// Where chains start; preferably in equilibrium.
-            ///
-            /// Parameters; if absent: drawn by the model.
+            /// Where chains start; preferably in equilibrium. (Parameters; if absent: drawn by the model)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Independent trajectories.
-            ///
-            /// integer, 1 … 1000; default `3`.
+            /// Independent trajectories. (integer, 1 … 1000; default `3`)
             chains = "chains": Count,
-            /// How often each is stopped to look at the noise.
-            ///
-            /// integer, 1 … 1000; default `6`.
+            /// How often each is stopped to look at the noise. (integer, 1 … 1000; default `6`)
             stops = "stops": Count,
-            /// Steps between two stops.
-            ///
-            /// integer, ≥ 1; default `1000`.
+            /// Steps between two stops. (integer, ≥ 1; default `1000`)
             steps = "steps": Count,
-            /// Minibatch gradients at each stop.
-            ///
-            /// integer, 20 … 10000; default `250`.
+            /// Minibatch gradients at each stop. (integer, 20 … 10000; default `250`)
             draws = "draws": Count,
-            /// Parameters whose noise is tested, at most; evenly spaced.
-            ///
-            /// integer, 2 … 1000000; default `20_000`.
+            /// Parameters whose noise is tested, at most; evenly spaced. (integer, 2 … 1000000; default `20_000`)
             components = "components": Count,
-            /// Parameters whose correlations are computed, at most.
-            ///
-            /// integer, 2 … 1000; default `200`.
+            /// Parameters whose correlations are computed, at most. (integer, 2 … 1000; default `200`)
             correlated = "correlated": Count,
-            /// Largest lag of the autocorrelation, in steps.
-            ///
-            /// integer, 1 … 1000; default `10`.
+            /// Largest lag of the autocorrelation, in steps. (integer, 1 … 1000; default `10`)
             lags = "lags": Count,
-            /// Seed of the trajectories.
-            ///
-            /// integer, ≥ 0; if absent: from --seed.
+            /// Seed of the trajectories. (integer, ≥ 0; if absent: from --seed)
             seed = "seed": Count,
-            /// Name, and that of the folder of its checkpoint.
-            ///
-            /// string; if absent: validate-1, ….
+            /// Name, and that of the folder of its checkpoint. (string; if absent: validate-1, …)
             name = "name": Words,
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
@@ -1746,17 +1122,11 @@ pub mod verbs {
         ///
         /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         Verify, verify(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
-            /// Exact chains per temperature, each started from a state of the run's chains.
-            ///
-            /// integer, 8 … 1000000; default `200`.
+            /// Exact chains per temperature, each started from a state of the run's chains. (integer, 8 … 1000000; default `200`)
             draws = "draws": Count,
-            /// Accept/reject moves of each exact chain.
-            ///
-            /// integer, 1 … 10000; default `10`.
+            /// Accept/reject moves of each exact chain. (integer, 1 … 10000; default `10`)
             moves = "moves": Count,
-            /// Leapfrog steps of each move, each a gradient over all examples.
-            ///
-            /// integer, 1 … 10000; default `10`.
+            /// Leapfrog steps of each move, each a gradient over all examples. (integer, 1 … 10000; default `10`)
             leapfrog = "leapfrog": Count,
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
@@ -1765,17 +1135,11 @@ pub mod verbs {
         ///
         /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
-            /// Exact chains per temperature, each started from a state of the run's chains.
-            ///
-            /// integer, 8 … 1000000; default `200`.
+            /// Exact chains per temperature, each started from a state of the run's chains. (integer, 8 … 1000000; default `200`)
             draws = "draws": Count,
-            /// Accept/reject moves of each exact chain.
-            ///
-            /// integer, 1 … 10000; default `10`.
+            /// Accept/reject moves of each exact chain. (integer, 1 … 10000; default `10`)
             moves = "moves": Count,
-            /// Leapfrog steps of each move, each a gradient over all examples.
-            ///
-            /// integer, 1 … 10000; default `10`.
+            /// Leapfrog steps of each move, each a gradient over all examples. (integer, 1 … 10000; default `10`)
             leapfrog = "leapfrog": Count,
         }
         /// Two runs side by side: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.
@@ -1789,32 +1153,20 @@ pub mod verbs {
         ///
         /// Source: Vehtari et al. 2021, Rank-normalization, folding, and localization, eq. 10.
         Autocorrelation, autocorrelation(run: Arc<crate::simulation::run::Run>, observable: String) = Into::into, crate::simulation::autocorrelation::AUTOCORRELATION => serde_json::Value {
-            /// Largest lag, in records; fewer where there are fewer draws.
-            ///
-            /// integer, ≥ 1; default `100`.
+            /// Largest lag, in records; fewer where there are fewer draws. (integer, ≥ 1; default `100`)
             lags = "lags": Count,
         }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
-            /// \[from, to] of the first parameter.
-            ///
-            /// array of numbers, any finite number; must be given.
+            /// \[from, to] of the first parameter. (array of numbers, any finite number; must be given)
             x = "x": Numbers,
-            /// \[from, to] of the second parameter.
-            ///
-            /// array of numbers, any finite number; must be given.
+            /// \[from, to] of the second parameter. (array of numbers, any finite number; must be given)
             y = "y": Numbers,
-            /// Cells along each axis.
-            ///
-            /// integer, 2 … 2000; default `200`.
+            /// Cells along each axis. (integer, 2 … 2000; default `200`)
             cells = "cells": Count,
-            /// Temperature T.
-            ///
-            /// number, > 0; default `1`.
+            /// Temperature T. (number, > 0; default `1`)
             temperature = "temperature": Number,
-            /// Points per cell and axis at which the density is taken.
-            ///
-            /// integer, 1 … 20; default `2`.
+            /// Points per cell and axis at which the density is taken. (integer, 1 … 20; default `2`)
             points = "points": Count,
         }
         /// A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.
@@ -1828,216 +1180,118 @@ pub mod verbs {
         ///
         /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
         Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
-            /// w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`.
-            ///
-            /// Parameters; must be given.
+            /// w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`. (Parameters; must be given)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Chains.
-            ///
-            /// integer, 1 … 100000; default `4`.
+            /// Chains. (integer, 1 … 100000; default `4`)
             chains = "chains": Count,
-            /// Steps per chain, burn-in included.
-            ///
-            /// integer, 2 … 1000000000000; default `5000`.
+            /// Steps per chain, burn-in included. (integer, 2 … 1000000000000; default `5000`)
             steps = "steps": Count,
-            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
-            /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost.
-            ///
-            /// integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject.
+            /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost. (integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject)
             every = "every": Count,
-            /// γ, the strength of the localisation ½γ|w-w0|².
-            ///
-            /// number, ≥ 0; default `1`.
+            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
             gamma = "gamma": Number,
-            /// β, the inverse temperature of the likelihood.
-            ///
-            /// number, > 0; if absent: 1/ln n.
+            /// β, the inverse temperature of the likelihood. (number, > 0; if absent: 1/ln n)
             beta = "beta": Number,
-            /// nβ, in place of `beta`.
-            ///
-            /// number, > 0; if absent: n·beta.
+            /// nβ, in place of `beta`. (number, > 0; if absent: n·beta)
             nbeta = "nbeta": Number,
-            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
-            ///
-            /// "paired" · "full" · "first_batch"; default `paired`.
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
-            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices along their first dimension ("w1\[0]", "w1\[2..5]"), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3").
-            ///
-            /// name of a part, or array of names; if absent: all parameters move.
+            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices along their first dimension ("w1\[0]", "w1\[2..5]"), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3"). (name of a part, or array of names; if absent: all parameters move)
             restrict = "restrict": Anything,
-            /// What else to record along the chains, in `estimate.run`; observable::example_losses() is needed for `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`.
-            ///
-            /// array of Observables; if absent: nothing.
+            /// What else to record along the chains, in `estimate.run`; observable::example_losses() is needed for `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`. (array of Observables; if absent: nothing)
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
-            /// Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: the change shows the error of discretisation. The estimate is extrapolated to step zero where the sampler states the order of its error: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`.
-            ///
-            /// true or false; default `false`.
+            /// Whether to run again with half the step size (of `pseudo_langevin` the ratio) and twice the steps: the change shows the error of discretisation. The estimate is extrapolated to step zero where the sampler states the order of its error: ε of `sgld`, `sghmc` and `ohzeki_ichiki`, δt² of `langevin` with full gradients, the ratio of `pseudo_langevin`. (true or false; default `false`)
             halve = "halve": Flag,
-            /// A chain whose |w| exceeds this many times max(|w0|, √N) has left its region and is stopped as failed.
-            ///
-            /// number, > 0; default `1000`.
+            /// A chain whose |w| exceeds this many times max(|w0|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
             region = "region": Number,
-            /// Seed of this run.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name of the run.
+            /// Seed of this run. (integer, ≥ 0; if absent: from --seed and the name of the run)
             seed = "seed": Count,
-            /// Name of the run and of its folder.
-            ///
-            /// string; if absent: llc-1, llc-2, ….
+            /// Name of the run and of its folder. (string; if absent: llc-1, llc-2, …)
             name = "name": Words,
         }
         /// A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).
         ///
         /// Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.
         LlcProblem, llc_problem() = Into::into, crate::simulation::llc::problems::LLC_PROBLEM => Arc<crate::simulation::llc::problems::Posed> {
-            /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is an addition): its name is roughly the number of parameters.
-            ///
-            /// "1K" · "100K" · "1M" · "10M" · "100M"; if absent: "1K" unless widths are given.
+            /// Class of random problems (Hitchcock & Hoogland 2025, table 1; "1K" is an addition): its name is roughly the number of parameters. ("1K" · "100K" · "1M" · "10M" · "100M"; if absent: "1K" unless widths are given)
             class = "class": Words,
-            /// Which problem of the class.
-            ///
-            /// integer, ≥ 0; default `0`.
+            /// Which problem of the class. (integer, ≥ 0; default `0`)
             index = "index": Count,
-            /// H_0 … H_M, in place of a class. All layers then have rank `rank` on shared units: the most singular weights with this product.
-            ///
-            /// array of integers, ≥ 1; if absent: random.
+            /// H_0 … H_M, in place of a class. All layers then have rank `rank` on shared units: the most singular weights with this product. (array of integers, ≥ 1; if absent: random)
             widths = "widths": Counts,
-            /// Rank of the product, with `widths`.
-            ///
-            /// integer, ≥ 0; if absent: 0.
+            /// Rank of the product, with `widths`. (integer, ≥ 0; if absent: 0)
             rank = "rank": Count,
-            /// n, examples.
-            ///
-            /// integer, 2 … 4294967295; default `1_000_000`.
+            /// n, examples. (integer, 2 … 4294967295; default `1_000_000`)
             n = "n": Count,
-            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
-            ///
-            /// "rows" · "moments"; default `rows`.
+            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly. ("rows" · "moments"; default `rows`)
             data = "data": OneOf<choices::Data>,
-            /// Standard deviation of the noise on a component of a target.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Standard deviation of the noise on a component of a target. (number, ≥ 0; default `0.5`)
             noise = "noise": Number,
-            /// Seed of shapes, weights and data.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of shapes, weights and data. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
         /// Estimate the learning coefficients of many deep linear networks by several samplers at several step sizes (Hitchcock & Hoogland 2025, figs. 3, 5 to 8).
         ///
         /// `print(benchmark)` is a table with a line per sampler and step size: `failed`, the share of problems without an estimate; `error`, mean and standard deviation of (λ̂-λ)/λ, and its median; `local`, the mean against the larger of λ and half the rank of the Jacobian, a lower bound of the local coefficient; `order`, the share of pairs of problems that are in the right order; `coverage`, how often λ lies within 1.96 estimated standard errors. `plot::llc_benchmark(benchmark)` draws it. Finished cells are saved: an interrupted benchmark is continued with `--resume`.
         LlcBenchmark, llc_benchmark() = Into::into, crate::simulation::llc::benchmark::LLC_BENCHMARK => Arc<crate::simulation::llc::table::Benchmark> {
-            /// Class of problems.
-            ///
-            /// "1K" · "100K" · "1M" · "10M" · "100M"; default `1K`.
+            /// Class of problems. ("1K" · "100K" · "1M" · "10M" · "100M"; default `1K`)
             class = "class": Words,
-            /// Number of problems.
-            ///
-            /// integer, 1 … 100000; default `10`.
+            /// Number of problems. (integer, 1 … 100000; default `10`)
             problems = "problems": Count,
-            /// Index of the first problem.
-            ///
-            /// integer, ≥ 0; default `0`.
+            /// Index of the first problem. (integer, ≥ 0; default `0`)
             first = "first": Count,
-            /// The samplers; their step sizes are those of the next option.
-            ///
-            /// array of Samplers; if absent: sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500, preconditioners running as in the paper.
+            /// The samplers; their step sizes are those of the next option. (array of Samplers; if absent: sgld, rmsprop_sgld, adam_sgld, sghmc, sgnht, each with batch 500, preconditioners running as in the paper)
             samplers = "samplers": Handles<crate::sampler::ConfiguredSampler>,
-            /// Step sizes of every sampler.
-            ///
-            /// array of numbers, or array with such an array per sampler; if absent: each sampler's own.
+            /// Step sizes of every sampler. (array of numbers, or array with such an array per sampler; if absent: each sampler's own)
             step_sizes = "step_sizes": Anything,
-            /// Chains per cell.
-            ///
-            /// integer, 1 … 1000; default `1`.
+            /// Chains per cell. (integer, 1 … 1000; default `1`)
             chains = "chains": Count,
-            /// Steps per chain.
-            ///
-            /// integer, 10 … 1000000000; default `50_000`.
+            /// Steps per chain. (integer, 10 … 1000000000; default `50_000`)
             steps = "steps": Count,
-            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.
-            ///
-            /// number, ≥ 0; default `0.9`.
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.9`)
             burn_in = "burn_in": Number,
-            /// γ, the strength of the localisation ½γ|w-w0|².
-            ///
-            /// number, ≥ 0; default `1`.
+            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
             gamma = "gamma": Number,
-            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
-            ///
-            /// "paired" · "full" · "first_batch"; default `paired`.
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
-            /// n, examples.
-            ///
-            /// integer, 2 … 4294967295; default `1_000_000`.
+            /// n, examples. (integer, 2 … 4294967295; default `1_000_000`)
             n = "n": Count,
-            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly.
-            ///
-            /// "rows" · "moments"; default `rows`.
+            /// "rows" generates each example when it is read · "moments" compresses all of them to H_0 rows with the same second moments, which give the same loss (up to a constant) and gradient, exactly. ("rows" · "moments"; default `rows`)
             data = "data": OneOf<choices::Data>,
-            /// Standard deviation of the noise on a component of a target.
-            ///
-            /// number, ≥ 0; default `0.5`.
+            /// Standard deviation of the noise on a component of a target. (number, ≥ 0; default `0.5`)
             noise = "noise": Number,
-            /// Seed of problems and chains.
-            ///
-            /// integer, ≥ 0; default `1`.
+            /// Seed of problems and chains. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
-            /// Name of the benchmark and of its folder.
-            ///
-            /// string; if absent: benchmark-1, ….
+            /// Name of the benchmark and of its folder. (string; if absent: benchmark-1, …)
             name = "name": Words,
         }
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
         /// Every step size is tried at every nβ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
         CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibration::Calibration> {
-            /// w0, as in `llc`.
-            ///
-            /// Parameters; must be given.
+            /// w0, as in `llc`. (Parameters; must be given)
             start = "start": Handle<crate::target::prior::Parameters>,
-            /// Step sizes to try, in place of the sampler's own (for `pseudo_langevin`, its ratio). If they are not given, short runs go from the sampler's own step, by factors of four, to the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step.
-            ///
-            /// array of numbers, > 0; if absent: 7, by halving the largest stable one.
+            /// Step sizes to try, in place of the sampler's own (for `pseudo_langevin`, its ratio). If they are not given, short runs go from the sampler's own step, by factors of four, to the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step. (array of numbers, > 0; if absent: 7, by halving the largest stable one)
             step_sizes = "step_sizes": Numbers,
-            /// Values of nβ to try.
-            ///
-            /// array of numbers, > 0; if absent: n/ln n alone.
+            /// Values of nβ to try. (array of numbers, > 0; if absent: n/ln n alone)
             nbetas = "nbetas": Numbers,
-            /// Chains at each point.
-            ///
-            /// integer, 2 … 100000; default `4`.
+            /// Chains at each point. (integer, 2 … 100000; default `4`)
             chains = "chains": Count,
-            /// Steps per chain, burn-in included.
-            ///
-            /// integer, 20 … 1000000000000; default `5000`.
+            /// Steps per chain, burn-in included. (integer, 20 … 1000000000000; default `5000`)
             steps = "steps": Count,
-            /// Part of the steps that is not averaged.
-            ///
-            /// number, 0 < x < 1; default `0.5`.
+            /// Part of the steps that is not averaged. (number, 0 < x < 1; default `0.5`)
             burn_in = "burn_in": Number,
-            /// γ, the strength of the localisation ½γ|w-w0|².
-            ///
-            /// number, ≥ 0; default `1`.
+            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
             gamma = "gamma": Number,
-            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full".
-            ///
-            /// "paired" · "full" · "first_batch"; default `paired`.
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
-            /// Relative error of discretisation and relaxation that is tolerated.
-            ///
-            /// number, > 0; default `0.05`.
+            /// Relative error of discretisation and relaxation that is tolerated. (number, > 0; default `0.05`)
             tolerance = "tolerance": Number,
-            /// Seed of all trials.
-            ///
-            /// integer, ≥ 0; if absent: from --seed.
+            /// Seed of all trials. (integer, ≥ 0; if absent: from --seed)
             seed = "seed": Count,
-            /// Name, and that of the folder of its checkpoint.
-            ///
-            /// string; if absent: calibrate_llc-1, ….
+            /// Name, and that of the folder of its checkpoint. (string; if absent: calibrate_llc-1, …)
             name = "name": Words,
         }
         /// ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.
@@ -2048,9 +1302,7 @@ pub mod verbs {
         ///
         /// Fields: verdict ("converged", "not yet": a ladder without a round trip, a rung with R̂ or too few effective draws, rungs too far apart; "wrong": estimators more than 4 joint errors apart) and reasons, ln_z and error (those of MBAR), trapezoid, thermodynamic_integration, stepping_stone_forward, stepping_stone_backward, stepping_stone, mbar, each also with _error; lower_bound and upper_bound (Gibbs-Bogoliubov).
         Evidence, evidence(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::evidence::EVIDENCE => Arc<crate::simulation::evidence::Evidence> {
-            /// The temperature whose ln Z is wanted: 1 for the evidence.
-            ///
-            /// number, > 0; default `1`.
+            /// The temperature whose ln Z is wanted: 1 for the evidence. (number, > 0; default `1`)
             temperature = "temperature": Number,
         }
         /// The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
@@ -2059,29 +1311,17 @@ pub mod verbs {
         ///
         /// Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: by how much a nearby minimum may be deeper).
         Laplace, laplace(target: Arc<crate::target::Target>, start: crate::options::Value) = Into::into, crate::simulation::evidence::laplace::LAPLACE => Arc<crate::simulation::evidence::Laplace> {
-            /// T of the likelihood: 1 for the evidence.
-            ///
-            /// number, > 0; default `1`.
+            /// T of the likelihood: 1 for the evidence. (number, > 0; default `1`)
             temperature = "temperature": Number,
-            /// ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; "auto" is exact up to N = 1000.
-            ///
-            /// "auto" · "exact" · "lanczos"; default `auto`.
+            /// ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; "auto" is exact up to N = 1000. ("auto" · "exact" · "lanczos"; default `auto`)
             method = "method": OneOf<choices::Method>,
-            /// Random vectors of the quadrature.
-            ///
-            /// integer, ≥ 2; default `16`.
+            /// Random vectors of the quadrature. (integer, ≥ 2; default `16`)
             probes = "probes": Count,
-            /// Lanczos steps per vector.
-            ///
-            /// integer, ≥ 4; default `64`.
+            /// Lanczos steps per vector. (integer, ≥ 4; default `64`)
             steps = "steps": Count,
-            /// Steps of minimisation beforehand, from the start.
-            ///
-            /// integer, ≥ 0; default `2000`.
+            /// Steps of minimisation beforehand, from the start. (integer, ≥ 0; default `2000`)
             polish = "polish": Count,
-            /// Eigenvalues below this are raised to it: they are noise of single precision, or the point is not a minimum.
-            ///
-            /// number, > 0; if absent: the prior's precision, if it is Gaussian.
+            /// Eigenvalues below this are raised to it: they are noise of single precision, or the point is not a minimum. (number, > 0; if absent: the prior's precision, if it is Gaussian)
             floor = "floor": Number,
         }
         /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
@@ -2092,33 +1332,19 @@ pub mod verbs {
         ///
         /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
         Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
-            /// Members of a population.
-            ///
-            /// integer, 2 … 1000000; default `128`.
+            /// Members of a population. (integer, 2 … 1000000; default `128`)
             particles = "particles": Count,
-            /// Populations, each resampled on its own; the error bars come from their scatter.
-            ///
-            /// integer, 1 … 10000; default `8`.
+            /// Populations, each resampled on its own; the error bars come from their scatter. (integer, 1 … 10000; default `8`)
             populations = "populations": Count,
-            /// Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages.
-            ///
-            /// number, 0 < x < 1; default `0.7`.
+            /// Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages. (number, 0 < x < 1; default `0.7`)
             ess = "ess": Number,
-            /// Steps of the sampler at each stage.
-            ///
-            /// integer, 1 … 1000000; default `10`.
+            /// Steps of the sampler at each stage. (integer, 1 … 1000000; default `10`)
             moves = "moves": Count,
-            /// The temperature where it ends.
-            ///
-            /// number, > 0; default `1`.
+            /// The temperature where it ends. (number, > 0; default `1`)
             temperature = "temperature": Number,
-            /// Seed of the populations.
-            ///
-            /// integer, ≥ 0; if absent: from --seed and the name.
+            /// Seed of the populations. (integer, ≥ 0; if absent: from --seed and the name)
             seed = "seed": Count,
-            /// Name, and that of the folder of the result.
-            ///
-            /// string; if absent: smc-1, ….
+            /// Name, and that of the folder of the result. (string; if absent: smc-1, …)
             name = "name": Words,
         }
         /// ln Z by tempered sequential Monte Carlo, for `compare` and tables. Fields: ln_z and error, smc and smc_error.

@@ -73,7 +73,7 @@ pub trait Sampler: Send + Sync {
 
     /// How its law is off at a finite step.
     fn accuracy(&self) -> Accuracy {
-        Accuracy::Unknown("it states no order of its error in the step size")
+        Accuracy::Unknown("the sampler states no order of its error in the step size")
     }
 
     /// The option that sets how far a step goes, where it is none of `step`, `dt` and `sigma`.

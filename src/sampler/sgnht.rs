@@ -119,7 +119,7 @@ impl Sampler for Sgnht {
     }
 
     fn accuracy(&self) -> Accuracy {
-        Accuracy::Unknown("the order of the thermostat's own error is not known")
+        Accuracy::Unknown("the thermostat's own error is of unknown order")
     }
 
     fn follows_one_gradient(&self) -> bool {
