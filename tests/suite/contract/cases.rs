@@ -602,7 +602,7 @@ fn naive_pseudo_langevin() -> Case {
         ),
         network: (
             "sampler::pseudo_langevin(#{ batch: 60, masses: \"uniform\", dt: 0.03, friction: 0.1 })",
-            Lengths::new(1_000_000, 100),
+            Lengths::new(600_000, 100),
         ),
         mutation: "as pseudo_langevin",
     }
