@@ -57,7 +57,8 @@ impl Value {
         }
     }
 
-    fn number(&self) -> Option<f64> {
+    /// The number, if it is one.
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Value::Int(x) => Some(*x as f64),
             Value::Float(x) => Some(*x),

@@ -2,7 +2,7 @@
 
 use super::binder::Binder;
 use super::closure;
-use super::tensors::parameters_of;
+use super::tensors::{check_length, first_vector};
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
@@ -124,7 +124,7 @@ fn targets(b: &mut Binder) {
 
 fn energies(t: &Target, at: &Dynamic) -> Result<Map> {
     let w = first_vector(at, "target.energies")?;
-    check_length(&w, t, "target.energies")?;
+    check_length(&w, t.dim(), "target.energies")?;
     let e = t.energies(&w, &mut Default::default())?;
     let pairs = [
         ("loss", e.loss),
@@ -141,24 +141,9 @@ fn outputs(t: &Target, at: &Dynamic, split: &str) -> Result<Tensor> {
     let network = t.potential().network().ok_or_else(|| {
         anyhow!("target.outputs needs a network with data, which this target does not have")
     })?;
-    check_length(&w, t, "target.outputs")?;
+    check_length(&w, t.dim(), "target.outputs")?;
     let outputs = network.predict(&w, network.dataset().split(split)?)?;
     Ok(Tensor::Vector(Vector::new(Arc::new(outputs), None)))
-}
-
-fn first_vector(at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
-    let p = parameters_of(at)
-        .ok_or_else(|| anyhow!("{what} takes parameters, not {}", a_kind(at.type_name())))?;
-    Ok(p.vectors.first().cloned().unwrap_or_default())
-}
-
-fn check_length(w: &[f32], t: &Target, what: &str) -> Result<()> {
-    let (length, dim) = (w.len(), t.dim());
-    ensure!(
-        length == dim,
-        "{what}: {length} parameters for a model of {dim}"
-    );
-    Ok(())
 }
 
 /// Numbers where scripts may write integers.

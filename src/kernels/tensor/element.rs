@@ -354,6 +354,15 @@ impl Element {
         }
     }
 
+    /// How many operands it has.
+    pub fn operands(self) -> usize {
+        match self {
+            Element::One(_) => 1,
+            Element::Two(_) => 2,
+            Element::Choose => 3,
+        }
+    }
+
     /// Whether a gradient goes back to an operand.
     pub fn moves(self, which: usize) -> bool {
         match self {

@@ -53,12 +53,9 @@ impl Line {
     /// consist of, take half as many instructions. Each of the two results is rounded as before.
     pub fn arrange(&mut self, kept: impl IntoIterator<Item = u32>) {
         let mut uses = vec![0; self.registers()];
-        let operands = self.steps.iter().flat_map(|step| match step.element {
-            Element::One(_) => &step.operands[..1],
-            Element::Two(_) => &step.operands[..2],
-            Element::Choose => &step.operands[..],
-        });
-        for register in operands.copied().chain(kept) {
+        let of = |step: &'_ Step| step.operands.into_iter().take(step.element.operands());
+        let operands = self.steps.iter().flat_map(of);
+        for register in operands.chain(kept) {
             uses[register as usize] += 1;
         }
         self.order.clear();

@@ -199,13 +199,8 @@ impl Scalars {
         }
         tape.shared.given = tape.constants.len() + tape.weights.len();
         let push = |line: &mut Line, at: &mut [u32], i: usize, element: Element, of: [u32; 3]| {
-            let count = match element {
-                Element::One(_) => 1,
-                Element::Two(_) => 2,
-                Element::Choose => 3,
-            };
             let moves = |k: &usize| element.moves(*k) && uses[of[*k] as usize].active;
-            let active = (0..count)
+            let active = (0..element.operands())
                 .filter(moves)
                 .map(|k| u8::from(uses[i].active) << k);
             let active = active.sum();

@@ -388,14 +388,24 @@ pub(super) fn parameters_of(x: &Dynamic) -> Option<Arc<Parameters>> {
 
 /// The first vector of some parameters, which must be the model's.
 fn vector(m: &dyn Model, at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
+    let w = first_vector(at, what)?;
+    check_length(&w, m.layout().len(), what)?;
+    Ok(w)
+}
+
+/// The first of some parameter vectors; empty if there is none.
+pub(super) fn first_vector(at: &Dynamic, what: &str) -> Result<Arc<Vec<f32>>> {
     let p = parameters_of(at)
         .ok_or_else(|| anyhow!("{what} takes parameters, not {}", super::words::kind(at)))?;
-    let w = p.vectors.first().cloned().unwrap_or_default();
-    let n = m.layout().len();
+    Ok(p.vectors.first().cloned().unwrap_or_default())
+}
+
+/// Fail if a vector does not have as many parameters as the model.
+pub(super) fn check_length(w: &[f32], dim: usize, what: &str) -> Result<()> {
+    let length = w.len();
     ensure!(
-        w.len() == n,
-        "{what}: {} parameters for a model of {n}",
-        w.len()
+        length == dim,
+        "{what}: {length} parameters for a model of {dim}"
     );
-    Ok(w)
+    Ok(())
 }

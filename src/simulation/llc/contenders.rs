@@ -59,13 +59,8 @@ pub(super) fn contenders(o: &Options) -> Result<Vec<Contender>> {
 
 /// One grid for all, or one each.
 fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
-    let number = |v: &Value| match v {
-        Value::Int(x) => Some(*x as f64),
-        Value::Float(x) => Some(*x),
-        _ => None,
-    };
     let grid = |list: &[Value]| -> Option<Vec<f64>> {
-        let all: Vec<f64> = list.iter().map(number).collect::<Option<_>>()?;
+        let all: Vec<f64> = list.iter().map(Value::number).collect::<Option<_>>()?;
         (!all.is_empty() && all.iter().all(|x| *x > 0.0 && x.is_finite())).then_some(all)
     };
     if let Some(one) = grid(list) {
@@ -81,8 +76,7 @@ fn grids(list: &[Value], samplers: usize) -> Option<Vec<Vec<f64>>> {
 
 /// A sampler by its name, with minibatches of 500; its preconditioner, if it has one, runs on as in the paper.
 fn named(name: &str) -> Result<Arc<ConfiguredSampler>> {
-    let found = crate::sampler::REGISTRY.iter().find(|e| e.name == name);
-    let entry = found.ok_or_else(|| anyhow::anyhow!("there is no sampler '{name}'"))?;
+    let entry = crate::sampler::named(name)?;
     let mut given = vec![("batch".to_string(), Value::Int(500))];
     if entry.options.iter().any(|o| o.name == PRECONDITIONER.name) {
         given.push((PRECONDITIONER.name.into(), Value::Text("running".into())));
