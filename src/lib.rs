@@ -33,8 +33,6 @@ pub mod diagnostic;
 pub mod engine;
 pub mod error;
 pub mod front;
-pub mod kernels;
-pub mod memory;
 pub mod model;
 pub mod object;
 pub mod observable;
@@ -45,7 +43,6 @@ pub mod prelude;
 pub mod ranks;
 pub mod registry;
 pub mod report;
-pub mod rng;
 pub mod sampler;
 pub mod schedule;
 pub mod script;
@@ -55,3 +52,12 @@ pub mod table;
 pub mod target;
 pub mod trigger;
 pub mod verb;
+
+pub use ergodic_kernels::{memory, rng};
+
+/// The hot loops that everything else is built on: a crate of its own, which is compiled as one piece.
+pub mod kernels {
+    pub use ergodic_kernels::{Level, level};
+    pub use ergodic_kernels::{device, elementwise, gemm, map, math, normal, update};
+    pub(crate) use ergodic_kernels::{gather, gemm_baseline, sequence, tensor, thread_pool};
+}

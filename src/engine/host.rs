@@ -4,15 +4,19 @@
 //! share the chains. Either way every chain has the same bits.
 
 use super::report::{Slots, VIRIAL};
-use super::{Draw, Engine, Row, Vector};
+use super::{Draw, Engine, Row, Vector, few};
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::rng::Stream;
 use crate::target::{Energies, Target, Workspace};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Elements that one thread works on at a time; fixed, so that sums have one order.
 const PIECE: usize = 1 << 11;
+
+/// The vectors of a kernel: few, so that no step allocates for them.
+type Few<T> = SmallVec<[T; 4]>;
 
 /// Numbers per gradient below which handing it to another thread costs more than computing it.
 const WORTH_A_THREAD: usize = 20_000;
@@ -48,6 +52,7 @@ impl<'b, 'a> Host<'b, 'a> {
         (self.counts, self.virial) = (counts, slots.find(VIRIAL));
     }
 
+    #[inline]
     fn one(&mut self, c: usize) -> One<'_, 'a> {
         One {
             target: self.target,
@@ -61,17 +66,18 @@ impl<'b, 'a> Host<'b, 'a> {
         &mut self,
         mut f: impl FnMut(usize, &mut One<'_, 'a>) -> Result<R>,
     ) -> Result<Vec<R>> {
-        let target = self.target;
-        let rows = self.rows.iter_mut().zip(&mut *self.work).enumerate();
-        rows.map(|(c, (row, work))| f(c, &mut One { target, row, work }))
+        (0..self.rows.len())
+            .map(|c| f(c, &mut self.one(c)))
             .collect()
     }
 
     /// As [`Host::each`], where nothing comes back.
+    #[inline]
     fn all(&mut self, mut f: impl FnMut(usize, &mut One<'_, 'a>) -> Result<()>) -> Result<()> {
-        let target = self.target;
-        let mut rows = self.rows.iter_mut().zip(&mut *self.work).enumerate();
-        rows.try_for_each(|(c, (row, work))| f(c, &mut One { target, row, work }))
+        for c in 0..self.rows.len() {
+            f(c, &mut self.one(c))?;
+        }
+        Ok(())
     }
 
     /// Do something that goes through so many examples with every chain; side by side, if that is worth it.
@@ -99,6 +105,7 @@ impl<'b, 'a> Host<'b, 'a> {
     }
 
     /// Add a number to what a chain has reported.
+    #[inline]
     fn enter(&mut self, chain: usize, slot: usize, value: f64) {
         let Some(step) = self.counts else {
             return;
@@ -155,6 +162,7 @@ fn pieces(range: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> +
 
 impl<'a> One<'_, 'a> {
     /// Make sure that the scratch vectors among these exist.
+    #[inline]
     fn prepare(&mut self, vectors: &[Vector]) {
         for v in vectors {
             if let Vector::Scratch(k) = *v {
@@ -163,11 +171,13 @@ impl<'a> One<'_, 'a> {
         }
     }
 
+    #[inline]
     fn read(&self, v: Vector) -> &[f32] {
         read(self.row, self.work, v)
     }
 
     /// Take a vector out, so that it can be written while others are read.
+    #[inline]
     fn take(&mut self, v: Vector) -> Taken<'a> {
         match v {
             Vector::Params => Taken::Row(std::mem::take(&mut self.row.w)),
@@ -177,6 +187,7 @@ impl<'a> One<'_, 'a> {
         }
     }
 
+    #[inline]
     fn put(&mut self, v: Vector, taken: Taken<'a>) {
         match (v, taken) {
             (Vector::Params, Taken::Row(x)) => self.row.w = x,
@@ -247,37 +258,35 @@ impl<'a> One<'_, 'a> {
     ) {
         self.prepare(vectors);
         let (outs, ins) = vectors.split_at(kernel.outs.len());
-        let mut taken: Vec<_> = outs.iter().map(|v| self.take(*v)).collect();
-        let read: Vec<_> = ins.iter().map(|v| &self.read(*v)[range.clone()]).collect();
-        let mut written: Vec<_> = taken
-            .iter_mut()
-            .map(|t| &mut t.get()[range.clone()])
-            .collect();
-        if self.work.team.size() == 1 || range.len() <= PIECE {
-            (kernel.cpu)(&mut written, &read, scalars, stream, 0);
-        } else {
-            let mut cut: Vec<_> = written.into_iter().map(|w| w.chunks_mut(PIECE)).collect();
-            let mut tasks: Vec<_> = pieces(&(0..range.len()))
-                .map(|piece| {
-                    let outs: Vec<_> = cut.iter_mut().filter_map(Iterator::next).collect();
-                    (piece, outs)
-                })
-                .collect();
-            self.work.team.for_each(&mut tasks, |(piece, outs)| {
-                let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
-                (kernel.cpu)(outs, &ins, scalars, stream, piece.start);
-            });
+        let mut taken: Few<_> = few(outs.iter().map(|v| self.take(*v)));
+        {
+            let read: Few<_> = few(ins.iter().map(|v| &self.read(*v)[range.clone()]));
+            let mut written: Few<_> = few(taken.iter_mut().map(|t| &mut t.get()[range.clone()]));
+            if self.work.team.size() == 1 || range.len() <= PIECE {
+                (kernel.cpu)(&mut written, &read, scalars, stream, 0);
+            } else {
+                let mut cut: Few<_> = few(written.into_iter().map(|w| w.chunks_mut(PIECE)));
+                let mut tasks: Vec<_> = pieces(&(0..range.len()))
+                    .map(|piece| {
+                        let outs: Few<_> = few(cut.iter_mut().filter_map(Iterator::next));
+                        (piece, outs)
+                    })
+                    .collect();
+                self.work.team.for_each(&mut tasks, |(piece, outs)| {
+                    let ins: Few<_> = few(read.iter().map(|r| &r[piece.clone()]));
+                    (kernel.cpu)(outs, &ins, scalars, stream, piece.start);
+                });
+            }
         }
-        for (v, t) in outs.iter().zip(taken) {
-            self.put(*v, t);
+        while let Some(t) = taken.pop() {
+            self.put(outs[taken.len()], t);
         }
     }
 
     fn sum(&mut self, sum: &'static Reduction, vectors: &[Vector], range: Range<usize>) -> f64 {
         self.prepare(vectors);
-        let read: Vec<_> = vectors.iter().map(|v| self.read(*v)).collect();
         let part = |piece: &Range<usize>| {
-            let ins: Vec<_> = read.iter().map(|r| &r[piece.clone()]).collect();
+            let ins: Few<_> = few(vectors.iter().map(|v| &self.read(*v)[piece.clone()]));
             (sum.cpu)(&ins)
         };
         if range.len() <= PIECE {
@@ -463,9 +472,10 @@ impl Engine for Host<'_, '_> {
         factor: f64,
     ) -> Result<()> {
         if self.counts.is_some() {
-            let sums = self.sum(sum, vectors, range)?;
-            let sums = sums.into_iter().enumerate();
-            sums.for_each(|(c, sum)| self.enter(c, slot, factor * sum));
+            for c in 0..self.rows.len() {
+                let sum = self.one(c).sum(sum, vectors, range.clone());
+                self.enter(c, slot, factor * sum);
+            }
         }
         Ok(())
     }

@@ -17,7 +17,24 @@ use crate::rng::{Purpose, Stream};
 use crate::target::Target;
 pub use block::{Block, ChainRef, Member, Row};
 use report::{Report, Slots, VIRIAL, VIRIAL_BY_TENSOR, VIRIAL_SCALE, VIRIAL_SCALE_BY_TENSOR};
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// An entry per chain of a block. On this machine's threads that is mostly one, for which nothing is allocated.
+pub type PerChain<T> = SmallVec<[T; 1]>;
+
+/// A short list. That of a crate's `collect` is not inlined.
+#[inline]
+fn few<T, const N: usize>(items: impl Iterator<Item = T>) -> SmallVec<[T; N]>
+where
+    [T; N]: smallvec::Array<Item = T>,
+{
+    let mut out = SmallVec::new();
+    for item in items {
+        out.push(item);
+    }
+    out
+}
 
 /// A vector `[chains, N]` of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +196,7 @@ pub struct Chains<'a, 'c> {
 
 impl Chains<'_, '_> {
     /// Number of chains.
+    #[inline]
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -189,6 +207,7 @@ impl Chains<'_, '_> {
     }
 
     /// N.
+    #[inline]
     pub fn dim(&self) -> usize {
         self.engine.target().dim()
     }
@@ -199,26 +218,26 @@ impl Chains<'_, '_> {
     }
 
     /// One scalar of every chain.
-    pub fn scalar(&self, which: usize) -> Vec<f64> {
+    pub fn scalar(&self, which: usize) -> PerChain<f64> {
         self.each(|m| m.scalars[which])
     }
 
     /// The `sub`-th random stream of every chain for one purpose at this step.
-    pub fn streams(&self, purpose: Purpose, sub: u16) -> Vec<Stream> {
+    pub fn streams(&self, purpose: Purpose, sub: u16) -> PerChain<Stream> {
         let stream =
             |m: &Member| Stream::new(self.seed, purpose, m.index, self.step).sub_stream(sub);
-        self.members.iter().map(stream).collect()
+        few(self.members.iter().map(stream))
     }
 
     /// A uniform number per chain.
-    pub fn uniform(&self, purpose: Purpose) -> Vec<f64> {
+    pub fn uniform(&self, purpose: Purpose) -> PerChain<f64> {
         let streams = self.streams(purpose, 0);
-        streams.iter().map(|s| s.uniform(0)).collect()
+        few(streams.iter().map(|s| s.uniform(0)))
     }
 
     /// A number per chain.
-    pub fn each<T>(&self, f: impl Fn(&Member) -> T) -> Vec<T> {
-        self.members.iter().map(f).collect()
+    pub fn each<T>(&self, f: impl Fn(&Member) -> T) -> PerChain<T> {
+        few(self.members.iter().map(f))
     }
 
     /// ∇U on fresh minibatches, into [`Vector::Gradient`].
@@ -264,9 +283,9 @@ impl Chains<'_, '_> {
         scalars: impl Fn(usize, &Member) -> R,
         streams: &[Stream],
     ) -> Result<()> {
-        let mut rows = Vec::with_capacity(self.len() * kernel.scalars.len());
+        let mut rows = SmallVec::<[f32; 8]>::with_capacity(self.len() * kernel.scalars.len());
         for (c, m) in self.members.iter().enumerate() {
-            rows.extend_from_slice(scalars(c, m).as_ref());
+            scalars(c, m).as_ref().iter().for_each(|x| rows.push(*x));
         }
         self.engine.map(kernel, vectors, range, &rows, streams)
     }
@@ -375,6 +394,7 @@ impl Chains<'_, '_> {
         self.engine.target().layout().tensors()[k].range.clone()
     }
 
+    #[inline]
     fn note(&mut self, slot: usize) {
         self.reported
             .iter_mut()
@@ -384,6 +404,7 @@ impl Chains<'_, '_> {
     }
 
     /// The slot of a number that is now reported; none where nobody listens.
+    #[inline]
     fn slot(&mut self, report: Report) -> Result<Option<usize>> {
         let found = self.slots.of(report)?;
         found.into_iter().for_each(|slot| self.note(slot));

@@ -114,6 +114,7 @@ impl Slots {
     }
 
     /// The slot of a number, or the first one of a vector; none if it is not reported.
+    #[inline]
     pub fn find(&self, report: Report) -> Option<usize> {
         let same = |r: &Report| std::ptr::eq(r.0, report.0) || *r == report;
         let found = self.first.iter().find(|(r, _)| same(r));
@@ -124,6 +125,7 @@ impl Slots {
     ///
     /// # Errors
     /// If it has not.
+    #[inline]
     pub fn of(&self, report: Report) -> Result<Option<usize>> {
         let found = self.find(report);
         anyhow::ensure!(

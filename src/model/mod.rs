@@ -70,6 +70,7 @@ impl Layout {
     }
 
     /// N, the number of parameters.
+    #[inline]
     pub fn len(&self) -> usize {
         self.tensors.last().map_or(0, |t| t.range.end)
     }

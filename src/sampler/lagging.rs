@@ -4,7 +4,7 @@ use super::Before;
 use super::gradient::Estimator;
 use crate::engine::{Chains, Vector};
 use crate::error::Result;
-use crate::kernels::map::kernel;
+use crate::kernels::map::{kernel, single};
 use crate::rng::Purpose;
 
 kernel! {
@@ -61,7 +61,7 @@ impl<'a> Lagging<'a> {
         chains.map_with_noise(&CHANGE_MOMENTA, &vectors, (Purpose::Momentum, 3), |c, m| {
             let (b, h) = (before[c], self.half);
             if b.redrawn {
-                return [0.0, (self.mass * m.temperature).sqrt(), h, 0.0].map(|x| x as f32);
+                return single([0.0, (self.mass * m.temperature).sqrt(), h, 0.0]);
             }
             let root = (m.temperature / b.temperature).sqrt();
             // What has changed of ∇U is the prior's part, T_before/T_now of what it is now.
@@ -70,7 +70,7 @@ impl<'a> Lagging<'a> {
             } else {
                 0.0
             };
-            [root, 0.0, h * (1.0 - root), -h * root * changed].map(|x| x as f32)
+            single([root, 0.0, h * (1.0 - root), -h * root * changed])
         })
     }
 }

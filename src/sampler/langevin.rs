@@ -6,7 +6,7 @@ use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::error::Result;
-use crate::kernels::map::kernel;
+use crate::kernels::map::{kernel, single};
 use crate::kernels::update::{DOT, SCALED_NOISE};
 use crate::options::{Entry, Kind, Range, option, required};
 use crate::rng::Purpose;
@@ -80,7 +80,7 @@ impl Langevin {
         let heat = (1.0 - self.c1 * self.c1) * self.mass;
         chains.map_with_noise(&STEP, &vectors, (Purpose::Noise, sub), |_, m| {
             let sigma = c2 * (heat * m.temperature).sqrt();
-            [keep, force, sigma, self.dt / self.mass].map(|x| x as f32)
+            single([keep, force, sigma, self.dt / self.mass])
         })?;
         chains.engine.reflect(Some(MOMENTUM))
     }

@@ -7,7 +7,7 @@ use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::error::Result;
-use crate::kernels::map::kernel;
+use crate::kernels::map::{kernel, single};
 use crate::options::{Entry, Kind, Range, option};
 use crate::rng::Purpose;
 use crate::schedule::Schedule;
@@ -248,7 +248,7 @@ impl Sampler for OhzekiIchiki {
         let scalars = |temperature: f64| {
             let half = epsilon / 2.0;
             let sigma = (epsilon * temperature).sqrt();
-            [half, half * self.gamma, sigma].map(|x| x as f32)
+            single([half, half * self.gamma, sigma])
         };
         match self.preconditioner.keep() {
             None => {

@@ -156,7 +156,8 @@ impl Lent<'_> {
             // On the prior's rung there is nothing to step.
             if self.logs.iter().any(|log| !log.rung.is_infinite()) {
                 let promised = if step == 0 { run.slots.len() } else { 0 };
-                self.block.reported = vec![false; promised];
+                self.block.reported.clear();
+                self.block.reported.resize(promised, false);
                 self.sample(run, worker, &target, counts, |chains| {
                     run.sampler.step(chains)
                 })?;

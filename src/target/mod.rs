@@ -310,16 +310,19 @@ impl Target {
     }
 
     /// The named tensors of the parameters.
+    #[inline]
     pub fn layout(&self) -> &Layout {
         self.potential.layout()
     }
 
     /// N, the number of parameters.
+    #[inline]
     pub fn dim(&self) -> usize {
         self.layout().len()
     }
 
     /// n, the number of examples.
+    #[inline]
     pub fn examples(&self) -> usize {
         self.potential.examples()
     }
@@ -330,6 +333,7 @@ impl Target {
     }
 
     /// The prior.
+    #[inline]
     pub fn prior(&self) -> &PriorEnergy {
         &self.prior
     }

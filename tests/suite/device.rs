@@ -10,13 +10,7 @@ pub mod nvrtc;
 mod parameters;
 
 use bench::{A, Bench, args, numbers, same};
-use ergodic::kernels::{math, normal::fill_normal};
-
-/// What an engine compiles besides its samplers' own kernels.
-const KERNELS: &str = concat!(
-    include_str!("../../src/kernels/device/prelude.cu"),
-    include_str!("../../src/kernels/device/network.cu")
-);
+use ergodic::kernels::{device::STATIC, math, normal::fill_normal};
 
 /// Kernels that show what the functions of the prelude do.
 const TRIALS: &str = r#"
@@ -46,7 +40,7 @@ extern "C" __global__ void trial_functions(const float *x, int n, float *out) {
 "#;
 
 fn devices() -> Vec<Bench> {
-    bench::devices(&format!("{KERNELS}{TRIALS}"))
+    bench::devices(&format!("{STATIC}{TRIALS}"))
 }
 
 const SHAPES: [(usize, usize, usize); 4] = [(1, 1, 1), (3, 7, 5), (1, 300, 3), (5, 33, 17)];

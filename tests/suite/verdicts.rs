@@ -8,7 +8,7 @@ use ergodic::engine::Chains;
 use ergodic::engine::Vector::{Gradient, Params, State};
 use ergodic::engine::report::{self, Report};
 use ergodic::error::Result;
-use ergodic::kernel;
+use ergodic::kernels::map::kernel;
 use ergodic::kernels::update::LANGEVIN;
 use ergodic::rng::Purpose;
 use ergodic::sampler::{ConfiguredSampler, Sampler};

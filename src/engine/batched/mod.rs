@@ -11,7 +11,7 @@ mod transfer;
 use super::report::{Slots, VIRIAL};
 use super::{Draw, Engine, Vector};
 use crate::error::Result;
-use crate::kernels::device::{Arg, Device, Pointer};
+use crate::kernels::device::{Arg, Device, PRELUDE, Pointer, STATIC};
 use crate::kernels::map::Reduction;
 use crate::model::loss::Sums;
 use crate::rng::Stream;
@@ -21,13 +21,7 @@ use network::{Network, Which};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-/// Kernels that do not come from samplers.
-const STATIC: &str = concat!(
-    include_str!("../../kernels/device/prelude.cu"),
-    include_str!("../../kernels/device/network.cu")
-);
-
-/// The names of those kernels.
+/// The names of the kernels that do not come from samplers.
 fn names() -> Vec<&'static str> {
     let parts = STATIC.split("__global__ void ").skip(1);
     parts.filter_map(|p| p.split('(').next()).collect()
@@ -150,9 +144,8 @@ impl<'d> Batched<'d> {
 
     fn compile(&mut self, name: &'static str, source: impl FnOnce() -> String) -> Result<()> {
         if self.compiled.insert(name) {
-            let prelude = include_str!("../../kernels/device/prelude.cu");
             self.device
-                .compile(&format!("{prelude}\n{}", source()), &[name])?;
+                .compile(&format!("{PRELUDE}\n{}", source()), &[name])?;
         }
         Ok(())
     }

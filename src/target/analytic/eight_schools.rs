@@ -52,9 +52,9 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
                 schools::<false>(w)
             };
             if let Some(g) = grad {
-                g.iter_mut()
-                    .zip(gradient)
-                    .for_each(|(g, exact)| *g = exact as f32);
+                for (g, exact) in g.iter_mut().zip(&gradient) {
+                    *g = *exact as f32;
+                }
             }
             energy
         };

@@ -38,7 +38,10 @@ pub(super) const ENTRY: Entry<Arc<dyn Potential>> = Entry {
         let energy = move |w: &[f32], grad: Option<&mut [f32]>| {
             let (v, x) = (w[0] as f64, &w[1..]);
             let precision = (-v).exp();
-            let square: f64 = x.iter().map(|x| *x as f64 * *x as f64).sum();
+            let mut square = 0.0;
+            for x in x {
+                square += *x as f64 * *x as f64;
+            }
             let count = x.len() as f64;
             if let Some(g) = grad {
                 g[0] = (v / (s * s) + 0.5 * (count - precision * square)) as f32;

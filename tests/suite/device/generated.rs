@@ -1,7 +1,8 @@
 //! The CUDA source of kernels that are written once says what their Rust does.
 
 use super::bench::{A, devices, near, numbers, same};
-use super::{KERNELS, nvrtc};
+use super::nvrtc;
+use ergodic::kernels::device::STATIC;
 use ergodic::kernels::map::{Kernel, Reduction};
 use ergodic::kernels::update::*;
 
@@ -20,7 +21,7 @@ fn source() -> String {
     let sums = SUMS.iter().map(|k| k.cuda());
     passes
         .chain(sums)
-        .fold(KERNELS.to_string(), |all, k| all + k.as_str())
+        .fold(STATIC.to_string(), |all, k| all + k.as_str())
 }
 
 #[test]

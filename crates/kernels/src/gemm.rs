@@ -1,0 +1,236 @@
+//! Matrix products on row-major slices, one thread each; parallelism is over chains and shards, never inside a product.
+
+use gemm::{Parallelism, gemm};
+use std::ops::Range;
+
+/// A matrix in a slice: rows, columns, and the distance between neighbours in each direction.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// A row-major matrix; the slice may be longer than needed.
+    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert!(data.len() >= rows * columns, "matrix larger than its slice");
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    /// Rows and columns.
+    pub fn shape(self) -> [usize; 2] {
+        [self.rows, self.columns]
+    }
+
+    /// Its transpose, without moving anything.
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+impl<'a> Matrix<'a> {
+    /// Some of its columns.
+    pub fn columns(self, range: Range<usize>) -> Self {
+        assert!(range.end <= self.columns, "columns of a matrix");
+        Self {
+            data: &self.data[range.start * self.column_stride..],
+            columns: range.len(),
+            ..self
+        }
+    }
+}
+
+/// Some rows and columns of a row-major matrix that is being written; the others may be written by other threads meanwhile.
+pub struct Part<'a> {
+    start: *mut f32,
+    /// Which rows.
+    pub rows: Range<usize>,
+    /// Which columns.
+    pub columns: Range<usize>,
+    stride: usize,
+    matrix: std::marker::PhantomData<&'a mut f32>,
+}
+
+// SAFETY: the parts of a matrix share no element, and each is borrowed from it exclusively.
+unsafe impl Send for Part<'_> {}
+
+impl<'a> Part<'a> {
+    /// A whole row-major matrix.
+    pub fn whole(data: &'a mut [f32], rows: usize, columns: usize) -> Self {
+        assert!(data.len() >= rows * columns, "matrix larger than its slice");
+        Self {
+            start: data.as_mut_ptr(),
+            rows: 0..rows,
+            columns: 0..columns,
+            stride: columns,
+            matrix: std::marker::PhantomData,
+        }
+    }
+
+    /// Some columns of a row-major matrix of `stride` columns: a head of several, say.
+    pub fn columns(data: &'a mut [f32], rows: usize, stride: usize, columns: Range<usize>) -> Self {
+        assert!(
+            columns.start <= columns.end && columns.end <= stride,
+            "columns of a matrix"
+        );
+        let whole = Self::whole(data, rows, stride);
+        Self {
+            // Of a matrix without rows this is never followed.
+            start: whole.start.wrapping_add(columns.start),
+            columns,
+            ..whole
+        }
+    }
+
+    /// About `count` parts of a matrix that is not empty: groups of columns of a wide one, groups of rows otherwise.
+    ///
+    /// The sizes are multiples of what the micro-kernels of the products work on, 64 columns and 6 rows.
+    pub fn split(data: &'a mut [f32], rows: usize, columns: usize, count: usize) -> Vec<Self> {
+        let whole = Self::whole(data, rows, columns);
+        let wide = columns >= 256 && columns > rows;
+        let (length, unit) = if wide { (columns, 64) } else { (rows, 6) };
+        let size = length.div_ceil(count.max(1)).next_multiple_of(unit);
+        let part = |i: usize| {
+            let range = i * size..length.min((i + 1) * size);
+            let (rows, columns) = if wide {
+                (0..rows, range)
+            } else {
+                (range, 0..columns)
+            };
+            Self {
+                // SAFETY: this is the part's first element, which is in the matrix.
+                start: unsafe { whole.start.add(rows.start * whole.stride + columns.start) },
+                rows,
+                columns,
+                ..whole
+            }
+        };
+        (0..length.div_ceil(size)).map(part).collect()
+    }
+
+    /// `self = a·b`, or `self += a·b` when `add`.
+    pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
+        self.product(a, b, add, Parallelism::None);
+    }
+
+    fn product(&mut self, a: Matrix, b: Matrix, add: bool, parallelism: Parallelism) {
+        let (m, k, n) = (a.rows, a.columns, b.columns);
+        assert!(
+            b.rows == k && self.rows.len() == m && self.columns.len() == n,
+            "shapes of a matrix product"
+        );
+        if m == 0 || n == 0 {
+            return;
+        }
+        // SAFETY: the slices hold what their shapes say (checked here, in `Matrix` and in `Part`), and the part is exclusive.
+        unsafe {
+            gemm(
+                m,
+                n,
+                k,
+                self.start,
+                1,
+                self.stride as isize,
+                add,
+                a.data.as_ptr(),
+                a.column_stride as isize,
+                a.row_stride as isize,
+                b.data.as_ptr(),
+                b.column_stride as isize,
+                b.row_stride as isize,
+                1.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+/// `out = a·b`, or `out += a·b` when `add`; `out` is row-major.
+pub fn multiply(out: &mut [f32], a: Matrix, b: Matrix, add: bool) {
+    Part::whole(out, a.rows, b.columns).multiply(a, b, add);
+}
+
+/// `out = a·b` on several threads, with the same bits as [`multiply`].
+pub fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
+    Part::whole(out, a.rows, b.columns).product(a, b, false, Parallelism::Rayon(threads));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_a_matrix_are_written_alone() {
+        let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
+        let b: Vec<f32> = (0..15).map(|i| (i * i) as f32).collect(); // 3x5, of which columns 1 and 2
+        let mut out = vec![-1.0; 8]; // 2x4, of which columns 2 and 3
+        let right = Matrix::new(&b, 3, 5).columns(1..3);
+        Part::columns(&mut out, 2, 4, 2..4).multiply(Matrix::new(&a, 2, 3), right, false);
+        for i in 0..2 {
+            for j in 0..4 {
+                let sum = |j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 5 + j]).sum();
+                let expected: f32 = if j < 2 { -1.0 } else { sum(j - 1) };
+                assert_eq!(out[i * 4 + j], expected);
+            }
+        }
+    }
+
+    #[test]
+    fn products_and_transposes_match_the_definition() {
+        let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
+        let b: Vec<f32> = (0..12).map(|i| (i * i) as f32).collect(); // 3x4
+        let mut out = vec![1.0; 8];
+        multiply(&mut out, Matrix::new(&a, 2, 3), Matrix::new(&b, 3, 4), true);
+        for i in 0..2 {
+            for j in 0..4 {
+                let c: f32 = (0..3).map(|k| a[i * 3 + k] * b[k * 4 + j]).sum();
+                assert_eq!(out[i * 4 + j], c + 1.0);
+            }
+        }
+        let mut gram = vec![0.0; 9];
+        for (rows, columns) in [(20, 3), (2, 1100)] {
+            let x: Vec<f32> = (0..rows * 2).map(|i| i as f32).collect();
+            let y: Vec<f32> = (0..columns * 2).map(|i| (i % 7) as f32).collect();
+            let mut out = vec![0.0; rows * columns];
+            let parts = Part::split(&mut out, rows, columns, 3);
+            assert!(parts.len() > 1);
+            for mut part in parts {
+                let left = Matrix::new(&x, 2, rows)
+                    .columns(part.rows.clone())
+                    .transposed();
+                let right = Matrix::new(&y, 2, columns).columns(part.columns.clone());
+                part.multiply(left, right, false);
+            }
+            for (i, value) in out.iter().enumerate() {
+                let (r, c) = (i / columns, i % columns);
+                assert_eq!(*value, x[r] * y[c] + x[rows + r] * y[columns + c]);
+            }
+        }
+        multiply(
+            &mut gram,
+            Matrix::new(&a, 2, 3).transposed(),
+            Matrix::new(&a, 2, 3),
+            false,
+        );
+        assert_eq!(gram[1], a[0] * a[1] + a[3] * a[4]);
+    }
+}

@@ -1,0 +1,90 @@
+//! The few hot loops that everything else is built on.
+//!
+//! * [`gemm`](mod@gemm) — matrix products on row-major slices.
+//! * `gemm_baseline` — the time of the matrix products alone.
+//! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
+//! * [`normal`] — Philox normals, made in registers, block by block.
+//! * [`update`] — one fused pass over the parameters per sampler step.
+//! * [`elementwise`] — activations, losses, gathers around the products.
+//! * `sequence` — what transformers need around the products.
+//! * `tensor` — tensors that scripts compute with: at once, or traced and compiled.
+//!
+//! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
+//! at run time. No fused multiply–add is used, so that all of them give the same bits.
+
+pub mod device;
+pub mod elementwise;
+pub mod gather;
+pub mod gemm;
+pub mod gemm_baseline;
+pub mod map;
+pub mod math;
+pub mod memory;
+pub mod normal;
+pub mod rng;
+pub mod sequence;
+pub mod tensor;
+pub mod thread_pool;
+pub mod update;
+
+/// The result of everything that can fail.
+pub type Result<T, E = anyhow::Error> = std::result::Result<T, E>;
+
+/// The instruction sets a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// 512-bit vectors.
+    Avx512,
+    /// 256-bit vectors.
+    Avx2,
+    /// What every machine of this architecture has (SSE2, NEON).
+    Baseline,
+}
+
+/// The best level of this machine.
+#[inline]
+pub fn level() -> Level {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512dq")
+            && std::is_x86_feature_detected!("avx512vl")
+            && std::is_x86_feature_detected!("avx512bw")
+        {
+            return Level::Avx512;
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            return Level::Avx2;
+        }
+    }
+    Level::Baseline
+}
+
+/// Compile a function for every [`Level`] and call the best one.
+///
+/// The body must be one that the compiler can vectorise: plain loops over slices, helpers `#[inline(always)]`.
+#[macro_export]
+macro_rules! simd {
+    ($(#[$meta:meta])* pub fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[inline(always)]
+            fn body($($arg: $ty),*) $(-> $ret)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+                fn avx512($($arg: $ty),*) $(-> $ret)? { body($($arg),*) }
+                #[target_feature(enable = "avx2")]
+                fn avx2($($arg: $ty),*) $(-> $ret)? { body($($arg),*) }
+                match $crate::level() {
+                    // SAFETY: `level` has just found the features on this machine.
+                    $crate::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    $crate::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::Level::Baseline => {}
+                }
+            }
+            body($($arg),*)
+        }
+    };
+}

@@ -1,0 +1,299 @@
+//! One pass over some rows: from the numbers of its operands to its own, and from its gradient to theirs.
+
+use super::element::Element;
+use super::elements::{Spread, View, backward_elements, forward_elements};
+use super::operation::Reduce;
+use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
+use crate::elementwise::{Activation, bias_and_activation, times_derivative};
+use crate::gemm::{Matrix, Part, multiply};
+use crate::update::add;
+
+/// A dense layer `f(a W + b)` on `rows · per_row` vectors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dense {
+    /// Vectors per row.
+    pub per_row: usize,
+    /// Length of a vector that goes in, and of one that comes out.
+    pub fan: (usize, usize),
+    /// Whether W is stored `[out, in]`.
+    pub transposed: bool,
+    /// f.
+    pub activation: Activation,
+}
+
+impl Dense {
+    fn weights<'a>(&self, data: &'a [f32]) -> Matrix<'a> {
+        let (k, n) = self.fan;
+        match self.transposed {
+            true => Matrix::new(data, n, k).transposed(),
+            false => Matrix::new(data, k, n),
+        }
+    }
+
+    /// About `count` parts of the gradient of W.
+    pub fn parts<'a>(&self, data: &'a mut [f32], count: usize) -> Vec<Part<'a>> {
+        let (k, n) = self.fan;
+        match self.transposed {
+            true => Part::split(data, n, k, count),
+            false => Part::split(data, k, n, count),
+        }
+    }
+
+    /// Add to a part of the gradient of W, from vectors that went in and gradients of what came out.
+    pub fn add_to_part(&self, part: &mut Part, rows: usize, a: &[f32], delta: &[f32]) {
+        let (k, n) = self.fan;
+        let rows = rows * self.per_row;
+        let (a, delta) = (Matrix::new(a, rows, k), Matrix::new(delta, rows, n));
+        let (left, right) = match self.transposed {
+            true => (delta, a),
+            false => (a, delta),
+        };
+        let left = left.columns(part.rows.clone()).transposed();
+        part.multiply(left, right.columns(part.columns.clone()), true);
+    }
+}
+
+/// What is computed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pass {
+    /// Element by element; how each operand is repeated.
+    Element(Element, Vec<Spread>),
+    /// Operands: vectors, W, and perhaps b.
+    Dense(Dense),
+    /// Products `[m, k]·[k, n]` in each row; where the matrices of each begin.
+    Products {
+        shape: [usize; 3],
+        pairs: Vec<(usize, usize)>,
+    },
+    /// Runs of neighbours, each from its own place.
+    Copy { from: Vec<u32>, run: usize },
+    /// One after the other: the lengths of the runs of each operand.
+    Concat(Vec<usize>),
+    /// `[outer, m, inner]` to `[outer, inner]`.
+    Reduce(Reduce, usize, usize),
+    /// Over the middle of `[outer, m, inner]`, or its logarithm.
+    Softmax {
+        m: usize,
+        inner: usize,
+        logarithm: bool,
+    },
+}
+
+impl Pass {
+    /// Compute `out`, of so many rows; `before` keeps what an activation had as its input.
+    pub fn forward(&self, rows: usize, of: &[View], out: &mut [f32], before: &mut [f32]) {
+        match self {
+            Pass::Element(f, spreads) => forward_elements(*f, spreads, rows, of, out),
+            Pass::Dense(d) => {
+                let (k, n) = d.fan;
+                let rows = rows * d.per_row;
+                let a = Matrix::new(of[0].data, rows, k);
+                multiply(out, a, d.weights(of[1].data), false);
+                let bias = of.get(2).map_or(&[][..], |b| &b.data[..n]);
+                bias_and_activation(out, bias, n, d.activation, before);
+            }
+            Pass::Products { shape, pairs } => {
+                let [m, n, k] = *shape;
+                for r in 0..rows {
+                    let (a, b) = (of[0].row(r), of[1].row(r));
+                    for (i, (x, y)) in pairs.iter().enumerate() {
+                        let left = Matrix::new(&a[*x..], m, k);
+                        let right = Matrix::new(&b[*y..], k, n);
+                        let at = (r * pairs.len() + i) * m * n;
+                        multiply(&mut out[at..at + m * n], left, right, false);
+                    }
+                }
+            }
+            Pass::Copy { from, run } => {
+                let width = from.len() * run;
+                for r in 0..rows {
+                    let x = of[0].row(r);
+                    let y = &mut out[r * width..][..width];
+                    match run {
+                        1 => y
+                            .iter_mut()
+                            .zip(from)
+                            .for_each(|(y, i)| *y = x[*i as usize]),
+                        _ => y
+                            .chunks_exact_mut(*run)
+                            .zip(from)
+                            .for_each(|(y, i)| y.copy_from_slice(&x[*i as usize..][..*run])),
+                    }
+                }
+            }
+            Pass::Concat(runs) => {
+                let whole: usize = runs.iter().sum();
+                let outer = of[0].width / runs[0];
+                for r in 0..rows {
+                    for o in 0..outer {
+                        let mut at = (r * outer + o) * whole;
+                        for (x, run) in of.iter().zip(runs) {
+                            out[at..at + run].copy_from_slice(&x.row(r)[o * run..][..*run]);
+                            at += run;
+                        }
+                    }
+                }
+            }
+            Pass::Reduce(how, m, inner) => {
+                let all = &of[0].data[..rows * of[0].width];
+                for (x, y) in all
+                    .chunks_exact(m * inner)
+                    .zip(out.chunks_exact_mut(*inner))
+                {
+                    reduce(*how, x, y);
+                }
+            }
+            Pass::Softmax {
+                m,
+                inner,
+                logarithm,
+            } => {
+                let all = &of[0].data[..rows * of[0].width];
+                let each = all
+                    .chunks_exact(m * inner)
+                    .zip(out.chunks_exact_mut(m * inner));
+                each.for_each(|(x, y)| softmax(x, y, *inner, *logarithm));
+            }
+        }
+    }
+
+    /// Turn the gradient of what came out into what [`Pass::backward`] takes.
+    pub fn prepare(&self, y: &[f32], before: &[f32], delta: &mut [f32]) {
+        if let Pass::Dense(d) = self {
+            times_derivative(delta, y, before, d.activation);
+        }
+    }
+
+    /// Add the gradient with respect to an operand to `target`, whose rows are `stride` apart: 0 to sum over rows.
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward(
+        &self,
+        which: usize,
+        rows: usize,
+        of: &[View],
+        y: &[f32],
+        delta: &[f32],
+        target: &mut [f32],
+        stride: usize,
+        first: bool,
+    ) {
+        let width = of[which].width;
+        if let (Pass::Dense(d), 0) = (self, which) {
+            let delta = Matrix::new(delta, rows * d.per_row, d.fan.1);
+            return multiply(target, delta, d.weights(of[1].data).transposed(), !first);
+        }
+        if first {
+            target[..if stride == 0 { width } else { rows * width }].fill(0.0);
+        }
+        let out = Rows {
+            data: target,
+            stride,
+            width,
+        };
+        match self {
+            Pass::Element(f, spreads) => {
+                backward_elements(*f, spreads, which, rows, of, y, delta, out.data, stride)
+            }
+            Pass::Dense(d) if which == 1 => {
+                for part in &mut d.parts(out.data, 1) {
+                    d.add_to_part(part, rows, of[0].data, delta);
+                }
+            }
+            Pass::Dense(_) => crate::elementwise::add_column_sums(&mut out.data[..width], delta),
+            Pass::Products { shape, pairs } => {
+                add_products(*shape, pairs, which, rows, of, delta, out)
+            }
+            Pass::Copy { from, run } => add_copies(from, *run, rows, delta, out),
+            Pass::Concat(runs) => add_runs(runs, which, rows, delta, out),
+            Pass::Reduce(how, m, inner) => {
+                let x = &of[0].data[..rows * width];
+                let each = x
+                    .chunks_exact(m * inner)
+                    .zip(out.data[..rows * width].chunks_exact_mut(m * inner))
+                    .zip(y.chunks_exact(*inner).zip(delta.chunks_exact(*inner)));
+                each.for_each(|((x, out), (y, d))| reduce_derivative(*how, x, y, d, out));
+            }
+            Pass::Softmax {
+                m,
+                inner,
+                logarithm,
+            } => {
+                let page = m * inner;
+                let each = y[..rows * width]
+                    .chunks_exact(page)
+                    .zip(delta.chunks_exact(page))
+                    .zip(out.data.chunks_exact_mut(page));
+                each.for_each(|((y, d), out)| softmax_derivative(y, d, out, *inner, *logarithm));
+            }
+        }
+    }
+}
+
+/// The gradient with respect to an operand: rows that are `stride` apart, 0 to sum over them.
+struct Rows<'a> {
+    data: &'a mut [f32],
+    stride: usize,
+    width: usize,
+}
+
+impl Rows<'_> {
+    #[inline]
+    fn row(&mut self, r: usize) -> &mut [f32] {
+        &mut self.data[r * self.stride..][..self.width]
+    }
+}
+
+#[inline]
+fn add_products(
+    [m, n, k]: [usize; 3],
+    pairs: &[(usize, usize)],
+    which: usize,
+    rows: usize,
+    of: &[View],
+    delta: &[f32],
+    mut out: Rows,
+) {
+    for r in 0..rows {
+        let (a, b, out) = (of[0].row(r), of[1].row(r), out.row(r));
+        for (i, (x, y)) in pairs.iter().enumerate() {
+            let d = Matrix::new(&delta[(r * pairs.len() + i) * m * n..], m, n);
+            match which {
+                0 => {
+                    let right = Matrix::new(&b[*y..], k, n);
+                    multiply(&mut out[*x..], d, right.transposed(), true);
+                }
+                _ => {
+                    let left = Matrix::new(&a[*x..], m, k);
+                    multiply(&mut out[*y..], left.transposed(), d, true);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn add_copies(from: &[u32], run: usize, rows: usize, delta: &[f32], mut out: Rows) {
+    let all = from.len() * run;
+    for r in 0..rows {
+        let d = &delta[r * all..][..all];
+        let out = out.row(r);
+        for (d, i) in d.chunks_exact(run).zip(from) {
+            add(&mut out[*i as usize..][..run], d);
+        }
+    }
+}
+
+#[inline]
+fn add_runs(runs: &[usize], which: usize, rows: usize, delta: &[f32], mut out: Rows) {
+    let whole: usize = runs.iter().sum();
+    let before: usize = runs[..which].iter().sum();
+    let run = runs[which];
+    let outer = out.width / run;
+    for r in 0..rows {
+        let out = out.row(r);
+        for o in 0..outer {
+            let at = (r * outer + o) * whole + before;
+            add(&mut out[o * run..][..run], &delta[at..at + run]);
+        }
+    }
+}
