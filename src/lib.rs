@@ -5,8 +5,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`error`], [`output`], [`memory`], [`rng`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | ground |
-//! | [`kernels`] | the hot loops |
+//! | [`kernels`], [`memory`], [`rng`] | the hot loops, and what they are built on: the crate `ergodic-kernels` |
+//! | [`error`], [`output`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | what everything else uses |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
 //! | [`plot`] | series in, figure out |

@@ -1,16 +1,24 @@
-//! The few hot loops that everything else is built on.
+//! The hot loops of `ergodic`, with what they are built on: random streams and the memory that is left.
+//!
+//! They are a crate of their own so that they are compiled as one piece, whatever the rest is: then no function of the standard library that a
+//! loop calls stays outside it. In `ergodic`, which is compiled in many pieces and not optimised again at link time, code that runs at every step
+//! keeps to loops and to functions that are marked `#[inline]`; the `map` of arrays and the `collect` of iterators are not.
 //!
 //! * [`gemm`](mod@gemm) — matrix products on row-major slices.
-//! * `gemm_baseline` — the time of the matrix products alone.
+//! * [`gemm_baseline`] — the time of the matrix products alone.
 //! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.
 //! * [`elementwise`] — activations, losses, gathers around the products.
-//! * `sequence` — what transformers need around the products.
-//! * `tensor` — tensors that scripts compute with: at once, or traced and compiled.
+//! * [`sequence`] — what transformers need around the products.
+//! * [`tensor`] — tensors that scripts compute with: at once, or traced and compiled.
+//! * [`device`] — what an accelerator must offer, and CUDA.
+//! * [`rng`], [`memory`] — random streams; whether something fits.
 //!
 //! Every loop is written once in plain Rust and compiled for several instruction sets by [`simd!`]; the best one is chosen
 //! at run time. No fused multiply–add is used, so that all of them give the same bits.
+
+#![warn(missing_docs)]
 
 pub mod device;
 pub mod elementwise;

@@ -13,6 +13,7 @@ pub const BLOCK: usize = 4 * LANES;
 
 /// The words of the `index`-th sixteen Philox blocks of a stream, word by word.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // An iterator over the lanes of four arrays is no loop that vectorises.
 fn words(stream: &Stream, index: usize) -> [[u32; LANES]; 4] {
     let first = (index * LANES) as u32;
     let low = |x: u64| x & 0xffff_ffff;

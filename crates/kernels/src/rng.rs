@@ -228,7 +228,9 @@ impl RngCore for StreamRng {
     }
 }
 
+/// What a round of Philox multiplies by.
 pub const MULTIPLIER: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// What the keys grow by from round to round.
 pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Ten rounds of Philox4x32.
