@@ -16,6 +16,7 @@ pub const BLOCK: usize = 4 * LANES;
 #[allow(clippy::needless_range_loop)] // An iterator over the lanes of four arrays is no loop that vectorises.
 fn words(stream: &Stream, index: usize) -> [[u32; LANES]; 4] {
     let first = (index * LANES) as u32;
+    // Words stand in the lower halves of 64 bits: what is above them costs nothing, since a product of two lower halves is one instruction.
     let low = |x: u64| x & 0xffff_ffff;
     let mut out = [[0; LANES]; 4];
     for l in 0..LANES {
