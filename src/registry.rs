@@ -128,6 +128,8 @@ verbs! {
     crate::simulation::verify::VERIFY,
     crate::simulation::compare::COMPARE,
     crate::simulation::autocorrelation::AUTOCORRELATION,
+    crate::simulation::observe::OBSERVE,
+    crate::simulation::overlaps::OVERLAPS,
     crate::target::grid::POSTERIOR,
 }
 verbs! {

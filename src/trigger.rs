@@ -48,6 +48,25 @@ impl Trigger {
         }
     }
 
+    /// The steps after `after`, up to `last`, at which it fires.
+    pub fn steps(&self, after: u64, last: u64) -> Vec<u64> {
+        let multiples = |n: u64| (after / n * n..=last).step_by(n.max(1) as usize);
+        let inside = |s: &u64| *s > after && *s <= last && self.fires(*s);
+        match self {
+            Trigger::Every(n) | Trigger::Cyclical { every: n, .. } => {
+                multiples((*n).max(1)).filter(inside).collect()
+            }
+            Trigger::At(at) => at.iter().copied().filter(inside).collect(),
+            Trigger::Logarithmic { per_decade } => {
+                let p = (*per_decade).max(1) as f64;
+                let points = (0..).map(|k| 10f64.powf(k as f64 / p).round() as u64);
+                let mut all: Vec<_> = points.take_while(|s| *s <= last).filter(inside).collect();
+                all.dedup();
+                all
+            }
+        }
+    }
+
     /// How often it fires in steps 1..=`steps`.
     pub fn count(&self, steps: u64) -> usize {
         match self {
@@ -126,6 +145,10 @@ mod tests {
             for n in [1u64, 10, 99, 1000] {
                 let fired = (1..=n).filter(|s| t.fires(*s)).count();
                 assert_eq!(fired, t.count(n), "{t} up to {n}");
+                for after in [0, 9, n / 2] {
+                    let fired: Vec<_> = (after + 1..=n).filter(|s| t.fires(*s)).collect();
+                    assert_eq!(fired, t.steps(after, n), "{t} from {after} to {n}");
+                }
             }
         }
     }

@@ -73,13 +73,21 @@ pub mod dataset {
             /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
-        /// A table of numbers with one example per line, from a text file (also gzipped).
-        /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, …; in regression one or more columns are targets. Every cell must be a finite number.
+        /// A table with one example per line, from a text file (also gzipped).
+        /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, … or words, which are numbered in alphabetical order (`data.class_names`); in regression one or more columns are targets. Inputs are finite numbers, but for the columns that `categories` names.
         Csv = "csv"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Column of the label or target: its name, or its number from 0; negative numbers count from the end. (column name or number; if absent: the last column)
             label = "label": Anything,
             /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
             targets = "targets": Anything,
+            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns)
+            inputs = "inputs": Anything,
+            /// Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order. (array of column names or numbers; if absent: none)
+            categories = "categories": Anything,
+            /// What to do with a cell that is empty, NA, N/A, NaN, null or ?: "refuse" is an error with its line · "drop" leaves the line out. ("refuse" · "drop"; default `refuse`)
+            missing = "missing": OneOf<choices::Missing>,
+            /// A second file with the same columns, which is the test split; in the place of `test`. (string; if absent: none)
+            test_path = "test_path": Words,
             /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
             task = "task": OneOf<choices::Task>,
             /// Whether the first line holds column names; "auto": if none of its cells is a number. ("auto" · "yes" · "no"; default `auto`)
@@ -880,6 +888,8 @@ pub mod choices {
     one_of! {
         /// What `scale` may be.
         Scale { Unit = "unit", Standard = "standard", None = "none" }
+        /// What `missing` may be.
+        Missing { Refuse = "refuse", Drop = "drop" }
         /// What `task` may be.
         Task { Classification = "classification", Regression = "regression" }
         /// What `header` may be.
@@ -912,6 +922,8 @@ pub mod choices {
         Loss { CrossEntropy = "cross_entropy", SquaredError = "squared_error" }
         /// What `energy` may be.
         Energy { Mean = "mean", Sum = "sum", Tempered = "tempered" }
+        /// What `keep_as` may be.
+        KeepAs { F32 = "f32", F16 = "f16" }
         /// What `pairs` may be.
         Pairs { Alternating = "alternating", Random = "random" }
         /// What `temper` may be.
@@ -995,6 +1007,14 @@ pub mod verbs {
             every = "every": When,
             /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// When to keep the parameters themselves, after burn-in: every so many steps, or a trigger. They go to draws.zarr in the run's folder, which xarray opens; `run.draw`, `run.kept` and `observe` read them. A multiple of `every` keeps what is recorded. (integer or trigger; if absent: none)
+            keep = "keep": When,
+            /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
+            keep_draws = "keep_draws": Count,
+            /// Keep only these tensors of the model. (array of names; if absent: all)
+            keep_tensors = "keep_tensors": Anything,
+            /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
+            keep_as = "keep_as": OneOf<choices::KeepAs>,
             /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
             /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
@@ -1022,6 +1042,14 @@ pub mod verbs {
             every = "every": When,
             /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// When to keep the parameters themselves, after burn-in: every so many steps, or a trigger. They go to draws.zarr in the run's folder, which xarray opens; `run.draw`, `run.kept` and `observe` read them. A multiple of `every` keeps what is recorded. (integer or trigger; if absent: none)
+            keep = "keep": When,
+            /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
+            keep_draws = "keep_draws": Count,
+            /// Keep only these tensors of the model. (array of names; if absent: all)
+            keep_tensors = "keep_tensors": Anything,
+            /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
+            keep_as = "keep_as": OneOf<choices::KeepAs>,
             /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
             /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
@@ -1067,6 +1095,14 @@ pub mod verbs {
             every = "every": When,
             /// What to record. (array of Observables; if absent: \[observable::cost(), observable::norm2()])
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
+            /// When to keep the parameters themselves, after burn-in: every so many steps, or a trigger. They go to draws.zarr in the run's folder, which xarray opens; `run.draw`, `run.kept` and `observe` read them. A multiple of `every` keeps what is recorded. (integer or trigger; if absent: none)
+            keep = "keep": When,
+            /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
+            keep_draws = "keep_draws": Count,
+            /// Keep only these tensors of the model. (array of names; if absent: all)
+            keep_tensors = "keep_tensors": Anything,
+            /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
+            keep_as = "keep_as": OneOf<choices::KeepAs>,
             /// Splits ("train", "test", "validation") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction. (name of a split, or array of them; if absent: none)
             predict = "predict": Anything,
             /// A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed. (number, > 0; default `1000`)
@@ -1155,6 +1191,15 @@ pub mod verbs {
         Autocorrelation, autocorrelation(run: Arc<crate::simulation::run::Run>, observable: String) = Into::into, crate::simulation::autocorrelation::AUTOCORRELATION => serde_json::Value {
             /// Largest lag, in records; fewer where there are fewer draws. (integer, ≥ 1; default `100`)
             lags = "lags": Count,
+        }
+        /// How alike two replicas are, per temperature: every pair of healthy chains, after every step at which both have kept a draw (the option `keep` of the run).
+        ///
+        /// `#{ temperatures, overlap, distance2 }`: `overlap` has for each temperature all q = w·w'/(|w||w'|), whose distribution is P(q); `distance2` all |w - w'|²/N. With `split` also `output_distance2`, the mean squared difference of the outputs per row, and, for classes, `disagreement`, the share of examples whose most likely class differs. Values of one pair come one after the other, in the order of the draws: they are correlated as the chains are.
+        Overlaps, overlaps(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::overlaps::OVERLAPS => serde_json::Value {
+            /// Compare also what the networks say of the inputs of this split. ("train" · "test" · "validation"; if absent: none)
+            split = "split": OneOf<choices::Split>,
+            /// What was sampled; needed with `split` for runs that were opened from their folder. (Target; if absent: that of the run)
+            target = "target": Handle<crate::target::Target>,
         }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
@@ -1356,5 +1401,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

@@ -1,7 +1,7 @@
 //! `dataset::csv`: a table of numbers, one example per line.
 
 use super::{Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
-use crate::error::{Result, did_you_mean, in_file};
+use crate::error::{Result, count, did_you_mean, in_file, listed};
 use crate::memory::Growing;
 use crate::options::{Entry, Kind, Options, Value, option, optional, required};
 use ::csv::{ByteRecord, ReaderBuilder};
@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "csv",
-    doc: "A table of numbers with one example per line, from a text file (also gzipped).\n\
-        Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, …; in \
-        regression one or more columns are targets. Every cell must be a finite number.",
+    doc: "A table with one example per line, from a text file (also gzipped).\n\
+        Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, … or words, which are \
+        numbered in alphabetical order (`data.class_names`); in regression one or more columns are targets. Inputs are finite numbers, but for the columns that \
+        `categories` names.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
@@ -29,6 +30,30 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             Kind::Anything("array of column names or numbers"),
             "the column `label`",
             "Columns of the targets, for regression of several values.",
+        ),
+        optional(
+            "inputs",
+            Kind::Anything("array of column names or numbers"),
+            "all other columns",
+            "Columns of the inputs; other columns may hold anything.",
+        ),
+        optional(
+            "categories",
+            Kind::Anything("array of column names or numbers"),
+            "none",
+            "Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order.",
+        ),
+        option(
+            "missing",
+            Kind::Choice(&["refuse", "drop"]),
+            "refuse",
+            "What to do with a cell that is empty, NA, N/A, NaN, null or ?: \"refuse\" is an error with its line · \"drop\" leaves the line out.",
+        ),
+        optional(
+            "test_path",
+            Kind::Text,
+            "none",
+            "A second file with the same columns, which is the test split; in the place of `test`.",
         ),
         option(
             "task",
@@ -57,55 +82,225 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     build,
 };
 
-/// The numbers of a file, row-major, all lines of the same width.
+/// What the cells of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Not looked at.
+    Unused,
+    /// A number.
+    Number,
+    /// A word, of which the table has the number in [`Table::words`].
+    Word,
+}
+
+/// The cells of a file that are looked at, row-major, all lines of the same width.
 struct Table {
     names: Option<Vec<String>>,
-    width: usize,
+    columns: Columns,
     cells: Vec<f32>,
+    /// The words of each column, in the order in which they came.
+    words: Vec<Vec<String>>,
     /// Line of the file of each row; quoted cells may span lines.
     lines: Vec<u64>,
+    /// Lines that were left out.
+    dropped: usize,
+}
+
+/// Which columns are what.
+#[derive(Debug, Clone, PartialEq)]
+struct Columns {
+    roles: Vec<Role>,
+    inputs: Vec<usize>,
+    targets: Vec<usize>,
+}
+
+impl Columns {
+    fn width(&self) -> usize {
+        self.roles.len()
+    }
 }
 
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let seed = options.int("seed")?;
-    let separator = separator(options)?;
-    let f = File::open(options.text("path")?)?;
-    let table = in_file(&f.path, read(&f, separator, options.text("header")?))?;
     let regression = options.text("task")? == "regression";
-    let columns = target_columns(options, &f.path, &table, regression)?;
-    ensure!(
-        columns.len() < table.width,
-        "'{}': all {} columns are targets; at least one must be an input (is the separator {:?} right?)",
-        f.path,
-        table.width,
-        separator as char
-    );
-    let is_target: Vec<bool> = (0..table.width).map(|j| columns.contains(&j)).collect();
-    let mut x = Vec::new();
-    for row in table.cells.chunks_exact(table.width) {
-        x.extend(
-            row.iter()
-                .zip(&is_target)
-                .filter(|(_, t)| !**t)
-                .map(|(x, _)| *x),
-        );
+    let f = File::open(options.text("path")?)?;
+    let table = in_file(&f.path, read(options, &f, None))?;
+    let levels = Levels::new(&f, &table, regression)?;
+    let train = levels.split(&f, &table, regression)?;
+    let mut provenance = vec![f.provenance()];
+    let mut test = None;
+    if let Some(path) = options.opt_text("test_path") {
+        let f = File::open(path)?;
+        let other = in_file(&f.path, read(options, &f, Some(&table)))?;
+        test = Some(levels.split(&f, &other, regression)?);
+        provenance.push(("test file".into(), f.provenance().1));
+        provenance.extend(dropped(&other, "test line"));
     }
-    let (classes, targets) = targets(&f, &table, &columns, regression)?;
-    let split = Split::new(table.width - columns.len(), Inputs::F32(x), targets)?;
-    let of: Vec<_> = columns.iter().map(|&j| name(&table.names, j)).collect();
-    let provenance = vec![
-        f.provenance(),
-        (
-            "task".into(),
-            format!("{} of {}", options.text("task")?, of.join(", ")),
-        ),
-    ];
+    let of: Vec<_> = table
+        .columns
+        .targets
+        .iter()
+        .map(|&j| name(&table.names, j))
+        .collect();
+    provenance.push((
+        "task".into(),
+        format!("{} of {}", options.text("task")?, of.join(", ")),
+    ));
+    if let Some(classes) = &levels.class_names {
+        let each = classes
+            .iter()
+            .enumerate()
+            .map(|(i, c)| format!("{i} = {c}"));
+        provenance.push(("labels".into(), listed(&each.collect::<Vec<_>>())));
+    }
+    for (j, words) in &levels.categories {
+        let text = format!("{}: {}", name(&table.names, *j), listed(words));
+        provenance.push(("category".into(), text));
+    }
+    provenance.extend(dropped(&table, "line"));
     let scale: Scale = options.text("scale")?.parse()?;
-    let d = Dataset::new("csv", classes, split, None, provenance)?
-        .with_test(options.float("test")?, seed)?
+    let apart = test.is_some();
+    let mut d = Dataset::new("csv", levels.classes, train, test, provenance)?;
+    d.class_names = levels.class_names.map(Arc::new);
+    if !apart {
+        d = d.with_test(options.float("test")?, seed)?;
+    }
+    let d = d
         .with_validation(options.float("validation")?, seed)?
         .scaled(scale)?;
     Ok(Arc::new(d))
+}
+
+/// How many lines were left out, for people.
+fn dropped(t: &Table, line: &str) -> Option<(String, String)> {
+    let text = format!("{} with missing cells left out", count(t.dropped, line));
+    (t.dropped > 0).then(|| ("missing".into(), text))
+}
+
+/// What words stand for, by the first file.
+struct Levels {
+    /// 0 for numbers.
+    classes: usize,
+    /// The labels, if they are words.
+    class_names: Option<Vec<String>>,
+    /// The words of input columns.
+    categories: Vec<(usize, Vec<String>)>,
+}
+
+impl Levels {
+    fn new(f: &File, t: &Table, regression: bool) -> Result<Self> {
+        let words = t
+            .columns
+            .inputs
+            .iter()
+            .filter(|j| t.columns.roles[**j] == Role::Word);
+        let categories = words.map(|j| (*j, sorted(&t.words[*j]))).collect();
+        let mut out = Self {
+            classes: 0,
+            class_names: None,
+            categories,
+        };
+        if regression {
+            return Ok(out);
+        }
+        let j = t.columns.targets[0];
+        if t.words[j].iter().any(|w| w.parse::<f64>().is_err()) {
+            let names = sorted(&t.words[j]);
+            ensure!(
+                names.len() < usize::from(u16::MAX),
+                "'{}': {} holds {} different words, too many for classes{HINT}",
+                f.path,
+                name(&t.names, j),
+                names.len()
+            );
+            out.classes = names.len();
+            out.class_names = Some(names);
+            ensure!(
+                out.classes > 1,
+                "'{}': all labels in {} are '{}'; classification needs at least two classes",
+                f.path,
+                name(&t.names, j),
+                t.words[j][0]
+            );
+            return Ok(out);
+        }
+        let what = format!("'{}': the labels in {}", f.path, name(&t.names, j));
+        out.classes = file::count_classes(&what, &out.labels(f, t)?)?;
+        Ok(out)
+    }
+
+    /// The labels of a file.
+    fn labels(&self, f: &File, t: &Table) -> Result<Vec<u16>> {
+        let j = t.columns.targets[0];
+        let mut labels = Vec::new();
+        for (row, line) in t.cells.chunks_exact(t.columns.width()).zip(&t.lines) {
+            let word = &t.words[j][row[j] as usize];
+            let place = || format!("'{}', line {line}: {}", f.path, name(&t.names, j));
+            labels.push(match &self.class_names {
+                Some(names) => level(names, word).with_context(place)? as u16,
+                None => {
+                    let number = word.parse().unwrap_or(f64::NAN);
+                    file::label(number).map_err(|e| anyhow!("{} {e}{HINT}", place()))?
+                }
+            });
+        }
+        Ok(labels)
+    }
+
+    /// Inputs and targets of a file.
+    fn split(&self, f: &File, t: &Table, regression: bool) -> Result<Split> {
+        let Columns {
+            inputs, targets, ..
+        } = &t.columns;
+        let mut x = Vec::new();
+        let mut width = 0;
+        for (row, line) in t.cells.chunks_exact(t.columns.width()).zip(&t.lines) {
+            let before = x.len();
+            for &j in inputs {
+                let Some((_, words)) = self.categories.iter().find(|(k, _)| *k == j) else {
+                    x.push(row[j]);
+                    continue;
+                };
+                let place = || format!("'{}', line {line}: {}", f.path, name(&t.names, j));
+                let at = level(words, &t.words[j][row[j] as usize]).with_context(place)?;
+                x.extend((0..words.len()).map(|k| f32::from(u8::from(k == at))));
+            }
+            width = x.len() - before;
+        }
+        let targets = match regression {
+            true => {
+                let rows = t.cells.chunks_exact(t.columns.width());
+                let data = rows
+                    .flat_map(|row| targets.iter().map(|&j| row[j]))
+                    .collect();
+                Targets::Values {
+                    width: targets.len(),
+                    data,
+                }
+            }
+            false => Targets::Classes(self.labels(f, t)?),
+        };
+        Split::new(width, Inputs::F32(x), targets)
+    }
+}
+
+fn sorted(words: &[String]) -> Vec<String> {
+    let mut out = words.to_vec();
+    out.sort_unstable();
+    out
+}
+
+/// The number of a word among those of the first file.
+fn level(known: &[String], word: &str) -> Result<usize> {
+    known
+        .binary_search_by(|k| k.as_str().cmp(word))
+        .map_err(|_| {
+            anyhow!(
+                "'{}' is not in the file of the training split{}",
+                shorten(word),
+                did_you_mean(word, known.iter().map(String::as_str))
+            )
+        })
 }
 
 fn separator(options: &Options) -> Result<u8> {
@@ -123,38 +318,6 @@ fn separator(options: &Options) -> Result<u8> {
 
 const HINT: &str = "; for numbers use task: \"regression\", and choose the column by 'label'";
 
-/// The targets in these columns, and the number of their classes; 0 for numbers.
-fn targets(
-    f: &File,
-    table: &Table,
-    columns: &[usize],
-    regression: bool,
-) -> Result<(usize, Targets)> {
-    let rows = table.cells.chunks_exact(table.width);
-    if regression {
-        let (width, mut data) = (columns.len(), Vec::new());
-        rows.for_each(|row| data.extend(columns.iter().map(|&j| row[j])));
-        return Ok((0, Targets::Values { width, data }));
-    }
-    let j = columns[0];
-    let mut labels = Vec::new();
-    for (row, line) in rows.zip(&table.lines) {
-        labels.push(file::label(row[j] as f64).map_err(|e| {
-            anyhow!(
-                "'{}', line {line}: {} {e}{}",
-                f.path,
-                name(&table.names, j),
-                HINT
-            )
-        })?);
-    }
-    let what = format!("'{}': the labels in {}", f.path, name(&table.names, j));
-    Ok((
-        file::count_classes(&what, &labels)?,
-        Targets::Classes(labels),
-    ))
-}
-
 /// What messages call a column.
 fn name(names: &Option<Vec<String>>, j: usize) -> String {
     match names {
@@ -163,17 +326,17 @@ fn name(names: &Option<Vec<String>>, j: usize) -> String {
     }
 }
 
-/// The numbers of the target columns.
-fn target_columns(
+/// Which columns are what, in a file of this many.
+fn columns(
     options: &Options,
     path: &str,
-    table: &Table,
-    regression: bool,
-) -> Result<Vec<usize>> {
+    names: &Option<Vec<String>>,
+    width: usize,
+) -> Result<Columns> {
     let owner = options.owner();
+    let regression = options.text("task")? == "regression";
     let one = |option: &str, v: &Value| -> Result<usize> {
-        let width = table.width;
-        match (v, &table.names) {
+        match (v, names) {
             (Value::Int(i), _) => {
                 let j = if *i < 0 {
                     i.saturating_add(width as i64)
@@ -211,51 +374,86 @@ fn target_columns(
             _ => bail!("{owner}: option '{option}' must be a column name or a whole number"),
         }
     };
-    match (options.get("targets"), options.get("label")) {
+    let several = |option: &str, list: &[Value]| -> Result<Vec<usize>> {
+        let columns = list
+            .iter()
+            .map(|v| one(option, v))
+            .collect::<Result<Vec<_>>>()?;
+        for (i, j) in columns.iter().enumerate() {
+            ensure!(
+                !columns[..i].contains(j),
+                "{owner}: option '{option}' names {} twice",
+                name(names, *j)
+            );
+        }
+        Ok(columns)
+    };
+    let given = |option: &str| match options.get(option) {
+        None => Ok(None),
+        Some(Value::List(list)) if !list.is_empty() => several(option, list).map(Some),
+        Some(_) => bail!("{owner}: option '{option}' must be an array of column names or numbers"),
+    };
+    let targets = match (given("targets")?, options.get("label")) {
         (Some(_), Some(_)) => bail!("{owner}: give 'label' or 'targets', not both"),
         (Some(_), None) if !regression => {
             bail!(
                 "{owner}: 'targets' needs task: \"regression\"; a class label is one column, 'label'"
             )
         }
-        (Some(Value::List(list)), None) if !list.is_empty() => {
-            let columns = list
-                .iter()
-                .map(|v| one("targets", v))
-                .collect::<Result<Vec<_>>>()?;
-            for (i, j) in columns.iter().enumerate() {
-                ensure!(
-                    !columns[..i].contains(j),
-                    "{owner}: option 'targets' names {} twice",
-                    name(&table.names, *j)
-                );
-            }
-            Ok(columns)
-        }
-        (Some(_), None) => {
-            bail!("{owner}: option 'targets' must be an array of column names or numbers")
-        }
-        (None, Some(v)) => Ok(vec![one("label", v)?]),
-        (None, None) => Ok(vec![table.width - 1]),
+        (Some(columns), None) => columns,
+        (None, Some(v)) => vec![one("label", v)?],
+        (None, None) => vec![width - 1],
+    };
+    let inputs = match given("inputs")? {
+        Some(columns) => columns,
+        None => (0..width).filter(|j| !targets.contains(j)).collect(),
+    };
+    ensure!(
+        !inputs.is_empty(),
+        "'{path}': all {width} columns are targets; at least one must be an input (is the separator {:?} right?)",
+        separator(options)? as char
+    );
+    let categories = given("categories")?.unwrap_or_default();
+    let mut roles = vec![Role::Unused; width];
+    inputs.iter().for_each(|&j| roles[j] = Role::Number);
+    for &j in &categories {
+        ensure!(
+            inputs.contains(&j),
+            "{owner}: option 'categories' names {}, which is no input",
+            name(names, j)
+        );
+        roles[j] = Role::Word;
     }
+    for &j in &targets {
+        ensure!(
+            !inputs.contains(&j),
+            "{owner}: {} is an input and a target",
+            name(names, j)
+        );
+        roles[j] = if regression { Role::Number } else { Role::Word };
+    }
+    Ok(Columns {
+        roles,
+        inputs,
+        targets,
+    })
 }
 
-/// Read and check every cell.
-fn read(f: &File, separator: u8, header: &str) -> Result<Table> {
+/// What stands where a cell is missing.
+const MISSING: [&str; 6] = ["", "NA", "N/A", "NaN", "null", "?"];
+
+/// Read and check every cell that is looked at; a second file must be like the first.
+fn read(options: &Options, f: &File, like: Option<&Table>) -> Result<Table> {
     let path = &f.path;
+    let (header, drop) = (options.text("header")?, options.text("missing")? == "drop");
     let content = f.content()?;
     // Flexible, so that a ragged line is reported in our words.
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .delimiter(separator)
+        .delimiter(separator(options)?)
         .from_reader(&content[..]);
-    let mut t = Table {
-        names: None,
-        width: 0,
-        cells: Vec::new(),
-        lines: Vec::new(),
-    };
+    let mut t: Option<Table> = None;
     let what = format!("the table in '{path}'");
     let mut growing = Growing::new(&what);
     let mut record = ByteRecord::new();
@@ -269,69 +467,146 @@ fn read(f: &File, separator: u8, header: &str) -> Result<Table> {
             let blank = rest.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
             p.line() + blank.filter(|&&b| b == b'\n').count() as u64
         });
-        if t.width == 0 {
-            t.width = record.len();
-            if is_header(path, &record, header)? {
-                t.names = Some(record.iter().map(|c| text(c).to_string()).collect());
-                continue;
+        let t = match &mut t {
+            Some(t) => t,
+            None => {
+                let named = is_header(options, path, &record, header)?;
+                let first = t.insert(Table::new(options, path, &record, named, like)?);
+                if named {
+                    continue;
+                }
+                first
             }
-        }
+        };
         ensure!(
-            record.len() == t.width,
+            record.len() == t.columns.width(),
             "'{path}', line {line}: {} cells, but the first line has {}",
             record.len(),
-            t.width
+            t.columns.width()
         );
-        for (j, cell) in record.iter().enumerate() {
-            let cell = text(cell);
-            let wrong =
-                |what: &str| anyhow!("'{path}', line {line}, {}: {what}", name(&t.names, j));
-            let x: f64 = match cell.parse() {
-                Ok(x) => x,
-                Err(_) if cell.is_empty() => {
-                    return Err(wrong("the cell is empty, but must be a number"));
-                }
-                Err(_) => return Err(wrong(&format!("{:?} is not a number", shorten(&cell)))),
-            };
-            // Also numbers that single precision cannot hold.
-            if !(x as f32).is_finite() {
-                return Err(wrong(&format!(
-                    "{:?} is not a finite single-precision number",
-                    shorten(&cell)
-                )));
-            }
-            t.cells.push(x as f32);
-        }
-        t.lines.push(line);
+        t.push(path, &record, line, drop)?;
         growing.reached(size_of_val(&t.cells[..]) + size_of_val(&t.lines[..]))?;
     }
-    ensure!(
-        !t.lines.is_empty(),
-        "'{path}' holds no examples{}",
-        if t.names.is_some() {
-            ", only a header line"
-        } else {
-            ""
-        }
-    );
-    Ok(t)
+    let left_out = t.as_ref().map_or(0, |t| t.dropped);
+    match t.filter(|t| !t.lines.is_empty()) {
+        Some(t) => Ok(t),
+        None if left_out > 0 => bail!("'{path}': every line has missing cells, so none is left"),
+        None => bail!("'{path}' holds no examples, only a header line"),
+    }
 }
 
-fn is_header(path: &str, first: &ByteRecord, header: &str) -> Result<bool> {
-    let numbers = first
-        .iter()
-        .filter(|c| text(c).parse::<f64>().is_ok())
-        .count();
+impl Table {
+    /// A table without rows, by its first line.
+    fn new(
+        options: &Options,
+        path: &str,
+        first: &ByteRecord,
+        named: bool,
+        like: Option<&Table>,
+    ) -> Result<Self> {
+        let names = named.then(|| first.iter().map(|c| text(c).to_string()).collect());
+        let columns = columns(options, path, &names, first.len())?;
+        if let Some(other) = like {
+            ensure!(
+                other.columns == columns && other.names == names,
+                "'{path}' has other columns than the file of the training split"
+            );
+        }
+        Ok(Self {
+            words: vec![Vec::new(); columns.width()],
+            names,
+            columns,
+            cells: Vec::new(),
+            lines: Vec::new(),
+            dropped: 0,
+        })
+    }
+
+    /// Take over a line.
+    fn push(&mut self, path: &str, record: &ByteRecord, line: u64, drop: bool) -> Result<()> {
+        let missing =
+            |(cell, role): (&[u8], &Role)| *role != Role::Unused && MISSING.contains(&&*text(cell));
+        // Before anything of the line is taken over.
+        if drop && record.iter().zip(&self.columns.roles).any(missing) {
+            self.dropped += 1;
+            return Ok(());
+        }
+        for (j, cell) in record.iter().enumerate() {
+            let role = self.columns.roles[j];
+            let wrong =
+                |what: &str| anyhow!("'{path}', line {line}, {}: {what}", name(&self.names, j));
+            if missing((cell, &role)) {
+                let what = match &*text(cell) {
+                    "" => "the cell is empty".into(),
+                    other => format!("{other:?} is no value"),
+                };
+                return Err(wrong(&format!(
+                    "{what}; missing: \"drop\" leaves such lines out"
+                )));
+            }
+            let cell = text(cell);
+            let number = match role {
+                Role::Unused => 0.0,
+                Role::Word => {
+                    let words = &mut self.words[j];
+                    let at = words.iter().position(|w| *w == *cell);
+                    // Single precision counts exactly as far as this.
+                    ensure!(
+                        words.len() < 1 << 16,
+                        wrong("there are too many different words")
+                    );
+                    let at = at.unwrap_or_else(|| {
+                        words.push(cell.to_string());
+                        words.len() - 1
+                    });
+                    at as f32
+                }
+                Role::Number => {
+                    let x: f64 = cell.parse().map_err(|_| {
+                        wrong(&format!(
+                            "{:?} is not a number; name the column in 'categories' if it holds words, or leave it out of 'inputs'",
+                            shorten(&cell)
+                        ))
+                    })?;
+                    // Also numbers that single precision cannot hold.
+                    if !(x as f32).is_finite() {
+                        return Err(wrong(&format!(
+                            "{:?} is not a finite single-precision number",
+                            shorten(&cell)
+                        )));
+                    }
+                    x as f32
+                }
+            };
+            self.cells.push(number);
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+fn is_header(options: &Options, path: &str, first: &ByteRecord, header: &str) -> Result<bool> {
+    let is_number = |c: &[u8]| text(c).parse::<f64>().is_ok();
+    let numbers = first.iter().filter(|c| is_number(c)).count();
     match header {
         "yes" => Ok(true),
         "no" => Ok(false),
         _ if numbers == 0 => Ok(true),
         _ if numbers == first.len() => Ok(false),
-        // Guessing would drop a damaged first example, or read names as numbers.
-        _ => bail!(
-            "'{path}', line 1: {numbers} of {} cells are numbers; say header: \"yes\" if it holds column names, or \"no\"",
-            first.len()
-        ),
+        _ => {
+            // Words may stand where no number is needed.
+            let roles = columns(options, path, &None, first.len()).map(|c| c.roles);
+            let mut cells = first.iter().zip(roles.unwrap_or_default());
+            let some = first.iter().len() > 0 && cells.len() > 0;
+            if some && cells.all(|(c, role)| role != Role::Number || is_number(c)) {
+                return Ok(false);
+            }
+            // Guessing would drop a damaged first example, or read names as numbers.
+            bail!(
+                "'{path}', line 1: {numbers} of {} cells are numbers; say header: \"yes\" if it holds column names, or \"no\"",
+                first.len()
+            )
+        }
     }
 }
 

@@ -142,7 +142,7 @@ fn malformed_tables_are_refused_with_line_and_column() {
         ),
         (
             "1,2,0\nNaN,2,0\n",
-            "line 2, column 0 (from 0): \"NaN\" is not a finite",
+            "line 2, column 0 (from 0): \"NaN\" is no value; missing: \"drop\"",
         ),
         ("1,2,0\n1,-inf,0\n", "\"-inf\" is not a finite"),
         ("1,2,0\n1,1e39,0\n", "\"1e39\" is not a finite"),
@@ -208,4 +208,130 @@ fn a_name_of_several_columns_chooses_none() {
         inputs(&load(table, &[("label", text("y"))]).unwrap().train),
         [1.0, 2.0, 3.0, 4.0]
     );
+}
+
+const PENGUINS: &str = "species,island,bill,sex\nGentoo,Biscoe,46.1,male\nAdelie,Dream,39.5,female\nAdelie,Torgersen,NA,male\nChinstrap,Dream,50,?\n";
+
+fn words(list: &[&str]) -> Value {
+    Value::List(list.iter().map(|w| text(w)).collect())
+}
+
+#[test]
+fn labels_and_categories_are_words_in_alphabetical_order() {
+    let more = [
+        ("label", text("species")),
+        ("inputs", words(&["island", "bill"])),
+        ("categories", words(&["island"])),
+        ("missing", text("drop")),
+    ];
+    let d = load(PENGUINS, &more).unwrap();
+    assert_eq!(
+        d.class_names.as_ref().unwrap()[..],
+        ["Adelie", "Chinstrap", "Gentoo"]
+    );
+    assert_eq!((d.dim, d.classes), (3, 3));
+    assert_eq!(d.train.labels().unwrap(), [2, 0, 1]);
+    assert_eq!(
+        inputs(&d.train),
+        [1.0, 0.0, 46.1, 0.0, 1.0, 39.5, 0.0, 1.0, 50.0]
+    );
+    let shown = d.to_string();
+    for part in [
+        "0 = Adelie, 1 = Chinstrap, 2 = Gentoo",
+        "column 'island': Biscoe, Dream",
+        "1 line with missing cells",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    // Without a header words stand only where they may.
+    let d = load("1,2,b\n3,4,a\n", &[]).unwrap();
+    assert_eq!(
+        (d.train.labels().unwrap(), inputs(&d.train)),
+        (&[1, 0][..], vec![1.0, 2.0, 3.0, 4.0])
+    );
+    // Whole numbers are the labels that they are; a word among them makes words of all.
+    assert_eq!(
+        load("1,2,10\n3,4,9\n5,6,x\n", &[("header", text("no"))])
+            .unwrap()
+            .train
+            .labels()
+            .unwrap(),
+        [0, 1, 2]
+    );
+}
+
+#[test]
+fn what_words_cannot_be_is_said() {
+    let label = ("label", text("species"));
+    for (more, expected) in [
+        (
+            vec![label.clone()],
+            "line 2, column 'island': \"Biscoe\" is not a number; name the column in 'categories'",
+        ),
+        (
+            vec![label.clone(), ("inputs", words(&["bill"]))],
+            "line 4, column 'bill': \"NA\" is no value; missing: \"drop\"",
+        ),
+        (
+            vec![label.clone(), ("inputs", words(&["species"]))],
+            "column 'species' is an input and a target",
+        ),
+        (
+            vec![
+                label.clone(),
+                ("inputs", words(&["bill"])),
+                ("categories", words(&["sex"])),
+            ],
+            "names column 'sex', which is no input",
+        ),
+        (
+            vec![label.clone(), ("inputs", words(&["beak"]))],
+            "no column 'beak'",
+        ),
+        (
+            vec![
+                ("label", text("species")),
+                ("inputs", words(&["bill", "bill"])),
+            ],
+            "names column 'bill' twice",
+        ),
+    ] {
+        let said = refused(PENGUINS, &more);
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(refused("a,y\n1,x\n2,x\n", &[]).contains("all labels in column 'y' are 'x'"));
+    assert!(
+        refused("a,y\nNA,x\n?,x\n", &[("missing", text("drop"))])
+            .contains("every line has missing cells")
+    );
+}
+
+#[test]
+fn a_second_file_is_the_test_split() {
+    let f = Folder::new();
+    let train = f.write("train.csv", "a,c,y\n1,u,dog\n2,v,cat\n3,u,dog\n");
+    let load = |test: &str| {
+        let test = f.write("test.csv", test);
+        let more = [
+            ("path", text(&train)),
+            ("test_path", text(&test)),
+            ("categories", words(&["c"])),
+            ("scale", text("standard")),
+        ];
+        build(&ENTRY, &more)
+    };
+    let d = load("a,c,y\n2,u,cat\n").unwrap();
+    let test = d.test.as_ref().unwrap();
+    assert_eq!((d.train.rows, test.rows, d.dim), (3, 1, 3));
+    // The words have the numbers of the first file, and its training rows the scale.
+    assert_eq!((test.labels().unwrap(), inputs(test)[0]), (&[0][..], 0.0));
+    for (content, expected) in [
+        ("a,c,y\n2,u,cow\n", "line 2: column 'y'"),
+        ("a,c,y\n2,w,cat\n", "line 2: column 'c'"),
+        ("a,y\n2,cat\n", "column 'c'"),
+        ("a,d,y\n2,u,cat\n", "'c'"),
+    ] {
+        let e = load(content).unwrap_err();
+        assert!(format!("{e:#}").contains(expected), "{e:#}");
+    }
 }

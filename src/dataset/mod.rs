@@ -81,6 +81,8 @@ pub struct Dataset {
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
     pub likelihood_n: Option<usize>,
+    /// What classes stand for, if labels are words.
+    pub class_names: Option<Arc<Vec<String>>>,
     /// What tokens stand for, if those are characters.
     pub characters: Option<Arc<Vec<char>>>,
     /// Where the data come from and what was done to them, in order.
@@ -150,6 +152,7 @@ impl Dataset {
             clean: None,
             rank: None,
             likelihood_n: None,
+            class_names: None,
             characters: None,
             provenance,
         })
@@ -341,6 +344,10 @@ crate::object::object! {
         "test_rows" => |d| d.test.as_ref().map_or(0, |s| s.rows).into(),
         "dim" => |d| d.dim.into(),
         "classes" => |d| d.classes.into(),
+        "class_names" => |d| {
+            let names = d.class_names.iter().flat_map(|n| n.iter());
+            crate::options::Value::List(names.map(Into::into).collect())
+        },
     },
 }
 

@@ -11,6 +11,15 @@ use std::sync::Arc;
 type Check = Box<dyn Fn(&Target) -> Result<()> + Send + Sync>;
 type Measure = Box<dyn Fn(&mut View) -> Result<f64> + Send + Sync>;
 
+/// Numbers that need to know what the sampler reports, or where the run started.
+const OF_A_RUN: [&str; 5] = [
+    "distance2",
+    "overlap",
+    "kinetic_temperature",
+    "virial_temperature",
+    "acceptance",
+];
+
 /// A number and how to read it.
 struct Number {
     name: String,
@@ -26,6 +35,10 @@ impl Observable for Number {
 
     fn check(&self, target: &Target) -> Result<()> {
         self.check.as_ref().map_or(Ok(()), |c| c(target))
+    }
+
+    fn of_parameters(&self) -> bool {
+        !OF_A_RUN.contains(&&*self.name)
     }
 
     fn split(&self) -> Option<&str> {

@@ -58,6 +58,11 @@ impl Observable for GradientVariance {
         Some(("tensor".into(), names.collect()))
     }
 
+    /// Some samplers know it.
+    fn of_parameters(&self) -> bool {
+        false
+    }
+
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
         let tensors = view.target.layout().tensors();
         let same_batch = self.batch.is_none() || self.batch == view.batch;

@@ -58,6 +58,42 @@ pub struct LossCache {
 }
 
 impl LossCache {
+    /// Energies over all training examples at `w`, for which the cache is.
+    pub fn energies(
+        &mut self,
+        target: &Target,
+        w: &[f32],
+        work: &mut Workspace,
+    ) -> Result<Energies> {
+        if let Some(e) = self.energies {
+            return Ok(e);
+        }
+        let e = target.energies(w, work)?;
+        self.energies = Some(e);
+        Ok(e)
+    }
+
+    /// Mean loss and error fraction on a split at `w`, for which the cache is.
+    pub fn split(
+        &mut self,
+        target: &Target,
+        name: &str,
+        w: &[f32],
+        work: &mut Workspace,
+    ) -> Result<[f64; 2]> {
+        if name == "train" {
+            let e = self.energies(target, w, work)?;
+            return Ok([e.loss, e.error]);
+        }
+        if let Some((_, v)) = self.splits.iter().find(|(n, _)| n == name) {
+            return Ok(*v);
+        }
+        let (sums, rows) = target.potential().split_sums(w, name, work)?;
+        let v = [sums.loss / rows as f64, sums.errors / rows as f64];
+        self.splits.push((name.into(), v));
+        Ok(v)
+    }
+
     /// Enter sums over the `rows` rows of a split.
     pub fn note(&mut self, target: &Target, split: &str, w: &[f32], sums: Sums, rows: usize) {
         if split == "train" {
@@ -72,30 +108,12 @@ impl LossCache {
 impl View<'_> {
     /// Energies over all training examples; computed once per record.
     pub fn energies(&mut self) -> Result<Energies> {
-        if let Some(e) = self.known.energies {
-            return Ok(e);
-        }
-        let e = self.target.energies(self.chain.w, self.work)?;
-        self.known.energies = Some(e);
-        Ok(e)
+        self.known.energies(self.target, self.chain.w, self.work)
     }
 
     /// Mean loss and error fraction on a split; computed once per record.
     pub fn split(&mut self, name: &str) -> Result<[f64; 2]> {
-        if name == "train" {
-            let e = self.energies()?;
-            return Ok([e.loss, e.error]);
-        }
-        if let Some((_, v)) = self.known.splits.iter().find(|(n, _)| n == name) {
-            return Ok(*v);
-        }
-        let (sums, rows) = self
-            .target
-            .potential()
-            .split_sums(self.chain.w, name, self.work)?;
-        let v = [sums.loss / rows as f64, sums.errors / rows as f64];
-        self.known.splits.push((name.into(), v));
-        Ok(v)
+        self.known.split(self.target, name, self.chain.w, self.work)
     }
 
     /// What the sampler reported, averaged since the last record; NaN if it reports no such thing.
@@ -128,6 +146,11 @@ pub trait Observable: Send + Sync {
     /// Look at the start of a run, before its first step; after this the components are known.
     fn begin(&self, _first: &First) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether parameters, temperature and data determine it: then it can be measured on draws that were kept.
+    fn of_parameters(&self) -> bool {
+        true
     }
 
     /// The split whose loss it reads: an accelerator computes it for all chains at once.

@@ -418,6 +418,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     runs::ladders(&mut b);
     plots::ladders(&mut b);
     values::bind(&mut b);
+    closure::bind(&mut b);
     tensors::bind(&mut b);
     plots::bind(&mut b);
     shown::bind(&mut b);

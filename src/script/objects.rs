@@ -92,7 +92,7 @@ fn parameters(a: &[Dynamic]) -> Result<Parameters> {
 fn observable(b: &mut Binder) {
     b.called(
         "observable::named(name, closure) -> Observable",
-        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a tensor: index it, `slice(\"w1\")`, `tensor(\"w1\")`, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len` …), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports). It returns a number, or an array or a map of numbers, always the same number of them: then the trace has a component for each, called by its \
+        "A closure `|s| …` as an observable with a name of its own.\n\nThe state `s` has `s.params` (a tensor: index it, `s.params.w1` is a tensor of the model, `slice(\"w1\")` the same flattened, `abs`, `square`, `max`, `min`, `sum`, `mean`, `norm2`, `len` …), `s.step`, `s.chain`, `s.temperature` and `s.info` (what the sampler reports); `s.loss(\"test\")`, `s.error(split)`, `s.energy()`, `s.gradient()` and `s.outputs(split)` are computed when they are asked for. It returns a number, or an array or a map of numbers, always the same number of them: then the trace has a component for each, called by its \
          number or its key. A plain closure in `observe` works too, with a made-up name.\n\n\
          What the closure captures (a model, a data set, a tensor, an array …) is copied when the observable is made, and cannot be changed by it: counters and sums \
          are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \

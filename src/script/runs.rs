@@ -4,6 +4,8 @@ use super::binder::Binder;
 use super::convert::map;
 use super::{Bound, OrRaise, raise};
 use crate::error::Result;
+use crate::kernels::tensor::Tensor;
+use crate::simulation::draws::KeptDraws;
 use crate::simulation::evidence::{self, Transition};
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
@@ -26,6 +28,13 @@ fn index(i: i64) -> Bound<usize> {
 fn prediction(run: &Run, split: &str, temperature: i64) -> Bound<Map> {
     let scores = run.prediction(split, index(temperature)?).or_raise()?;
     Ok(map(scores))
+}
+
+/// All draws of a tensor of a chain.
+fn kept(run: &Run, name: &str, chain: usize) -> Result<Tensor> {
+    let (values, shape) = KeptDraws::of(run)?.tensor(&run.info, name, chain)?;
+    let draws = values.len() / shape.iter().product::<usize>().max(1);
+    Tensor::from_f32(values, &[&[draws], &shape[..]].concat())
 }
 
 fn health(run: &Run, temperature: i64) -> Bound<Map> {
@@ -80,6 +89,18 @@ pub(super) fn bind(b: &mut Binder) {
     .function("run.params() -> Parameters", "The last parameters of every chain, for `start`.", |r: &mut Arc<Run>| {
         Arc::new(Parameters { vectors: r.params.clone() })
     })
+    .function(
+        "run.draw(chain, i) -> Parameters",
+        "The i-th draw that a run with the option `keep` has kept of a chain, all parameters; chains are ordered by temperature, then by number.",
+        |r: &mut Arc<Run>, chain: i64, i: i64| -> Bound<Arc<Parameters>> { r.draw(index(chain)?, index(i)?).or_raise() },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.draw(1, 4)")
+    .function(
+        "run.kept(name, chain) -> tensor",
+        "All draws of one tensor that a run with the option `keep` has kept of a chain, as a tensor `[draws, …]`.",
+        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Tensor> { kept(r, name, index(chain)?).or_raise() },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()")
     .function(
         "run.trace(name, chain) -> array",
         "All recorded values of one chain, burn-in included; the chains of the first temperature come first. For a vector, an array per record.",

@@ -1,24 +1,11 @@
-//! The state of a chain as closures see it, and numbers in arrays.
+//! Numbers in arrays.
 
-use super::closure::State;
 use super::grids::numbers;
 use super::{Binder, Bound};
 use crate::diagnostic::{mean, sd};
-use rhai::{Array, Map};
+use rhai::Array;
 
 pub(super) fn bind(b: &mut Binder) {
-    b.object::<State>("State", |s| {
-        format!(
-            "chain {} at step {}, T = {:e}",
-            s.chain, s.step, s.temperature
-        )
-    });
-    b.engine
-        .register_get("params", |s: &mut State| s.params.clone())
-        .register_get("step", |s: &mut State| s.step)
-        .register_get("chain", |s: &mut State| s.chain)
-        .register_get("temperature", |s: &mut State| s.temperature)
-        .register_get("info", |s: &mut State| -> Map { s.info.clone() });
     let of_array = |what: &'static str, f: fn(&[f64]) -> f64| {
         move |a: &mut Array| -> Bound<f64> { numbers(a, what).map(|x| f(&x)) }
     };

@@ -96,6 +96,7 @@ pub fn benchmark(
         starts: &starts,
         predictors: &[],
         limits: vec![f64::INFINITY; chains],
+        keeper: None,
         ranks: &SingleProcess,
         interrupt: &session.interrupt,
     };

@@ -65,6 +65,7 @@ impl InMemory {
             starts: &self.starts,
             predictors: &[],
             limits: self.limits.clone(),
+            keeper: None,
             ranks: &SingleProcess,
             interrupt: &session.interrupt,
         };

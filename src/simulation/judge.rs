@@ -113,8 +113,11 @@ impl Mixing {
 }
 
 impl Run {
-    /// The virial thermometer at one temperature; not applicable while the temperature changes, or at the prior.
+    /// The virial thermometer at one temperature; not applicable while the temperature changes, at the prior, and to observables of kept draws.
     pub fn thermometer(&self, temperature: usize) -> Result<Reading> {
+        if self.info.column("virial").is_err() {
+            return Ok(Reading::new(f64::NAN, f64::NAN, f64::NAN));
+        }
         let t = self.info.temperatures[temperature];
         let set = match self.info.steady && t.is_finite() {
             true => t,

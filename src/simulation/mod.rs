@@ -10,6 +10,7 @@ pub(crate) mod benchmark;
 pub mod compare;
 pub(crate) mod console;
 mod digits;
+pub mod draws;
 pub mod evidence;
 pub mod exchange;
 mod export;
@@ -18,10 +19,13 @@ pub mod health;
 mod in_memory;
 pub(crate) mod job;
 pub mod judge;
+pub mod keep;
 pub mod llc;
 mod object;
+pub(crate) mod observe;
 pub mod optimizer;
 pub(crate) mod origin;
+pub(crate) mod overlaps;
 pub mod plan;
 pub(crate) mod prediction;
 pub mod progress;
@@ -50,6 +54,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
+use draws::Keeper;
 use exchange::Ladders;
 pub(crate) use in_memory::run_in_memory;
 use job::{Job, Record, Standing, drive};
@@ -94,6 +99,11 @@ pub fn run(
         predictors: &predictors,
         part: Part::of(plan, sampler, session)?,
     };
+    if let Some(remark) = plan.check_keep(target, &session.out)?
+        && !session.quiet
+    {
+        session.console.remark(&remark);
+    }
     let state = maker.start(&starts)?;
     let info = plan.info(target, sampler, columns, Some(&starts), session)?;
     let run = Shared {
@@ -105,6 +115,7 @@ pub fn run(
         starts: &starts,
         predictors: &predictors,
         limits: plan.limits(&state, target),
+        keeper: None,
         ranks: &*session.ranks,
         interrupt: &session.interrupt,
     };
@@ -130,6 +141,17 @@ struct Sampling<'a> {
     info: RunInfo,
     /// What is watched, and where it is in a record.
     watched: Option<(String, usize)>,
+}
+
+impl Sampling<'_> {
+    /// Keep draws in this folder, if the plan keeps any; `leads` describes them.
+    fn keep_in(&mut self, folder: &Path, leads: bool) -> Result<()> {
+        self.run.keeper = Keeper::of(self.run.plan, self.run.target, folder)?;
+        match self.run.keeper.as_ref().filter(|_| leads) {
+            Some(keeper) => keeper.describe(&self.info.temperatures),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Kept for Sampling<'_> {
@@ -172,17 +194,24 @@ impl Job for Sampling<'_> {
         format!("at step {} of {steps}", least.unwrap_or(0))
     }
 
-    fn begin(&mut self, _: &Path, record: &mut Record, session: &Session) -> Result<()> {
-        match session.merge {
-            Some(shards) => {
-                let (state, notes) = (&mut self.state, &mut record.notes);
-                record.seconds = self
-                    .maker
-                    .merge(state, shards, &self.info, session, notes)?;
-                self.workers.store(&self.state)
+    fn begin(&mut self, folder: &Path, record: &mut Record, session: &Session) -> Result<()> {
+        let Some(shards) = session.merge else {
+            self.keep_in(folder, session.leads())?;
+            return self.workers.advance(&self.run, &mut self.state, None);
+        };
+        let (state, notes) = (&mut self.state, &mut record.notes);
+        record.seconds = self
+            .maker
+            .merge(state, shards, &self.info, session, notes)?;
+        // Only now is it known that all shards are there.
+        self.keep_in(folder, true)?;
+        if let Some(keeper) = &self.run.keeper {
+            for number in 0..shards {
+                let (folder, chains) = self.maker.shard(number, shards, session);
+                keeper.merge(&folder, &chains)?;
             }
-            None => self.workers.advance(&self.run, &mut self.state, None),
         }
+        self.workers.store(&self.state)
     }
 
     fn advance(&mut self, until: Instant) -> Result<()> {
@@ -198,12 +227,18 @@ impl Job for Sampling<'_> {
     fn restore(&mut self, tensors: Tensors, meta: &Value, folder: &Path) -> Result<()> {
         let meta = resume::meta_of(folder, meta.clone())?;
         self.maker.restore(&mut self.state, tensors, &meta)?;
+        // Another rank may lead: what it wrote is there.
+        self.keep_in(folder, false)?;
         self.workers.store(&self.state)
     }
 
     fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
         let (run, state) = (&self.run, &mut self.state);
         self.workers.fetch(run, state)?;
+        if let Some(keeper) = &run.keeper {
+            // What a checkpoint counts as kept must be on the disk before it.
+            keeper.sync()?;
+        }
         if let Some(ladders) = &mut state.ladders {
             if record.done {
                 ladders.note_paths(run.plan.every.count(run.plan.steps));
@@ -221,6 +256,9 @@ impl Job for Sampling<'_> {
                 }
             }
         };
+        if let Some(keeper) = run.keeper.as_ref().filter(|_| record.done) {
+            keeper.describe(&self.info.temperatures)?;
+        }
         let meta = Meta {
             info: self.info.clone(),
             notes: record.notes.clone(),

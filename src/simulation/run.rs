@@ -1,6 +1,7 @@
 //! Runs: what a simulation leaves behind, in memory and on disk.
 
 use super::exchange::Ladders;
+use super::keep::Kept;
 use super::origin::Origin;
 use crate::diagnostic;
 use crate::error::Result;
@@ -106,6 +107,9 @@ pub struct RunInfo {
     pub steady: bool,
     /// Checksum of data and starting points: what must be the same for a run to be resumed.
     pub fingerprint: String,
+    /// Which draws are kept, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Observables that are closures: their text, and what they have captured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub closures: BTreeMap<String, String>,

@@ -19,6 +19,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::store::archive::Archive;
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
+use std::path::PathBuf;
 
 /// The part of a run that one of several processes does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,11 @@ impl Part {
                 || plan.exchange.is_none()
                 || plan.predict.is_empty(),
             "{}: predictions belong to a temperature, which moves from rank to rank; leave out 'predict' under mpirun",
+            plan.kind
+        );
+        anyhow::ensure!(
+            of == 1 || session.shard.is_some() || plan.exchange.is_none() || plan.keep.is_none(),
+            "{}: draws belong to a temperature, which moves from rank to rank; leave out 'keep' under mpirun",
             plan.kind
         );
         let out = Self {
@@ -221,7 +227,7 @@ impl StateBuilder<'_> {
         let mut seconds = 0.0;
         let name = &self.plan.name;
         for number in 0..shards {
-            let folder = session.out.join(shard_folder(number, shards)).join(name);
+            let (folder, chains) = self.shard(number, shards, session);
             let (tensors, mut meta, older) = load(&folder)?.ok_or_else(|| {
                 anyhow::anyhow!(
                     "{}: there is no such shard of this run; run it first, with the same --out",
@@ -247,7 +253,7 @@ impl StateBuilder<'_> {
             let mut whole = self.state((0..self.count()).collect())?;
             Archive::restore(&mut whole, tensors)?;
             whole.failures.clone_from(&meta.failures);
-            let mut part = self.blank_of(number, shards)?;
+            let mut part = self.state(chains)?;
             part.take_rows(&whole);
             state.take_rows(&part);
             if let (Some(all), Some(own)) = (&mut state.ladders, &whole.ladders) {
@@ -258,15 +264,19 @@ impl StateBuilder<'_> {
         Ok(seconds)
     }
 
-    /// The chains of one of so many shards.
-    fn blank_of(&self, number: usize, of: usize) -> Result<State> {
+    /// The folder of one of so many shards, and its chains.
+    pub fn shard(&self, number: usize, of: usize, session: &Session) -> (PathBuf, Vec<usize>) {
         let together = Together::of(self.plan, self.sampler, true);
         let part = Part {
             number,
             of,
             together,
         };
-        self.state(part.chains(number, self.count()))
+        let folder = session.out.join(shard_folder(number, of));
+        (
+            folder.join(&self.plan.name),
+            part.chains(number, self.count()),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one loop: a block of chains steps, is looked at, recorded, and comes to a swap, in this order, wherever it is.
 
+use super::draws::Keeper;
 use super::exchange::Exchange;
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
@@ -32,6 +33,8 @@ pub(super) struct Shared<'a> {
     pub predictors: &'a [Predictor<'a>],
     /// |w|² above which a chain has left its region, per chain of the run.
     pub limits: Vec<f64>,
+    /// What writes draws, where they are kept.
+    pub keeper: Option<Keeper>,
     /// Those that move the other chains.
     pub ranks: &'a dyn Communicator,
     /// Whoever asks it to stop.
@@ -169,7 +172,8 @@ impl Lent<'_> {
                 *log.info_count += u64::from(counts);
             }
             let records = plan.every.fires(done);
-            let seen = records || done == stop;
+            let keeper = run.keeper.as_ref().filter(|k| k.fires(done));
+            let seen = records || keeper.is_some() || done == stop;
             if seen || worker.device.is_none() {
                 self.note_broken(worker)?;
             }
@@ -178,6 +182,9 @@ impl Lent<'_> {
             }
             if records {
                 self.record(run, worker)?;
+            }
+            if let Some(keeper) = keeper {
+                self.keep(keeper, plan.chains, worker)?;
             }
             if done == plan.burn_in {
                 // What the sampler reported in burn-in must not enter the first record after it.
@@ -341,6 +348,23 @@ impl Lent<'_> {
             replica.energy = (step, energy);
         }
         Ok(replica.energy.1)
+    }
+
+    /// Keep the parameters of every chain that goes on; those of replicas at the temperature where they are.
+    fn keep(&mut self, keeper: &Keeper, chains: usize, worker: &mut Worker) -> Result<()> {
+        if let Some(device) = &mut worker.device {
+            device.fetch(&mut self.block.rows)?;
+        }
+        let step = self.block.step;
+        for chain in self.chains().filter(|c| c.log.goes_on()) {
+            let own = chain.member.index;
+            let place = match &chain.log.replica {
+                Some(replica) => replica.rung * chains + own % chains,
+                None => own,
+            };
+            keeper.write(place, step, chain.row.w)?;
+        }
+        Ok(())
     }
 
     /// Make a record of every chain that goes on; an accelerator computes the losses that it needs for all chains at once.

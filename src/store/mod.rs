@@ -150,6 +150,18 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     write_atomic(path, &text)
 }
 
+/// Bytes that are free where a folder is, if the system says so.
+pub(crate) fn free_space(folder: &Path) -> Option<u64> {
+    let out = std::process::Command::new("df")
+        .arg("-Pk")
+        .arg(folder)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(out.stdout).ok()?;
+    let fourth = text.lines().nth(1)?.split_whitespace().nth(3)?;
+    fourth.parse::<u64>().ok().map(|k| k * 1024)
+}
+
 /// An input/output error with the path it concerns and what to do about it.
 fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     let advice = match error.kind() {

@@ -9,9 +9,11 @@
 //! | `zarr/layout.rs`  | how an array is cut into chunks              |
 //! | `zarr/write.rs`   | a tree to files, swapped in as a whole       |
 //! | `zarr/read.rs`    | files to a tree; damage is an error          |
+//! | `zarr/stream.rs`  | arrays that grow while a run goes on         |
 
 mod layout;
 mod read;
+mod stream;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use serde_json::{Map, Value};
 use super::temp_files;
 
 pub use read::read;
+pub use stream::{Draws, Stream};
 pub use write::write;
 #[cfg(test)]
 pub(super) use write::write_chunked;

@@ -498,3 +498,39 @@ fn closures_give_several_numbers() {
         assert!(said.contains(wanted), "{closure}: {said}");
     }
 }
+
+/// What the state computes is what the observables of the program record, and the model's own methods give.
+#[test]
+fn the_state_has_losses_outputs_and_gradients() {
+    let scratch = Scratch::new();
+    let source = r#"
+        let data = dataset::digits(#{ per_class: 10 });
+        let t = target(model::mlp(#{ layers: [64, 6, 10] }), data, #{ prior: prior::l2(10.0) });
+        let run = sample(t, sampler::sgld(#{ step: 0.001, batch: 20 }), #{ temperature: 1e-3, chains: 3, steps: 100, every: 10, burn_in: 0, observe: [
+            observable::loss("test"), observable::error("test"), observable::energy(), observable::gradient_norm2(),
+            observable::named("a", |s| s.loss("test")), observable::named("b", |s| s.error("test")), observable::named("c", |s| s.energy()),
+            observable::named("d", |s| s.gradient().norm2()),
+            observable::named("e", |s| s.outputs("test")[3][1] - t.outputs(s.params, "test")[31]),
+            observable::named("f", |s| (s.params.w2 - s.params.tensor("w2")).abs().max() + s.params["b1"].shape().len() - s.gradient().b1.shape().len()),
+        ] });
+        let same = [];
+        for pair in [["loss_test", "a"], ["error_test", "b"], ["energy", "c"]] {
+            for chain in 0..3 { same.push(run.trace(pair[0], chain) == run.trace(pair[1], chain)); }
+        }
+        // The sums of squares are added up in another order.
+        let off = (run.trace("gradient_norm2", 0)[3] / run.trace("d", 0)[3] - 1.0).abs();
+        [same.all(|x| x), run.trace("e", 0).max(), run.trace("f", 0).max(), off < 1e-12]
+    "#;
+    let found = run(&scratch.join("state"), source, 2, false).unwrap_or_else(|e| panic!("{e:?}"));
+    assert_eq!(found, serde_json::json!([true, 0.0, 0.0, true]), "{found}");
+    for (wrong, expected) in [
+        ("s.loss(\"tset\")", "has no split \"tset\""),
+        ("s.params.w9.max()", "w9"),
+    ] {
+        let source = format!(
+            "sample(target(model::mlp(#{{ layers: [64, 10] }}), dataset::digits(5)), sampler::sgld(), #{{ steps: 10, every: 1, observe: [|s| {wrong}] }})"
+        );
+        let failure = run(&scratch.join("wrong"), &source, 1, false).expect_err(wrong);
+        assert!(format!("{failure:?}").contains(expected), "{failure:?}");
+    }
+}

@@ -13,16 +13,16 @@ const SCRIPT: &str = r#"
     let start = train(t, optimizer::adam(#{ epochs: 40, batch: 32 }), #{ chains: 2 });
     let o = [observable::cost(), observable::error("test"), observable::gradient_variance(), |s| s.params.slice("w1").abs().max()];
     let a = sweep(t, sampler::pseudo_langevin(#{ batch: 30, reset: 0.3 }), #{
-        temperatures: [1e-4, 1e-3], start: start, chains: 3, steps: param("steps", 6000), every: 50, observe: o, name: "pl" });
+        temperatures: [1e-4, 1e-3], start: start, chains: 3, steps: param("steps", 6000), every: 50, keep: 30, observe: o, name: "pl" });
     let b = sample(t, sampler::hmc(#{ leapfrog: 5 }), #{
         temperature: 1e-3, start: a, chains: 2, steps: 300, every: 3, observe: o, name: "hmc" });
     let c = sample(t, sampler::sgld(#{ step: schedule::power(0.01, 1.0, 0.3), batch: 30 }), #{
         temperature: 1e-3, start: start, chains: 1, steps: 3000, every: 10, observe: o, name: "sgld" });
     let d = sample(t, sampler::ohzeki_ichiki(#{ step: 0.001, between: "replicas", form: "adam", batch: 30 }), #{
-        temperature: 1e-3, start: start, chains: 3, steps: 2000, every: 50, observe: o, predict: "test", name: "replicas" });
+        temperature: 1e-3, start: start, chains: 3, steps: 2000, every: 50, keep_draws: 7, keep_as: "f16", keep_tensors: ["w1"], observe: o, predict: "test", name: "replicas" });
     let prior = target(model::mlp(#{ layers: [64, 6, 10] }), data, #{ energy: "sum", prior: prior::gaussian(1.0) });
     let e = exchange(prior, sampler::hmc(#{ leapfrog: 3 }), #{
-        temperatures: [1.0, 1.5, 3.0, 10.0], prior_rung: true, tune: 2, steps: 400, every: 3, swap_every: 2, chains: 2, minimise: 5,
+        temperatures: [1.0, 1.5, 3.0, 10.0], prior_rung: true, tune: 2, steps: 400, every: 3, swap_every: 2, chains: 2, minimise: 5, keep: 7,
         observe: o, predict: "test", name: "ladder" });
     let f = exchange(prior, sampler::sgnht(#{ step: 1e-5, batch: 30 }), #{
         temperatures: [1.0, 1.2, 1.5], pairs: "random", steps: 1000, swap_every: 20, every: 30, chains: 2, name: "ladder-sgnht" });

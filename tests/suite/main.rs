@@ -24,6 +24,7 @@ mod exits;
 mod explore;
 mod folders;
 mod habits;
+mod keep;
 mod kernel;
 mod layering;
 mod learning;

@@ -9,8 +9,8 @@ const SCRIPT: &str = r#"
     let data = dataset::digits(#{ per_class: 10 });
     let t = target(model::mlp(#{ layers: [64, 6, 10] }), data, #{ energy: "sum", prior: prior::gaussian(1.0) });
     let a = exchange(t, sampler::hmc(#{ leapfrog: 3 }), #{ temperatures: [1.0, 1.5, 3.0, 10.0], prior_rung: true,
-        steps: 200, chains: 4, predict: "test", name: "ladders" });
-    let b = sweep(t, sampler::sgld(#{ step: 1e-5, batch: 30 }), #{ temperatures: [1.0, 2.0], chains: 3, steps: 400, every: 20,
+        steps: 200, chains: 4, keep: 10, predict: "test", name: "ladders" });
+    let b = sweep(t, sampler::sgld(#{ step: 1e-5, batch: 30 }), #{ temperatures: [1.0, 2.0], chains: 3, steps: 400, every: 20, keep: 30,
         predict: "test", name: "sweep" });
     [a.summary(), a.ladder().to_map(), b.summary(), a.prediction("test", 0).nll]
 "#;

@@ -8,15 +8,15 @@ mod source;
 
 pub(super) use frozen::{Frozen, expect};
 
-use super::Call;
-use super::{raise, report};
+use super::{Binder, Bound, Call, OrRaise, raise, report};
 use crate::error::Result;
 use crate::kernels::tensor::{Names, Tensor, Vector};
 use crate::model::Layout;
-use crate::observable::{First, Handle, Observable, View};
-use crate::target::Target;
+use crate::observable::{First, Handle, LossCache, Observable, View};
+use crate::target::{Target, Workspace};
 use anyhow::{anyhow, ensure};
 use rhai::{Array, Dynamic, FnPtr, Map};
+use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The state of a chain, as a closure sees it.
@@ -27,6 +27,96 @@ pub(super) struct State {
     pub chain: i64,
     pub temperature: f64,
     pub info: Map,
+    pub place: Arc<Place>,
+}
+
+/// Where a chain is, and what has been computed there; losses are shared with the other observables of a record.
+pub(super) struct Place {
+    target: Target,
+    w: Arc<Vec<f32>>,
+    known: Mutex<(LossCache, Workspace)>,
+}
+
+impl Place {
+    fn known(&self) -> MutexGuard<'_, (LossCache, Workspace)> {
+        self.known.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Mean loss and error fraction on a split.
+    fn split(&self, name: &str) -> Result<[f64; 2]> {
+        let (known, work) = &mut *self.known();
+        known.split(&self.target, name, &self.w, work)
+    }
+
+    /// U, over all training examples.
+    fn energy(&self) -> Result<f64> {
+        let (known, work) = &mut *self.known();
+        Ok(known.energies(&self.target, &self.w, work)?.total)
+    }
+
+    /// ∇U over all training examples, with the names of the model's tensors.
+    fn gradient(&self) -> Result<Tensor> {
+        let (_, work) = &mut *self.known();
+        let mut gradient = vec![0.0; self.w.len()];
+        self.target
+            .energies_and_gradient(&self.w, &mut gradient, work)?;
+        Ok(params(
+            Arc::new(gradient),
+            &Arc::new(self.target.layout().clone()),
+        ))
+    }
+
+    /// The outputs of the network for the rows of a split, `[rows, outputs]`.
+    fn outputs(&self, split: &str) -> Result<Tensor> {
+        let network = self.target.potential().network();
+        let network = network.ok_or_else(|| {
+            anyhow!("state.outputs needs a network with data, which this target does not have")
+        })?;
+        let split = network.dataset().split(split)?;
+        let outputs = network.predict(&self.w, split)?;
+        let shape = [split.rows, outputs.len() / split.rows.max(1)];
+        Tensor::from_f32(outputs, &shape)
+    }
+}
+
+pub(super) fn bind(b: &mut Binder) {
+    b.object::<State>("State", |s| {
+        format!(
+            "chain {} at step {}, T = {:e}",
+            s.chain, s.step, s.temperature
+        )
+    });
+    b.engine
+        .register_get("params", |s: &mut State| s.params.clone())
+        .register_get("step", |s: &mut State| s.step)
+        .register_get("chain", |s: &mut State| s.chain)
+        .register_get("temperature", |s: &mut State| s.temperature)
+        .register_get("info", |s: &mut State| -> Map { s.info.clone() });
+    b.function(
+        "state.loss(split) -> number",
+        "In an observable, the mean loss on a split (\"train\", \"test\", …) at the chain's parameters; computed once per record, for all observables.",
+        |s: &mut State, split: &str| -> Bound<f64> { s.place.split(split).map(|x| x[0]).or_raise() },
+    )
+    .function(
+        "state.error(split) -> number",
+        "In an observable, the fraction of misclassified examples of a split at the chain's parameters; as state.loss.",
+        |s: &mut State, split: &str| -> Bound<f64> { s.place.split(split).map(|x| x[1]).or_raise() },
+    )
+    .function(
+        "state.energy() -> number",
+        "In an observable, U = s·L + R at the chain's parameters, over all training examples; as state.loss.",
+        |s: &mut State| -> Bound<f64> { s.place.energy().or_raise() },
+    )
+    .function(
+        "state.gradient() -> Tensor",
+        "In an observable, ∇U at the chain's parameters, over all training examples: a vector with the names of the model's tensors. Costs a gradient per record.",
+        |s: &mut State| -> Bound<Tensor> { s.place.gradient().or_raise() },
+    )
+    .function(
+        "state.outputs(split) -> Tensor",
+        "In an observable, the outputs of the network for the inputs of a split, before the loss: a tensor `[rows, outputs]`. Costs a forward pass over the split.",
+        |s: &mut State, split: &str| -> Bound<Tensor> { s.place.outputs(split).or_raise() },
+    );
 }
 
 /// A closure that returns a number, or some.
@@ -131,14 +221,14 @@ fn number(x: &Dynamic) -> Option<f64> {
         .ok()
 }
 
-/// The parameters of a chain, with the names of the model's tensors.
-fn params(w: Vec<f32>, layout: &Arc<Layout>) -> Tensor {
+/// Numbers of a chain, one per parameter, with the names of the model's tensors.
+fn params(w: Arc<Vec<f32>>, layout: &Arc<Layout>) -> Tensor {
     let layout = layout.clone();
     let names: Names = Arc::new(move |name| {
         let found = layout.tensor(name)?;
         Ok((found.range.clone(), found.shape.clone()))
     });
-    Tensor::Vector(Vector::new(Arc::new(w), Some(names)))
+    Tensor::Vector(Vector::new(w, Some(names)))
 }
 
 impl Observable for Closure {
@@ -157,9 +247,15 @@ impl Observable for Closure {
 
     fn begin(&self, first: &First) -> Result<()> {
         let layout = Arc::new(first.target.layout().clone());
-        let w = (first.start)().to_vec();
+        let w = (first.start)();
+        let place = Place {
+            target: first.target.clone(),
+            w: w.clone(),
+            known: Mutex::default(),
+        };
         let (_, labels) = self.call(State {
             params: params(w, &layout),
+            place: Arc::new(place),
             step: first.step as i64,
             chain: 0,
             temperature: first.temperature,
@@ -183,13 +279,23 @@ impl Observable for Closure {
         let layout = layout.unwrap_or_else(|| Arc::new(view.target.layout().clone()));
         let (names, values) = view.info;
         let info = names.iter().zip(values);
-        let (numbers, labels) = self.call(State {
-            params: params(view.chain.w.to_vec(), &layout),
+        let w = Arc::new(view.chain.w.to_vec());
+        let lent = (take(&mut view.known), take(view.work));
+        let place = Arc::new(Place {
+            target: view.target.clone(),
+            w: w.clone(),
+            known: Mutex::new(lent),
+        });
+        let found = self.call(State {
+            params: params(w, &layout),
+            place: place.clone(),
             step: view.chain.step as i64,
             chain: view.chain.index as i64,
             temperature: view.chain.temperature,
             info: info.map(|(k, v)| (k.0.into(), (*v).into())).collect(),
-        })?;
+        });
+        (view.known, *view.work) = take(&mut *place.known());
+        let (numbers, labels) = found?;
         ensure!(
             labels == shape && numbers.len() == out.len(),
             "the observable '{}' returned {} at step {} of chain {}, but {} at the starting point; this must not change",

@@ -134,7 +134,7 @@ fn of_vectors(b: &mut Binder) {
     )
     .function(
         "tensor.tensor(name) -> Tensor",
-        "Of a vector of parameters, a named tensor in its shape, as \"w1\", in single precision; `tensor()` is the whole vector.",
+        "Of a vector of parameters, a named tensor in its shape, as \"w1\", in single precision; `w.w1` and `w[\"w1\"]` are the same, and `tensor()` is the whole vector.",
         |t: &mut Tensor, name: &str| t.named(name).or_raise(),
     );
 }
@@ -175,10 +175,11 @@ fn of_arrays(b: &mut Binder) {
     );
 }
 
-/// `t[i]`, `t[a..b]` and `t[a..=b]`.
+/// `t[i]`, `t[a..b]` and `t[a..=b]`; `t["w1"]` or `t.w1` of a vector of parameters.
 fn indexers(b: &mut Binder) {
     b.engine
         .register_indexer_get(|t: &mut Tensor, i: i64| given(t, t.index(i)))
+        .register_indexer_get(|t: &mut Tensor, name: &str| t.named(name).or_raise())
         .register_indexer_get(|t: &mut Tensor, r: std::ops::Range<i64>| {
             t.slice(0, r.start, r.end).or_raise()
         })

@@ -6,6 +6,7 @@ use crate::memory;
 use crate::observable::First;
 use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
+use crate::simulation::keep::Keep;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
 use crate::simulation::session::Session;
@@ -150,6 +151,9 @@ impl Plan {
         if let Some(x) = &self.exchange {
             hash.update(format!("{x:?}").as_bytes());
         }
+        if let Some(keep) = &self.keep {
+            hash.update(format!("{keep:?}").as_bytes());
+        }
         target.fingerprint(&mut hash);
         for c in 0..starts.count {
             let w = starts.of(c, target);
@@ -234,6 +238,7 @@ impl Plan {
                 .iter()
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
             fingerprint: starts.map_or(String::new(), |s| self.fingerprint(target, s)),
+            kept: self.keep.as_ref().map(Keep::info),
             closures: self
                 .observables
                 .iter()

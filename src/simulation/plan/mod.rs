@@ -8,6 +8,7 @@ pub use options::{EXCHANGE_OPTIONS, SAMPLE_OPTIONS, SWEEP_OPTIONS, burn_in};
 pub use starts::Starts;
 
 use super::exchange::Exchange;
+use super::keep::Keep;
 use super::prediction::Predictor;
 use crate::error::Result;
 use crate::observable::Handle;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub every: Trigger,
     /// What to record.
     pub observables: Vec<Handle>,
+    /// Which draws are kept, if any.
+    pub keep: Option<Keep>,
     /// Splits whose posterior prediction is averaged.
     pub predict: Vec<String>,
     /// See the option `region`.
@@ -69,6 +72,7 @@ impl Plan {
             burn_in: 0,
             every: Trigger::At(Vec::new()),
             observables: Vec::new(),
+            keep: None,
             predict: Vec::new(),
             region: 1000.0,
             seed,

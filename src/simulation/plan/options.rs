@@ -7,6 +7,7 @@ use crate::options::{Kind, Options, Range, Spec, Value, option, optional, requir
 use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
 use crate::simulation::exchange::{self, Exchange, Pairs, Temper};
+use crate::simulation::keep::Keep;
 use crate::simulation::session::{self, Session};
 use crate::trigger::Trigger;
 use anyhow::Context;
@@ -22,6 +23,10 @@ macro_rules! run_options {
             option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it."),
             $every,
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
+            optional("keep", Kind::Trigger, "none", "When to keep the parameters themselves, after burn-in: every so many steps, or a trigger. They go to draws.zarr in the run's folder, which xarray opens; `run.draw`, `run.kept` and `observe` read them. A multiple of `every` keeps what is recorded."),
+            optional("keep_draws", Kind::Int(Range::Between(1.0, 1e7)), "none", "Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`."),
+            optional("keep_tensors", Kind::Anything("array of names"), "all", "Keep only these tensors of the model."),
+            option("keep_as", Kind::Choice(&["f32", "f16"]), "f32", "How draws are kept: as they are, or in half precision."),
             optional("predict", Kind::Anything("name of a split, or array of them"), "none", "Splits (\"train\", \"test\", \"validation\") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
             optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs with the same seed share their noise, step by step."),
@@ -123,6 +128,90 @@ fn splits(o: &Options) -> Result<Vec<String>> {
     }
 }
 
+/// Draws that can be kept per chain.
+const MOST_DRAWS: usize = 10_000_000;
+
+/// The draws to be kept, by the options `keep`, …; `quick` divides the steps between them.
+fn keep(
+    kind: &str,
+    o: &Options,
+    (burn_in, steps): (u64, u64),
+    quick: impl Fn(&mut Trigger),
+) -> Result<Option<Keep>> {
+    let text = |v: &Value| match v {
+        Value::Text(t) => Ok(t.clone()),
+        _ => Err(anyhow::anyhow!(
+            "{kind}: option 'keep_tensors' must be an array of names of tensors"
+        )),
+    };
+    let tensors = match o.get("keep_tensors") {
+        None => Vec::new(),
+        Some(Value::List(list)) if !list.is_empty() => {
+            list.iter().map(text).collect::<Result<_>>()?
+        }
+        Some(other) => vec![text(other)?],
+    };
+    let steps = match (trigger(o, "keep"), o.opt_int("keep_draws")) {
+        (Some(_), Some(_)) => {
+            anyhow::bail!("{kind}: options 'keep' and 'keep_draws' are both given; one says when")
+        }
+        (None, None) => {
+            anyhow::ensure!(
+                tensors.is_empty(),
+                "{kind}: option 'keep_tensors' says what to keep, but not when; give 'keep' or 'keep_draws', too"
+            );
+            return Ok(None);
+        }
+        (Some(mut trigger), None) => {
+            quick(&mut trigger);
+            let count = trigger.count(steps) - trigger.count(burn_in);
+            anyhow::ensure!(
+                count <= MOST_DRAWS,
+                "{kind}: option 'keep' asks for {count} draws per chain; {MOST_DRAWS} are the most"
+            );
+            trigger.steps(burn_in, steps)
+        }
+        (None, Some(draws)) => {
+            let left = steps - burn_in;
+            let place =
+                |k: u64| burn_in + (u128::from(left) * u128::from(k) / u128::from(draws)) as u64;
+            let mut all: Vec<_> = (1..=draws).map(place).collect();
+            all.dedup();
+            all.retain(|s| *s > burn_in);
+            all
+        }
+    };
+    anyhow::ensure!(
+        !steps.is_empty(),
+        "{kind}: option 'keep' never comes up after burn-in; keep more often, or take more steps"
+    );
+    let half = o.text("keep_as")? == "f16";
+    Ok(Some(Keep {
+        steps,
+        tensors,
+        half,
+    }))
+}
+
+/// Fewer steps from one time to the next where a run is cut, so that there are twenty, but no more than need be: records cost data passes.
+fn quicken(trigger: &mut Trigger, full: u64, (burn_in, steps): (u64, u64)) {
+    match trigger {
+        Trigger::Every(n) => *n = (*n / 5).min((steps - burn_in) / 20).max(1),
+        Trigger::At(at) => at
+            .iter_mut()
+            .for_each(|s| *s = (*s as f64 * steps as f64 / full as f64).ceil() as u64),
+        Trigger::Logarithmic { .. } | Trigger::Cyclical { .. } => {}
+    }
+}
+
+/// A trigger, if it is given.
+fn trigger(o: &Options, name: &str) -> Option<Trigger> {
+    match o.get(name) {
+        Some(Value::Object(t, _)) => t.downcast_ref::<Trigger>().cloned(),
+        _ => o.opt_int(name).map(Trigger::Every),
+    }
+}
+
 /// Steps of burn-in, by the option `burn_in`: a part of the steps (below 1), or a number of them.
 pub fn burn_in(kind: &str, o: &Options, steps: u64) -> Result<u64> {
     let given = o.float("burn_in")?;
@@ -149,11 +238,7 @@ impl Plan {
             "{kind}: option 'temperatures' is empty"
         );
         let mut steps = o.int("steps")?;
-        let mut every = match o.get("every") {
-            Some(Value::Object(t, _)) => t.downcast_ref::<Trigger>().cloned(),
-            _ => None,
-        }
-        .unwrap_or(Trigger::Every(o.opt_int("every").unwrap_or(100)));
+        let mut every = trigger(o, "every").unwrap_or(Trigger::Every(100));
         let mut warm = burn_in(kind, o, steps)?;
         let mut full_steps = None;
         if session.quick && steps > 400 {
@@ -165,15 +250,13 @@ impl Plan {
             }
             warm = (warm as f64 / steps as f64 * cut as f64) as u64;
             steps = cut;
-            // Fewer steps between records, so that twenty are made, but no more records than need be: they cost data passes.
-            match &mut every {
-                Trigger::Every(n) => *n = (*n / 5).min((cut - warm) / 20).max(1),
-                Trigger::At(at) => at.iter_mut().for_each(|s| {
-                    *s = (*s as f64 * cut as f64 / o.int("steps").unwrap_or(1) as f64).ceil() as u64
-                }),
-                Trigger::Logarithmic { .. } | Trigger::Cyclical { .. } => {}
-            }
         }
+        let quick = |trigger: &mut Trigger| {
+            if let Some(full) = full_steps {
+                quicken(trigger, full, (warm, steps));
+            }
+        };
+        quick(&mut every);
         let mut observables: Vec<Handle> = o.objects::<Box<dyn Observable>>("observe");
         if o.get("observe").is_none() {
             let none = Options::check("observable", &[], Vec::new())?;
@@ -189,6 +272,7 @@ impl Plan {
             start: o.object("start"),
             steps,
             burn_in: warm,
+            keep: keep(kind, o, (warm, steps), quick)?,
             every,
             observables,
             predict: splits(o)?,

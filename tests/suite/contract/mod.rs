@@ -101,6 +101,7 @@ fn run(
         burn_in: lengths.burn_in,
         every: lengths.every.clone(),
         observables: observe(observables),
+        keep: None,
         predict: Vec::new(),
         region: 1e3,
         seed: 20_261_121,

@@ -17,10 +17,10 @@ const SCRIPT: &str = r#"
         steps: param("steps", 300), chains: 2, observe: [observable::cost(), observable::error("test")], name: "ladder" });
     let b = exchange(t, sampler::sgnht(#{ step: 1e-5, batch: 30 }), #{ temperatures: [1.0, 1.2, 1.5], start: start, pairs: "random",
         steps: 800, swap_every: 20, chains: 1, name: "momenta" });
-    let c = sweep(t, sampler::sgld(#{ step: 1e-5, batch: 30 }), #{ temperatures: [1.0, 2.0], chains: 3, start: start, steps: 600, every: 20,
+    let c = sweep(t, sampler::sgld(#{ step: 1e-5, batch: 30 }), #{ temperatures: [1.0, 2.0], chains: 3, start: start, steps: 600, every: 20, keep: 40,
         predict: "test", name: "sweep" });
     let d = sweep(t, sampler::ohzeki_ichiki(#{ step: 1e-5, between: "replicas", batch: 30 }), #{ temperatures: [1.0, 2.0, 3.0], chains: 2,
-        start: start, steps: 200, every: 20, name: "coupled" });
+        start: start, steps: 200, every: 20, keep_draws: 3, name: "coupled" });
     plot::sweep(a, "cost").save("cost.svg");
     [a.summary()["cost"], a.ladder()["barrier"], c.summary()["cost"], d.summary()["cost"]]
 "#;

@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::folder::{Prepared, compiler, default_folder, says};
 use crate::error::Result;
 use crate::output;
+use crate::store::free_space;
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,7 +134,16 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     ));
     Prepared::forget(&folder);
     lay_out(&prepared, &source)?;
-    Engine::warm(&prepared).context("the library could not be compiled for cells")?;
+    Engine::warm(&prepared).with_context(|| {
+        let what = "the library could not be compiled for cells";
+        match workspace_above(&folder) {
+            None => what.to_string(),
+            Some(manifest) => format!(
+                "{what}; its folder lies in the Cargo workspace of '{}', which must exclude it, or choose another with --folder",
+                manifest.display()
+            ),
+        }
+    })?;
     fs::copy(
         prepared.template().join("Cargo.lock"),
         folder.join("Cargo.lock"),
@@ -145,6 +155,12 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         begin.elapsed().as_secs_f64()
     ));
     Ok(prepared)
+}
+
+/// The manifest of a workspace that a folder lies in: cargo takes packages there for its members.
+fn workspace_above(folder: &Path) -> Option<PathBuf> {
+    let mut above = folder.ancestors().skip(1).map(|f| f.join("Cargo.toml"));
+    above.find(|f| fs::read_to_string(f).is_ok_and(|text| text.contains("[workspace]")))
 }
 
 /// Where the source is.
@@ -257,13 +273,6 @@ fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
     says(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", toolchain]))
         .context("the component rust-src could not be installed")?;
     Ok(())
-}
-
-/// Bytes that are free where a folder is, if the system says so.
-fn free_space(folder: &Path) -> Option<u64> {
-    let text = says(Command::new("df").arg("-Pk").arg(folder)).ok()?;
-    let fourth = text.lines().nth(1)?.split_whitespace().nth(3)?;
-    fourth.parse::<u64>().ok().map(|k| k * 1024)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

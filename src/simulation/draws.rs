@@ -1,0 +1,238 @@
+//! Draws that are kept: the parameters themselves, written while a run goes on, to be looked at afterwards.
+
+use super::keep::Keep;
+use super::plan::Plan;
+use super::run::{Run, RunInfo};
+use crate::error::{Result, did_you_mean};
+use crate::memory::gib;
+use crate::model::Layout;
+use crate::store::free_space;
+use crate::store::zarr::{Draws, Stream};
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use anyhow::{Context, bail, ensure};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The folder of the draws in that of a run.
+const FOLDER: &str = "draws.zarr";
+
+impl Plan {
+    /// What is kept of a run on this target, and where the tensors are in a chain's parameters.
+    ///
+    /// # Errors
+    /// If there is no such tensor, or one that cannot be an array.
+    fn draws(&self, keep: &Keep, layout: &Layout) -> Result<(Draws, Vec<Range<usize>>)> {
+        let known = || layout.tensors().iter().map(|t| t.name.as_str());
+        for name in &keep.tensors {
+            ensure!(
+                known().any(|k| k == name),
+                "{}: option 'keep_tensors' names '{name}', which the model does not have{}",
+                self.kind,
+                did_you_mean(name, known())
+            );
+        }
+        let wanted = |name: &String| keep.tensors.is_empty() || keep.tensors.contains(name);
+        let tensors: Vec<_> = layout
+            .tensors()
+            .iter()
+            .filter(|t| wanted(&t.name))
+            .collect();
+        let draws = Draws {
+            chains: self.chains,
+            temperatures: (self.kind != "sample").then_some(self.temperatures.len()),
+            steps: keep.steps.clone(),
+            tensors: tensors
+                .iter()
+                .map(|t| (t.name.clone(), t.shape.clone()))
+                .collect(),
+            half: keep.half,
+        };
+        draws.check().with_context(|| self.kind)?;
+        Ok((draws, tensors.iter().map(|t| t.range.clone()).collect()))
+    }
+
+    /// Fail early if the draws cannot be kept in this folder; otherwise how much there will be of them, in words, if it is much.
+    pub(super) fn check_keep(&self, target: &Target, folder: &Path) -> Result<Option<String>> {
+        let Some(keep) = &self.keep else {
+            return Ok(None);
+        };
+        let bytes = self.draws(keep, target.layout())?.0.bytes();
+        let there = folder.ancestors().find(|f| f.exists());
+        if let Some(free) = there.and_then(free_space) {
+            ensure!(
+                bytes < u128::from(free),
+                "{}: {} draws per chain are {:.1} GiB, but {:.1} GiB are free in '{}'; keep fewer, only some tensors (keep_tensors), or half the digits (keep_as: \"f16\")",
+                self.kind,
+                keep.steps.len(),
+                gib(bytes),
+                gib(u128::from(free)),
+                folder.display()
+            );
+        }
+        let text = || format!("'{}' keeps {:.1} GiB of draws", self.name, gib(bytes));
+        Ok((bytes > 1 << 28).then(text))
+    }
+}
+
+/// What writes the draws of a run.
+pub(super) struct Keeper {
+    stream: Stream,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Keeper {
+    /// Of a run in this folder, if it keeps any.
+    pub fn of(plan: &Plan, target: &Target, folder: &Path) -> Result<Option<Self>> {
+        let Some(keep) = &plan.keep else {
+            return Ok(None);
+        };
+        let (draws, ranges) = plan.draws(keep, target.layout())?;
+        let stream = Stream::new(folder.join(FOLDER), draws);
+        Ok(Some(Self { stream, ranges }))
+    }
+
+    /// Whether a draw is made after this step.
+    pub fn fires(&self, step: u64) -> bool {
+        self.stream.draws().steps.binary_search(&step).is_ok()
+    }
+
+    /// Write what readers need to know.
+    pub fn describe(&self, temperatures: &[f64]) -> Result<()> {
+        self.stream.describe(temperatures)
+    }
+
+    /// Flush what was written.
+    pub fn sync(&self) -> Result<()> {
+        self.stream.sync()
+    }
+
+    /// Take over the draws of some chains from the folder of a shard.
+    pub fn merge(&self, shard: &Path, chains: &[usize]) -> Result<()> {
+        let from = Stream::open(&shard.join(FOLDER))?;
+        chains.iter().try_for_each(|c| self.stream.take(&from, *c))
+    }
+
+    /// Write the parameters of a chain after a step.
+    pub fn write(&self, chain: usize, step: u64, w: &[f32]) -> Result<()> {
+        let Ok(k) = self.stream.draws().steps.binary_search(&step) else {
+            return Ok(());
+        };
+        let mut ranges = self.ranges.iter().enumerate();
+        ranges.try_for_each(|(t, range)| self.stream.write(t, chain, k, &w[range.clone()]))
+    }
+}
+
+/// The draws of a run, to be read.
+pub struct KeptDraws {
+    stream: Stream,
+    /// How many there are of each chain.
+    counts: Vec<usize>,
+}
+
+impl KeptDraws {
+    /// Of a run that keeps some, finished or not.
+    pub fn of(run: &Run) -> Result<Self> {
+        ensure!(
+            run.info.kept.is_some(),
+            "run '{}' kept no draws; give it the option keep: {}",
+            run.info.name,
+            (run.info.steps / 1000).max(1)
+        );
+        let stream = Stream::open(&run.folder.join(FOLDER))?;
+        let steps = &stream.draws().steps;
+        let counts = run
+            .failures
+            .iter()
+            .zip(&run.steps)
+            .map(|(failed, step)| match failed {
+                Some(f) => steps.partition_point(|s| *s < f.step),
+                None => steps.partition_point(|s| s <= step),
+            });
+        let counts = counts.collect();
+        Ok(Self { stream, counts })
+    }
+
+    /// After which steps they were made.
+    pub fn steps(&self) -> &[u64] {
+        &self.stream.draws().steps
+    }
+
+    /// How many there are of a chain.
+    pub fn count(&self, chain: usize) -> usize {
+        self.counts[chain]
+    }
+
+    /// The `i`-th draw of a chain, all parameters.
+    ///
+    /// # Errors
+    /// If there is none, or only some of the tensors were kept.
+    pub fn draw(&self, info: &RunInfo, chain: usize, i: usize) -> Result<Vec<f32>> {
+        let (name, tensors) = (&info.name, self.stream.draws().tensors.len());
+        ensure!(
+            tensors == info.tensors.len(),
+            "run '{name}' kept only {} of its {} tensors; all are needed here (leave out keep_tensors)",
+            tensors,
+            info.tensors.len()
+        );
+        let mut out = Vec::with_capacity(info.parameters);
+        self.check(info, chain, i)?;
+        for tensor in 0..tensors {
+            out.extend(self.stream.read(tensor, chain, i)?);
+        }
+        Ok(out)
+    }
+
+    /// All draws of one tensor of a chain, one after the other, and its shape.
+    ///
+    /// # Errors
+    /// If it was not kept.
+    pub fn tensor(
+        &self,
+        info: &RunInfo,
+        name: &str,
+        chain: usize,
+    ) -> Result<(Vec<f32>, Vec<usize>)> {
+        let tensors = &self.stream.draws().tensors;
+        let known = tensors.iter().map(|(n, _)| n.as_str());
+        let Some(at) = tensors.iter().position(|(n, _)| n == name) else {
+            bail!(
+                "run '{}' kept no tensor '{name}'{}",
+                info.name,
+                did_you_mean(name, known)
+            );
+        };
+        self.check(info, chain, 0)?;
+        let mut out = Vec::new();
+        for i in 0..self.counts[chain] {
+            out.extend(self.stream.read(at, chain, i)?);
+        }
+        Ok((out, tensors[at].1.clone()))
+    }
+
+    fn check(&self, info: &RunInfo, chain: usize, i: usize) -> Result<()> {
+        let chains = self.counts.len();
+        ensure!(
+            chain < chains,
+            "run '{}' has {chains} chains, so there is none with index {chain}",
+            info.name
+        );
+        ensure!(
+            i < self.counts[chain],
+            "chain {chain} of run '{}' has {} draws, so there is none with index {i}",
+            info.name,
+            self.counts[chain]
+        );
+        Ok(())
+    }
+}
+
+impl Run {
+    /// The `i`-th draw that was kept of a chain; chains are ordered by temperature, then by number.
+    pub fn draw(&self, chain: usize, i: usize) -> Result<Arc<Parameters>> {
+        let w = KeptDraws::of(self)?.draw(&self.info, chain, i)?;
+        let vectors = vec![Arc::new(w)];
+        Ok(Arc::new(Parameters { vectors }))
+    }
+}

@@ -1,0 +1,145 @@
+//! Observables of draws that were kept.
+
+use super::draws::KeptDraws;
+use super::run::{Column, Group, Run, RunInfo};
+use crate::engine::ChainRef;
+use crate::error::Result;
+use crate::observable::{First, Handle, LossCache, Observable, View};
+use crate::options::{Kind, Value, optional};
+use crate::target::{Target, Workspace};
+use crate::verb::{Call, Verb};
+use anyhow::{anyhow, bail, ensure};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// The verb `observe`.
+pub static OBSERVE: Verb<(), (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
+    name: "observe",
+    arguments: &["run", "observables"],
+    options: &[optional(
+        "target",
+        Kind::Object("Target"),
+        "that of the run",
+        "What was sampled; needed for runs that were opened from their folder.",
+    )],
+    doc: "Compute observables of the draws that a run has kept (its option `keep`), as a run of these: with summary, traces, draws and figures.\n\n\
+          The numbers are those that the run would have recorded after the same steps, to the last bit (but keep_as: \"f16\" rounds). What is known only while \
+          a run goes on, as momenta, what the sampler reports or where chains started, is refused. Chains that failed have the draws before that.",
+    example: "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\n\
+              observe(r, [observable::energy(), |s| s.params.norm2()]).summary().energy",
+    call: Call::Checked(|(run, observables), o, ()| {
+        let target = run.target(o)?;
+        observe(&run, &target, handles(observables)?).map(Arc::new)
+    }),
+};
+
+/// The observables in a list.
+fn handles(list: Vec<Value>) -> Result<Vec<Handle>> {
+    let wrong = |x: &Value| {
+        anyhow!(
+            "observe: the list has {} in it, where observables or closures are needed",
+            x.describe()
+        )
+    };
+    let one = |x: &Value| x.as_object::<Box<dyn Observable>>().ok_or_else(|| wrong(x));
+    list.iter().map(one).collect()
+}
+
+/// A run of these observables, measured on the kept draws of another.
+///
+/// # Errors
+/// If the run has kept no draws, the target is another one, or an observable needs more than parameters.
+pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<Run> {
+    ensure!(
+        !observables.is_empty(),
+        "observe: the list of observables is empty"
+    );
+    let info = &run.info;
+    let draws = KeptDraws::of(run)?;
+    let some = (0..run.params.len()).find(|c| draws.count(*c) > 0);
+    let Some(some) = some else {
+        bail!("observe: run '{}' has not made a draw yet", info.name);
+    };
+    let first = Arc::new(draws.draw(info, some, 0)?);
+    let mut columns = Vec::new();
+    for o in &observables {
+        ensure!(
+            o.of_parameters(),
+            "observe: '{}' needs what is known only while a run goes on; record it by the option observe of the run",
+            o.name()
+        );
+        o.check(target)?;
+        o.begin(&First {
+            target,
+            start: &|| first.clone(),
+            step: draws.steps()[0],
+            temperature: info.temperatures[some / info.chains],
+            info: &[],
+        })?;
+        columns.push(Column {
+            name: o.name(),
+            group: Group::Posterior,
+            components: o.components(target),
+        });
+    }
+    let info = RunInfo {
+        columns,
+        every: "at the kept draws".into(),
+        warm_draws: 0,
+        draws: draws.steps().len(),
+        ladder: None,
+        ..info.clone()
+    };
+    let records = (0..run.params.len()).into_par_iter().map(|chain| {
+        let mut work = Workspace::new(1);
+        let mut records = Vec::with_capacity(draws.count(chain) * info.width());
+        for i in 0..draws.count(chain) {
+            let w = draws.draw(&info, chain, i)?;
+            // Of a schedule that goes on after burn-in only the end is known.
+            let temperature = match info.steady {
+                true => info.temperatures[chain / info.chains],
+                false => f64::NAN,
+            };
+            let mut view = View {
+                chain: ChainRef {
+                    index: chain,
+                    seed: info.seed,
+                    step: draws.steps()[i],
+                    temperature,
+                    w: &w,
+                    vectors: &[],
+                },
+                vector_names: &[],
+                info: (&[], &[]),
+                batch: info.m,
+                start: &|| first.clone(),
+                target,
+                work: &mut work,
+                known: LossCache::default(),
+            };
+            let mut record = vec![f64::NAN; info.width()];
+            let mut rest = &mut record[..];
+            for (o, column) in observables.iter().zip(&info.columns) {
+                let (own, after) = rest.split_at_mut(column.width());
+                o.measure(&mut view, own)?;
+                rest = after;
+            }
+            records.extend(record);
+        }
+        Ok(records)
+    });
+    let records = records.collect::<Result<Vec<_>>>()?;
+    Ok(Run {
+        records,
+        folder: run.folder.clone(),
+        failures: run.failures.clone(),
+        params: run.params.clone(),
+        steps: run.steps.clone(),
+        scores: Vec::new(),
+        ladders: None,
+        notes: run.notes.clone(),
+        seconds: run.seconds,
+        origin: run.origin.clone(),
+        info,
+    })
+}
