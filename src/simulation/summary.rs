@@ -233,9 +233,12 @@ impl Summary {
             });
         }
         let readings = &self.thermometers;
-        column("T virial", &|t| {
-            with_error(readings[t].temperature, readings[t].mcse)
-        });
+        // Observables of kept draws have none.
+        if readings.iter().any(|r| !r.temperature.is_nan()) {
+            column("T virial", &|t| {
+                with_error(readings[t].temperature, readings[t].mcse)
+            });
+        }
         let applies = readings.iter().any(|r| r.verdict != Heat::NotApplicable);
         let noise = self.stats.iter().find(|r| r.name == GRADIENT_VARIANCE.0);
         if let Some(noise) = noise.filter(|_| applies) {

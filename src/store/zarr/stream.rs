@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use half::f16;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -97,8 +97,8 @@ impl Draws {
 pub struct Stream {
     root: PathBuf,
     draws: Draws,
-    /// Chunks that are not flushed yet.
-    written: Mutex<BTreeSet<PathBuf>>,
+    /// Chunks that are not flushed yet, and whether they are new.
+    written: Mutex<BTreeMap<PathBuf, bool>>,
 }
 
 impl Stream {
@@ -227,13 +227,13 @@ impl Stream {
             file.write_all(&bytes)
         };
         write().map_err(|e| cannot("write", &path, e))?;
-        self.note(path);
+        self.note(path, at == 0);
         Ok(())
     }
 
-    fn note(&self, path: PathBuf) {
+    fn note(&self, path: PathBuf, new: bool) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.insert(path);
+        *written.entry(path).or_default() |= new;
     }
 
     /// A chunk without draws: a disk that is full is met here, before any of them is made.
@@ -268,10 +268,10 @@ impl Stream {
             std::mem::take(&mut *all)
         };
         let mut folders = BTreeSet::new();
-        for path in &written {
+        for (path, new) in &written {
             sync(path).map_err(|e| cannot("write", path, e))?;
             // With the folders above it, which may be new as well.
-            let above = path.ancestors().skip(1);
+            let above = path.ancestors().skip(1).filter(|_| *new);
             folders.extend(above.take_while(|f| f.starts_with(&self.root)));
         }
         for folder in folders {
@@ -324,7 +324,7 @@ impl Stream {
                 std::fs::create_dir_all(temp_files::folder(&new))
                     .and_then(|()| std::fs::copy(&old, &new).map(drop))
                     .map_err(|e| cannot("write", &new, e))?;
-                self.note(new);
+                self.note(new, true);
             }
         }
         Ok(())
