@@ -151,6 +151,7 @@ fn what_has_no_likelihood_is_lost_at_once() {
 
 /// Steps fit wherever the likelihood is a million times stiffer than the prior, with few moves per stage and stages far apart.
 #[test]
+#[ignore = "long: tests/run"]
 fn step_sizes_follow_a_stiff_likelihood() {
     for sampler in [
         "sampler::hmc()",

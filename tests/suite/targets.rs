@@ -308,6 +308,7 @@ fn validation_finds_normal_uncorrelated_noise_where_it_is() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn printed_forms_have_the_temperatures_that_theory_says() {
     // Null: virial temperature T for the right forms and 2T for the printed SGHMC, up to the order of the step, here 1 %.
     let virial = |sampler: &str| {

@@ -50,6 +50,7 @@ fn ended(mut command: Command) -> Output {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn any_number_of_ranks_writes_what_one_process_writes() {
     let scratch = Scratch::new();
     let script = scratch.file("all.rhai", SCRIPT);
@@ -80,6 +81,7 @@ fn any_number_of_ranks_writes_what_one_process_writes() {
 
 /// Kill one rank of two in the middle of the ladder, and go on with three.
 #[test]
+#[ignore = "long: tests/run"]
 fn another_number_of_ranks_goes_on_when_one_has_died() {
     let scratch = Scratch::new();
     let script = scratch.file("all.rhai", SCRIPT);

@@ -407,6 +407,7 @@ fn an_agreed_error_ends_the_job_in_order() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn a_killed_rank_ends_the_job() -> Result<()> {
     for size in [2, 4] {
         let Some(ended) = play("killed", size)? else {
