@@ -326,6 +326,54 @@ fn name(names: &Option<Vec<String>>, j: usize) -> String {
     }
 }
 
+/// The number of a column that an option names.
+fn column(
+    (owner, option): (&str, &str),
+    v: &Value,
+    (path, names, width): (&str, &Option<Vec<String>>, usize),
+) -> Result<usize> {
+    match (v, names) {
+        (Value::Int(i), _) => {
+            let j = if *i < 0 {
+                i.saturating_add(width as i64)
+            } else {
+                *i
+            };
+            usize::try_from(j)
+                .ok()
+                .filter(|&j| j < width)
+                .ok_or_else(|| {
+                    anyhow!(
+                        "{owner}: option '{option}' is {i}, but '{path}' has the columns 0 to {}",
+                        width - 1
+                    )
+                })
+        }
+        (Value::Text(t), Some(names)) => {
+            let found: Vec<_> = (0..names.len()).filter(|j| names[*j] == *t).collect();
+            match found[..] {
+                [j] => Ok(j),
+                [] => {
+                    let known = did_you_mean(t, names.iter().map(String::as_str));
+                    bail!("{owner}: option '{option}': '{path}' has no column '{t}'{known}")
+                }
+                _ => {
+                    let all: Vec<_> = found.iter().map(usize::to_string).collect();
+                    bail!(
+                        "{owner}: option '{option}': '{path}' has {} columns named '{t}', numbers {}; choose one by its number, from 0",
+                        all.len(),
+                        all.join(", ")
+                    )
+                }
+            }
+        }
+        (Value::Text(t), None) => bail!(
+            "{owner}: option '{option}' is the name '{t}', but '{path}' has no header line; give the column's number"
+        ),
+        _ => bail!("{owner}: option '{option}' must be a column name or a whole number"),
+    }
+}
+
 /// Which columns are what, in a file of this many.
 fn columns(
     options: &Options,
@@ -335,45 +383,7 @@ fn columns(
 ) -> Result<Columns> {
     let owner = options.owner();
     let regression = options.text("task")? == "regression";
-    let one = |option: &str, v: &Value| -> Result<usize> {
-        match (v, names) {
-            (Value::Int(i), _) => {
-                let j = if *i < 0 {
-                    i.saturating_add(width as i64)
-                } else {
-                    *i
-                };
-                usize::try_from(j).ok().filter(|&j| j < width).ok_or_else(|| {
-                    anyhow!(
-                        "{owner}: option '{option}' is {i}, but '{path}' has the columns 0 to {}",
-                        width - 1
-                    )
-                })
-            }
-            (Value::Text(t), Some(names)) => {
-                let found: Vec<_> = (0..names.len()).filter(|j| names[*j] == *t).collect();
-                match found[..] {
-                    [j] => Ok(j),
-                    [] => {
-                        let known = did_you_mean(t, names.iter().map(String::as_str));
-                        bail!("{owner}: option '{option}': '{path}' has no column '{t}'{known}")
-                    }
-                    _ => {
-                        let all: Vec<_> = found.iter().map(usize::to_string).collect();
-                        bail!(
-                            "{owner}: option '{option}': '{path}' has {} columns named '{t}', numbers {}; choose one by its number, from 0",
-                            all.len(),
-                            all.join(", ")
-                        )
-                    }
-                }
-            }
-            (Value::Text(t), None) => bail!(
-                "{owner}: option '{option}' is the name '{t}', but '{path}' has no header line; give the column's number"
-            ),
-            _ => bail!("{owner}: option '{option}' must be a column name or a whole number"),
-        }
-    };
+    let one = |option: &str, v: &Value| column((owner, option), v, (path, names, width));
     let several = |option: &str, list: &[Value]| -> Result<Vec<usize>> {
         let columns = list
             .iter()

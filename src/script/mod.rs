@@ -411,6 +411,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     registry::objects(&mut b);
     registry::of_populations(&mut b);
     runs::bind(&mut b);
+    runs::draws(&mut b);
     reports::bind(&mut b);
     expressions::bind(&mut b);
     grids::bind(&mut b);

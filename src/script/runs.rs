@@ -90,18 +90,6 @@ pub(super) fn bind(b: &mut Binder) {
         Arc::new(Parameters { vectors: r.params.clone() })
     })
     .function(
-        "run.draw(chain, i) -> Parameters",
-        "The i-th draw that a run with the option `keep` has kept of a chain, all parameters; chains are ordered by temperature, then by number.",
-        |r: &mut Arc<Run>, chain: i64, i: i64| -> Bound<Arc<Parameters>> { r.draw(index(chain)?, index(i)?).or_raise() },
-    )
-    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.draw(1, 4)")
-    .function(
-        "run.kept(name, chain) -> tensor",
-        "All draws of one tensor that a run with the option `keep` has kept of a chain, as a tensor `[draws, …]`.",
-        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Tensor> { kept(r, name, index(chain)?).or_raise() },
-    )
-    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()")
-    .function(
         "run.trace(name, chain) -> array",
         "All recorded values of one chain, burn-in included; the chains of the first temperature come first. For a vector, an array per record.",
         |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> {
@@ -139,6 +127,22 @@ pub(super) fn bind(b: &mut Binder) {
         |t: &mut Arc<Trained>, epoch: i64| -> Bound<Arc<Parameters>> { t.checkpoint(index(epoch)? as u64).map(Arc::new).or_raise() },
     )
     .function("trained.params() -> Parameters", "The kept parameters, one vector per chain.", |t: &mut Arc<Trained>| t.params.clone());
+}
+
+/// Draws that were kept.
+pub(super) fn draws(b: &mut Binder) {
+    b.function(
+        "run.draw(chain, i) -> Parameters",
+        "The i-th draw that a run with the option `keep` has kept of a chain, all parameters; chains are ordered by temperature, then by number.",
+        |r: &mut Arc<Run>, chain: i64, i: i64| -> Bound<Arc<Parameters>> { r.draw(index(chain)?, index(i)?).or_raise() },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.draw(1, 4)")
+    .function(
+        "run.kept(name, chain) -> tensor",
+        "All draws of one tensor that a run with the option `keep` has kept of a chain, as a tensor `[draws, …]`.",
+        |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Tensor> { kept(r, name, index(chain)?).or_raise() },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()");
 }
 
 /// The records of a trace, chain by chain, from those of its components: numbers, or an array each for a vector.

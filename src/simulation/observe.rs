@@ -90,44 +90,8 @@ pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<R
         ladder: None,
         ..info.clone()
     };
-    let records = (0..run.params.len()).into_par_iter().map(|chain| {
-        let mut work = Workspace::new(1);
-        let mut records = Vec::with_capacity(draws.count(chain) * info.width());
-        for i in 0..draws.count(chain) {
-            let w = draws.draw(&info, chain, i)?;
-            // Of a schedule that goes on after burn-in only the end is known.
-            let temperature = match info.steady {
-                true => info.temperatures[chain / info.chains],
-                false => f64::NAN,
-            };
-            let mut view = View {
-                chain: ChainRef {
-                    index: chain,
-                    seed: info.seed,
-                    step: draws.steps()[i],
-                    temperature,
-                    w: &w,
-                    vectors: &[],
-                },
-                vector_names: &[],
-                info: (&[], &[]),
-                batch: info.m,
-                start: &|| first.clone(),
-                target,
-                work: &mut work,
-                known: LossCache::default(),
-            };
-            let mut record = vec![f64::NAN; info.width()];
-            let mut rest = &mut record[..];
-            for (o, column) in observables.iter().zip(&info.columns) {
-                let (own, after) = rest.split_at_mut(column.width());
-                o.measure(&mut view, own)?;
-                rest = after;
-            }
-            records.extend(record);
-        }
-        Ok(records)
-    });
+    let of = |chain| measure(&info, &draws, chain, target, &observables, &first);
+    let records = (0..run.params.len()).into_par_iter().map(of);
     let records = records.collect::<Result<Vec<_>>>()?;
     Ok(Run {
         records,
@@ -142,4 +106,51 @@ pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<R
         origin: run.origin.clone(),
         info,
     })
+}
+
+/// The records of a chain, one after the other.
+fn measure(
+    info: &RunInfo,
+    draws: &KeptDraws,
+    chain: usize,
+    target: &Target,
+    observables: &[Handle],
+    first: &Arc<Vec<f32>>,
+) -> Result<Vec<f64>> {
+    // Of a schedule that goes on after burn-in only the end is known.
+    let temperature = match info.steady {
+        true => info.temperatures[chain / info.chains],
+        false => f64::NAN,
+    };
+    let mut work = Workspace::new(1);
+    let mut records = Vec::with_capacity(draws.count(chain) * info.width());
+    for i in 0..draws.count(chain) {
+        let w = draws.draw(info, chain, i)?;
+        let mut view = View {
+            chain: ChainRef {
+                index: chain,
+                seed: info.seed,
+                step: draws.steps()[i],
+                temperature,
+                w: &w,
+                vectors: &[],
+            },
+            vector_names: &[],
+            info: (&[], &[]),
+            batch: info.m,
+            start: &|| first.clone(),
+            target,
+            work: &mut work,
+            known: LossCache::default(),
+        };
+        let mut record = vec![f64::NAN; info.width()];
+        let mut rest = &mut record[..];
+        for (o, column) in observables.iter().zip(&info.columns) {
+            let (own, after) = rest.split_at_mut(column.width());
+            o.measure(&mut view, own)?;
+            rest = after;
+        }
+        records.extend(record);
+    }
+    Ok(records)
 }
