@@ -8,6 +8,7 @@ use ::csv::{ByteRecord, ReaderBuilder};
 use anyhow::{Context, anyhow, bail, ensure};
 use file::File;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
@@ -99,11 +100,31 @@ struct Table {
     columns: Columns,
     cells: Vec<f32>,
     /// The words of each column, in the order in which they came.
-    words: Vec<Vec<String>>,
+    words: Vec<Words>,
     /// Line of the file of each row; quoted cells may span lines.
     lines: Vec<u64>,
     /// Lines that were left out.
     dropped: usize,
+}
+
+/// The words of a column.
+#[derive(Default)]
+struct Words {
+    list: Vec<String>,
+    /// Where each stands in the list.
+    at: HashMap<String, usize>,
+}
+
+impl Words {
+    /// The number of a word, which may be new.
+    fn number(&mut self, word: &str) -> usize {
+        if let Some(at) = self.at.get(word) {
+            return *at;
+        }
+        self.at.insert(word.into(), self.list.len());
+        self.list.push(word.into());
+        self.list.len() - 1
+    }
 }
 
 /// Which columns are what.
@@ -127,6 +148,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let table = in_file(&f.path, read(options, &f, None))?;
     let levels = Levels::new(&f, &table, regression)?;
     let train = levels.split(&f, &table, regression)?;
+    let classes = levels.classes(&f, &table, &train)?;
     let mut provenance = vec![f.provenance()];
     let mut test = None;
     if let Some(path) = options.opt_text("test_path") {
@@ -146,11 +168,8 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         "task".into(),
         format!("{} of {}", options.text("task")?, of.join(", ")),
     ));
-    if let Some(classes) = &levels.class_names {
-        let each = classes
-            .iter()
-            .enumerate()
-            .map(|(i, c)| format!("{i} = {c}"));
+    if let Some(names) = &levels.class_names {
+        let each = names.iter().enumerate().map(|(i, c)| format!("{i} = {c}"));
         provenance.push(("labels".into(), listed(&each.collect::<Vec<_>>())));
     }
     for (j, words) in &levels.categories {
@@ -160,7 +179,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     provenance.extend(dropped(&table, "line"));
     let scale: Scale = options.text("scale")?.parse()?;
     let apart = test.is_some();
-    let mut d = Dataset::new("csv", levels.classes, train, test, provenance)?;
+    let mut d = Dataset::new("csv", classes, train, test, provenance)?;
     d.class_names = levels.class_names.map(Arc::new);
     if !apart {
         d = d.with_test(options.float("test")?, seed)?;
@@ -179,8 +198,6 @@ fn dropped(t: &Table, line: &str) -> Option<(String, String)> {
 
 /// What words stand for, by the first file.
 struct Levels {
-    /// 0 for numbers.
-    classes: usize,
     /// The labels, if they are words.
     class_names: Option<Vec<String>>,
     /// The words of input columns.
@@ -194,9 +211,8 @@ impl Levels {
             .inputs
             .iter()
             .filter(|j| t.columns.roles[**j] == Role::Word);
-        let categories = words.map(|j| (*j, sorted(&t.words[*j]))).collect();
+        let categories = words.map(|j| (*j, sorted(&t.words[*j].list))).collect();
         let mut out = Self {
-            classes: 0,
             class_names: None,
             categories,
         };
@@ -204,8 +220,9 @@ impl Levels {
             return Ok(out);
         }
         let j = t.columns.targets[0];
-        if t.words[j].iter().any(|w| w.parse::<f64>().is_err()) {
-            let names = sorted(&t.words[j]);
+        let words = &t.words[j].list;
+        if words.iter().any(|w| w.parse::<f64>().is_err()) {
+            let names = sorted(words);
             ensure!(
                 names.len() < usize::from(u16::MAX),
                 "'{}': {} holds {} different words, too many for classes{HINT}",
@@ -213,20 +230,29 @@ impl Levels {
                 name(&t.names, j),
                 names.len()
             );
-            out.classes = names.len();
-            out.class_names = Some(names);
             ensure!(
-                out.classes > 1,
+                names.len() > 1,
                 "'{}': all labels in {} are '{}'; classification needs at least two classes",
                 f.path,
                 name(&t.names, j),
-                t.words[j][0]
+                names[0]
             );
-            return Ok(out);
+            out.class_names = Some(names);
         }
-        let what = format!("'{}': the labels in {}", f.path, name(&t.names, j));
-        out.classes = file::count_classes(&what, &out.labels(f, t)?)?;
         Ok(out)
+    }
+
+    /// Number of classes, by the training split; 0 for numbers.
+    fn classes(&self, f: &File, t: &Table, train: &Split) -> Result<usize> {
+        match (&self.class_names, train.labels()) {
+            (Some(names), _) => Ok(names.len()),
+            (None, Some(labels)) => {
+                let column = name(&t.names, t.columns.targets[0]);
+                let what = format!("'{}': the labels in {column}", f.path);
+                file::count_classes(&what, labels)
+            }
+            (None, None) => Ok(0),
+        }
     }
 
     /// The labels of a file.
@@ -234,7 +260,7 @@ impl Levels {
         let j = t.columns.targets[0];
         let mut labels = Vec::new();
         for (row, line) in t.cells.chunks_exact(t.columns.width()).zip(&t.lines) {
-            let word = &t.words[j][row[j] as usize];
+            let word = &t.words[j].list[row[j] as usize];
             let place = || format!("'{}', line {line}: {}", f.path, name(&t.names, j));
             labels.push(match &self.class_names {
                 Some(names) => level(names, word).with_context(place)? as u16,
@@ -262,7 +288,7 @@ impl Levels {
                     continue;
                 };
                 let place = || format!("'{}', line {line}: {}", f.path, name(&t.names, j));
-                let at = level(words, &t.words[j][row[j] as usize]).with_context(place)?;
+                let at = level(words, &t.words[j].list[row[j] as usize]).with_context(place)?;
                 x.extend((0..words.len()).map(|k| f32::from(u8::from(k == at))));
             }
             width = x.len() - before;
@@ -523,7 +549,7 @@ impl Table {
             );
         }
         Ok(Self {
-            words: vec![Vec::new(); columns.width()],
+            words: (0..columns.width()).map(|_| Words::default()).collect(),
             names,
             columns,
             cells: Vec::new(),
@@ -558,17 +584,9 @@ impl Table {
             let number = match role {
                 Role::Unused => 0.0,
                 Role::Word => {
-                    let words = &mut self.words[j];
-                    let at = words.iter().position(|w| *w == *cell);
-                    // Single precision counts exactly as far as this.
-                    ensure!(
-                        words.len() < 1 << 16,
-                        wrong("there are too many different words")
-                    );
-                    let at = at.unwrap_or_else(|| {
-                        words.push(cell.to_string());
-                        words.len() - 1
-                    });
+                    let at = self.words[j].number(&cell);
+                    // Far below what single precision counts exactly.
+                    ensure!(at < 1 << 16, wrong("there are too many different words"));
                     at as f32
                 }
                 Role::Number => {

@@ -58,7 +58,7 @@ impl Observable for GradientVariance {
         Some(("tensor".into(), names.collect()))
     }
 
-    /// Some samplers know it.
+    /// Of some samplers it is read from a state vector, which is not kept.
     fn of_parameters(&self) -> bool {
         false
     }

@@ -138,9 +138,7 @@ fn energies(t: &Target, at: &Dynamic) -> Result<Map> {
 
 fn outputs(t: &Target, at: &Dynamic, split: &str) -> Result<Tensor> {
     let w = first_vector(at, "target.outputs")?;
-    let network = t.potential().network().ok_or_else(|| {
-        anyhow!("target.outputs needs a network with data, which this target does not have")
-    })?;
+    let network = t.network("target.outputs")?;
     check_length(&w, t.dim(), "target.outputs")?;
     let outputs = network.predict(&w, network.dataset().split(split)?)?;
     Ok(Tensor::Vector(Vector::new(Arc::new(outputs), None)))

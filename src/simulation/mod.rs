@@ -10,7 +10,7 @@ pub(crate) mod benchmark;
 pub mod compare;
 pub(crate) mod console;
 mod digits;
-pub mod draws;
+pub(crate) mod draws;
 pub mod evidence;
 pub mod exchange;
 mod export;

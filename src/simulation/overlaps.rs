@@ -54,10 +54,9 @@ fn overlaps(run: &Run, o: &Options) -> Result<Json> {
         Some(_) => Some(run.target(o)?),
         None => None,
     };
-    let network = target.as_ref().map(|t| {
-        let network = t.potential().network();
-        network.ok_or_else(|| anyhow!("overlaps: option 'split' needs a network with data"))
-    });
+    let network = target
+        .as_ref()
+        .map(|t| t.network("overlaps: option 'split'"));
     let network = network.transpose()?;
     let rows = match (network, split) {
         (Some(n), Some(split)) => n.dataset().split(split)?.rows,

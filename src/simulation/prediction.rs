@@ -28,11 +28,7 @@ pub const RUNNING: &str = "running_";
 impl<'a> Predictor<'a> {
     /// For a split of the target; fails if there is none, or no network.
     pub fn new(target: &'a Target, name: &str) -> Result<Self> {
-        let Some(network) = target.potential().network() else {
-            anyhow::bail!(
-                "option 'predict' needs a network with data, which this target does not have"
-            )
-        };
+        let network = target.network("option 'predict'")?;
         let split = network.dataset().split(name)?.clone();
         // Each position is predicted by itself.
         let positions = network.model().positions();

@@ -18,7 +18,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::temp_files;
 
@@ -127,6 +127,34 @@ fn standing(root: &Path) -> PathBuf {
         }
     }
     root.to_path_buf()
+}
+
+/// The codec of numbers.
+fn little_endian() -> Value {
+    json!({ "name": "bytes", "configuration": { "endian": "little" } })
+}
+
+/// The metadata of an array: data type and fill value, dimensions, shape of the array and of a chunk, codecs, attributes.
+fn array_metadata(
+    (data_type, fill_value): (&str, Value),
+    dims: &[String],
+    (shape, chunk_shape): (&[usize], &[usize]),
+    codecs: &[Value],
+    attributes: &Map<String, Value>,
+) -> Value {
+    json!({
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": data_type,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": chunk_shape } },
+        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
+        "fill_value": fill_value,
+        "codecs": codecs,
+        "attributes": attributes,
+        "dimension_names": dims,
+        "storage_transformers": [],
+    })
 }
 
 /// The codec that adds a checksum to a chunk: CRC-32C of all bytes before it, four bytes, little-endian.

@@ -309,6 +309,17 @@ impl Target {
         self.potential.likelihood_n()
     }
 
+    /// Its network with data; `what` needs one.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub(crate) fn network(&self, what: &str) -> Result<&network::Network> {
+        let network = self.potential.network();
+        network.ok_or_else(|| {
+            anyhow::anyhow!("{what} needs a network with data, which this target does not have")
+        })
+    }
+
     /// The named tensors of the parameters.
     #[inline]
     pub fn layout(&self) -> &Layout {

@@ -68,10 +68,7 @@ impl Place {
 
     /// The outputs of the network for the rows of a split, `[rows, outputs]`.
     fn outputs(&self, split: &str) -> Result<Tensor> {
-        let network = self.target.potential().network();
-        let network = network.ok_or_else(|| {
-            anyhow!("state.outputs needs a network with data, which this target does not have")
-        })?;
+        let network = self.target.network("state.outputs")?;
         let split = network.dataset().split(split)?;
         let outputs = network.predict(&self.w, split)?;
         let shape = [split.rows, outputs.len() / split.rows.max(1)];
@@ -99,12 +96,12 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .function(
         "state.error(split) -> number",
-        "In an observable, the fraction of misclassified examples of a split at the chain's parameters; as state.loss.",
+        "In an observable, the fraction of misclassified examples of a split at the chain's parameters; computed once per record, for all observables.",
         |s: &mut State, split: &str| -> Bound<f64> { s.place.split(split).map(|x| x[1]).or_raise() },
     )
     .function(
         "state.energy() -> number",
-        "In an observable, U = s·L + R at the chain's parameters, over all training examples; as state.loss.",
+        "In an observable, U = s·L + R at the chain's parameters, over all training examples; computed once per record, for all observables.",
         |s: &mut State| -> Bound<f64> { s.place.energy().or_raise() },
     )
     .function(

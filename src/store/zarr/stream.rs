@@ -6,7 +6,7 @@
 
 use super::super::bytes::{decode, encode};
 use super::super::{cannot, sync, sync_folder, temp_files, write_atomic};
-use super::{METADATA, is_plain};
+use super::{METADATA, array_metadata, is_plain, little_endian};
 use crate::error::Result;
 use anyhow::{Context, ensure};
 use half::f16;
@@ -332,26 +332,9 @@ impl Stream {
 }
 
 /// The metadata of an array of numbers without a checksum.
-fn array(
-    (data_type, fill_value): (&str, Value),
-    dims: &[String],
-    shape: &[usize],
-    chunk: &[usize],
-) -> Value {
-    let chunk: Vec<_> = chunk.iter().map(|n| n.max(&1)).collect();
-    json!({
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": shape,
-        "data_type": data_type,
-        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": chunk } },
-        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
-        "fill_value": fill_value,
-        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
-        "attributes": {},
-        "dimension_names": dims,
-        "storage_transformers": [],
-    })
+fn array(kind: (&str, Value), dims: &[String], shape: &[usize], chunk: &[usize]) -> Value {
+    let chunk: Vec<_> = chunk.iter().map(|n| *n.max(&1)).collect();
+    array_metadata(kind, dims, (shape, &chunk), &[little_endian()], &Map::new())
 }
 
 #[cfg(test)]

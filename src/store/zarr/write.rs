@@ -11,7 +11,10 @@ use serde_json::{Map, Value, json};
 use super::super::bytes::{Element, encode};
 use super::super::{cannot, sync, sync_folder, temp_files, write_new};
 use super::layout::Layout;
-use super::{Array, CRC32C, Data, Group, METADATA, checksum, is_plain, standing};
+use super::{
+    Array, CRC32C, Data, Group, METADATA, array_metadata, checksum, is_plain, little_endian,
+    standing,
+};
 use crate::error::Result;
 
 /// Arrays larger than this are cut along the draws: readers load a chunk as a whole.
@@ -136,7 +139,7 @@ impl Files {
             Data::Str(v) if v.is_empty() => (),
             Data::Str(v) => self.chunk(&layout.path(folder, 0), encode_text(v)?)?,
         }
-        let metadata = array_metadata(array, &layout);
+        let metadata = metadata_of(array, &layout);
         self.json(folder, &metadata)?;
         Ok(metadata)
     }
@@ -185,12 +188,11 @@ fn group_metadata(group: &Group) -> Value {
     json!({ "zarr_format": 3, "node_type": "group", "attributes": group.attributes })
 }
 
-fn array_metadata(array: &Array, layout: &Layout) -> Value {
-    let little_endian = json!({ "name": "bytes", "configuration": { "endian": "little" } });
+fn metadata_of(array: &Array, layout: &Layout) -> Value {
     let (data_type, fill_value, codec) = match &array.data {
-        Data::F64(_) => ("float64", json!("NaN"), little_endian),
-        Data::F32(_) => ("float32", json!("NaN"), little_endian),
-        Data::I64(_) => ("int64", json!(0), little_endian),
+        Data::F64(_) => ("float64", json!("NaN"), little_endian()),
+        Data::F32(_) => ("float32", json!("NaN"), little_endian()),
+        Data::I64(_) => ("int64", json!(0), little_endian()),
         // The registered extension for text; fixed-length text has no specification, and zarr-python warns of it.
         Data::Str(_) => (
             "string",
@@ -198,22 +200,13 @@ fn array_metadata(array: &Array, layout: &Layout) -> Value {
             json!({ "name": "vlen-utf8", "configuration": {} }),
         ),
     };
-    json!({
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": array.shape,
-        "data_type": data_type,
-        "chunk_grid": {
-            "name": "regular",
-            "configuration": { "chunk_shape": layout.chunk_shape(&array.shape) },
-        },
-        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
-        "fill_value": fill_value,
-        "codecs": [codec, { "name": CRC32C }],
-        "attributes": array.attributes,
-        "dimension_names": array.dims,
-        "storage_transformers": [],
-    })
+    array_metadata(
+        (data_type, fill_value),
+        &array.dims,
+        (&array.shape, &layout.chunk_shape(&array.shape)),
+        &[codec, json!({ "name": CRC32C })],
+        &array.attributes,
+    )
 }
 
 /// The count, then each text after its length in bytes.
