@@ -103,6 +103,21 @@ pub mod dataset {
             /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
+        /// Inputs and targets from arrays or tensors of a script.
+        ///
+        /// Inputs are \[rows, columns], or \[rows] for a single column; targets \[rows, width] or \[rows], real numbers or, with `classes: true`, labels 0, 1, 2, ….
+        Arrays = "arrays"(inputs = "inputs": Anything, targets = "targets": Anything) of crate::dataset::REGISTRY {
+            /// Whether targets are labels of classes. (true or false; default `false`)
+            classes = "classes": Flag,
+            /// Fraction of the rows for the test split. (number, 0 ≤ x < 1; default `0`)
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
+            scale = "scale": OneOf<choices::Scale>,
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
+            seed = "seed": Count,
+        }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
         /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
         Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
@@ -243,6 +258,77 @@ pub mod model {
     }
 }
 
+/// Builders of `loss::…`.
+pub mod loss {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "loss", Arc<crate::model::losses::Chosen>;
+        /// |target - output|², summed over components, without ½; of classes the target is 1 for the label and 0 elsewhere.
+        SquaredError = "squared_error"() of crate::model::losses::REGISTRY {
+        }
+        /// -ln softmax(output)\[label]. With `smoothing` ε the target is 1 - ε for the label and ε/(K - 1) for each other class; `class_weights` multiply the losses of the rows of each class.
+        CrossEntropy = "cross_entropy"() of crate::model::losses::REGISTRY {
+            /// ε, what the other classes share. (number, 0 ≤ x < 1; default `0`)
+            smoothing = "smoothing": Number,
+            /// A weight per class. (array of numbers, ≥ 0; if absent: all 1)
+            class_weights = "class_weights": Numbers,
+        }
+        /// -(1 - p)^γ ln p, where p = softmax(output)\[label] (Lin et al. 2017, eq. 4): examples that are classified well count less.
+        Focal = "focal"() of crate::model::losses::REGISTRY {
+            /// γ; 0 is the cross-entropy. (number, ≥ 0; default `2`)
+            gamma = "gamma": Number,
+        }
+        /// -ln N(target; output, sd²), summed over components: with `energy: "sum"` and T = 1 the posterior of a network with Gaussian noise.
+        ///
+        /// The noise is a number, or the name of a parameter that is sampled with the weights and has a prior of its own.
+        Gaussian = "gaussian"(sd = "sd": Anything) of crate::model::losses::REGISTRY {
+        }
+        /// -ln of a Laplace density of the target about the output, summed over components: |y - f|/scale + ln(2 scale).
+        Laplace = "laplace"(scale = "scale": Anything) of crate::model::losses::REGISTRY {
+        }
+        /// -ln of Student's t density of the target about the output, summed over components: noise with outliers.
+        StudentT = "student_t"(nu = "nu": Number, scale = "scale": Anything) of crate::model::losses::REGISTRY {
+        }
+        /// -ln N(target; mean, sd²) where the network says both: of 2k outputs the first k are means, the others ln sd.
+        Heteroscedastic = "heteroscedastic"() of crate::model::losses::REGISTRY {
+        }
+        /// -ln of a Poisson probability of counts, whose logarithm of the rate is the output: exp(f) - y f, summed over components, without ln y!.
+        Poisson = "poisson"() of crate::model::losses::REGISTRY {
+        }
+        /// -ln of independent yes or no: ln(1 + exp(f)) - y f for each component y = 0 or 1, summed.
+        MultiLabel = "multi_label"() of crate::model::losses::REGISTRY {
+        }
+        /// -ln P(label) for classes in an order: P(label ≤ k) = 1/(1 + exp(f - cuts_k)), where f is the only output and the K - 1 increasing `cuts` are sampled with the weights.
+        Ordinal = "ordinal"() of crate::model::losses::REGISTRY {
+        }
+    }
+}
+
+/// Builders of `support::…`.
+pub mod support {
+    use super::super::*;
+    use std::sync::Arc;
+
+    builders! { "support", Arc<crate::model::support::Space>;
+        /// A parameter of positive values x, for potential::closure and prior::closure. Chains move in u = ln x; densities are those of x, with the term -ln |dx/du| of R.
+        Positive = "positive"() of crate::model::support::REGISTRY {
+            /// Shape; \[] is a number. (array of integers, ≥ 1; default `\[]`)
+            shape = "shape": Counts,
+        }
+        /// A parameter of values between two numbers, for potential::closure and prior::closure. Chains move in u = ln((x - from)/(to - x)); densities are those of x, with the term -ln |dx/du| of R.
+        Interval = "interval"(from = "from": Number, to = "to": Number) of crate::model::support::REGISTRY {
+            /// Shape; \[] is a number. (array of integers, ≥ 1; default `\[]`)
+            shape = "shape": Counts,
+        }
+        /// A vector of increasing values x, for potential::closure and prior::closure: each is greater than the one before, as the means of a mixture whose parts must not change places.
+        ///
+        /// Chains move in x_0 and the logarithms of the steps; densities are those of x.
+        Ordered = "ordered"(count = "count": Count) of crate::model::support::REGISTRY {
+        }
+    }
+}
+
 /// Builders of `prior::…`.
 pub mod prior {
     use super::super::*;
@@ -265,6 +351,64 @@ pub mod prior {
         ///
         /// Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis rejects moves out of the box, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.
         UniformBox = "uniform_box"(width = "width": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Normal numbers: p(x) ∝ exp(-½(x - mean)²/sd²), at T = 1.
+        ///
+        /// In a map of priors, mean and sd may be names of parameters: `#{ w1: prior::normal(0, "tau"), tau: prior::half_cauchy(1) }` samples tau with the weights.
+        Normal = "normal"(mean = "mean": Anything, sd = "sd": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Laplace numbers: p(x) = exp(-|x - mean|/scale)/(2 scale), at T = 1.
+        Laplace = "laplace"(mean = "mean": Anything, scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Numbers by Student's t: p(x) ∝ (1 + z²/ν)^(-(ν+1)/2) with z = (x - mean)/scale, at T = 1.
+        StudentT = "student_t"(nu = "nu": Number, mean = "mean": Anything, scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Cauchy numbers: p(x) ∝ 1/(1 + z²) with z = (x - centre)/scale, at T = 1.
+        Cauchy = "cauchy"(centre = "centre": Anything, scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers, the half of a normal law: p(x) ∝ exp(-½x²/sd²) for x > 0, at T = 1.
+        HalfNormal = "half_normal"(sd = "sd": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers, the half of Student's t: p(x) ∝ (1 + z²/ν)^(-(ν+1)/2) for z = x/scale > 0, at T = 1.
+        HalfStudentT = "half_student_t"(nu = "nu": Number, scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers, the half of a Cauchy law: p(x) ∝ 1/(1 + x²/scale²) for x > 0, at T = 1.
+        HalfCauchy = "half_cauchy"(scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers whose logarithms are normal: ln x ~ N(mean, sd²), at T = 1.
+        Lognormal = "lognormal"(mean = "mean": Anything, sd = "sd": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers: p(x) = rate exp(-rate x), at T = 1.
+        Exponential = "exponential"(rate = "rate": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers: p(x) ∝ x^(shape-1) exp(-rate x), at T = 1.
+        Gamma = "gamma"(shape = "shape": Number, rate = "rate": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Positive numbers: p(x) ∝ x^(-shape-1) exp(-scale/x), at T = 1.
+        InverseGamma = "inverse_gamma"(shape = "shape": Number, scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// Numbers between 0 and 1: p(x) ∝ x^(a-1) (1 - x)^(b-1), at T = 1.
+        Beta = "beta"(a = "a": Number, b = "b": Number) of crate::target::prior::REGISTRY {
+        }
+        /// The same density everywhere between two numbers, for a parameter of that support; of weights see uniform_box.
+        Uniform = "uniform"(from = "from": Number, to = "to": Number) of crate::target::prior::REGISTRY {
+        }
+        /// The horseshoe: x ~ N(0, scale²λ²) with λ half-Cauchy, λ integrated out (Carvalho, Polson & Scott 2010): most weights near 0, some not.
+        ///
+        /// The density is infinite at 0, so that gradients are large there: use a sampler that accepts or rejects (hmc, nuts, mala).
+        Horseshoe = "horseshoe"(scale = "scale": Anything) of crate::target::prior::REGISTRY {
+        }
+        /// A mixture of normal laws, such as a spike and a slab: p(x) = Σ_k weight_k N(x; mean_k, sd_k²), at T = 1.
+        Mixture = "mixture"(weights = "weights": Numbers, means = "means": Numbers, sds = "sds": Numbers) of crate::target::prior::REGISTRY {
+        }
+        /// Weights N(0, c/fan) as initialisations scale them, so that widths can be compared: "he" 2/fan_in, "glorot" 2/(fan_in + fan_out), "lecun" 1/fan_in, at T = 1.
+        ///
+        /// Of a weight that no product shows, fan_in is its last axis.
+        Scaled = "scaled"() of crate::target::prior::REGISTRY {
+            /// Variance of weights. ("he" · "glorot" · "lecun"; default `lecun`)
+            law = "law": OneOf<choices::Law>,
+            /// Standard deviation of biases. (number, > 0; default `1`)
+            bias = "bias": Number,
         }
     }
 }
@@ -842,8 +986,10 @@ pub mod observable {
         /// w·w_start / (|w| |w_start|), the overlap with the start of the run.
         Overlap = "overlap"() of crate::observable::REGISTRY {
         }
-        /// One parameter w_i, by its index in the flat vector. Its trace is called `w` with the index, as `w0`.
-        Parameter = "parameter"(index = "index": Count) of crate::observable::REGISTRY {
+        /// A parameter: one number w_i by its index in the flat vector, or all values of a tensor by its name.
+        ///
+        /// The trace is called `w` with the index, as `w0`, or as the tensor. Of a parameter with bounds it has the values, not the coordinates: `sigma`, not `log_sigma`.
+        Parameter = "parameter"(which = "which": Anything) of crate::observable::REGISTRY {
         }
         /// (1/N) Σ p_i²/M_i, which is T by equipartition; averaged over the steps since the last record.
         ///
@@ -900,6 +1046,8 @@ pub mod choices {
         Activation { Relu = "relu", Tanh = "tanh", Logistic = "logistic", Gelu = "gelu", Identity = "identity" }
         /// What `init` may be.
         Init { Pytorch = "pytorch", He = "he", Glorot = "glorot", Lecun = "lecun", Normal = "normal", Uniform = "uniform", Zeros = "zeros" }
+        /// What `law` may be.
+        Law { He = "he", Glorot = "glorot", Lecun = "lecun" }
         /// What `early_stopping` may be.
         EarlyStopping { None = "none", Loss = "loss", Error = "error" }
         /// What `preconditioner` may be.
@@ -918,8 +1066,6 @@ pub mod choices {
         Split { Train = "train", Test = "test", Validation = "validation" }
         /// What `each` may be.
         Each { Row = "row", Position = "position" }
-        /// What `loss` may be.
-        Loss { CrossEntropy = "cross_entropy", SquaredError = "squared_error" }
         /// What `energy` may be.
         Energy { Mean = "mean", Sum = "sum", Tempered = "tempered" }
         /// What `keep_as` may be.
@@ -947,27 +1093,27 @@ pub mod verbs {
         ///
         /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
         Target, target(model: Arc<dyn crate::model::Model>, dataset: Arc<crate::dataset::Dataset>) = Into::into, crate::target::build::TARGET => Arc<crate::target::Target> {
-            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½). ("cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets)
-            loss = "loss": OneOf<choices::Loss>,
+            /// Loss per example: "cross_entropy" -ln softmax(output)\[label] · "squared_error" |target - output|² summed over components (without ½) · one of the namespace `loss` · a closure |out, y| … of the outputs and the target (of classes y\[0] is the label). (a name, a loss::… or a closure |out, y| …; if absent: "cross_entropy" for classes, "squared_error" for real targets)
+            loss = "loss": Anything,
             /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient). ("mean" · "sum" · "tempered"; default `mean`)
             energy = "energy": OneOf<choices::Energy>,
             /// β0 of "tempered". (number, > 0; default `1`)
             beta0 = "beta0": Number,
-            /// The prior energy R; see the namespace `prior`. (Prior; if absent: prior::none())
-            prior = "prior": Handle<crate::target::prior::Prior>,
+            /// The prior energy R; see the namespace `prior`. A map has a prior for each part of the parameters, "*" for all others: `#{ w1: prior::normal(0, "tau"), "*": prior::normal(0, 1), tau: prior::half_cauchy(1) }`. A name that only other priors have is a parameter of its own, sampled with the weights. (a prior, or a map of priors by name; if absent: prior::none())
+            prior = "prior": Anything,
         }
         /// The distribution to sample: `p(w) ∝ exp(-U(w)/T)` with `U = s·L(w) + R(w)`.
         ///
         /// L is the mean loss over the n training examples, s the likelihood scale (`energy`), R the prior energy. The temperature T belongs to the run. Instead of model and data set, a `potential::…` may be given. `print(target)` shows n, N, s and the prior.
         TargetOfPotential, target_of_potential(potential: Arc<dyn crate::target::Potential>) = crate::verb::Either::Second, crate::target::build::TARGET => Arc<crate::target::Target> {
-            /// Loss per example: -ln softmax(output)\[label], or |target - output|² summed over components (without ½). ("cross_entropy" · "squared_error"; if absent: "cross_entropy" for classes, "squared_error" for real targets)
-            loss = "loss": OneOf<choices::Loss>,
+            /// Loss per example: "cross_entropy" -ln softmax(output)\[label] · "squared_error" |target - output|² summed over components (without ½) · one of the namespace `loss` · a closure |out, y| … of the outputs and the target (of classes y\[0] is the label). (a name, a loss::… or a closure |out, y| …; if absent: "cross_entropy" for classes, "squared_error" for real targets)
+            loss = "loss": Anything,
             /// The likelihood scale s in U = s·L + R: "mean" 1 (Zambon) · "sum" n (Baldock, Iwagaki, Ohzeki) · "tempered" nβ with β = beta0/ln n (learning coefficient). ("mean" · "sum" · "tempered"; default `mean`)
             energy = "energy": OneOf<choices::Energy>,
             /// β0 of "tempered". (number, > 0; default `1`)
             beta0 = "beta0": Number,
-            /// The prior energy R; see the namespace `prior`. (Prior; if absent: prior::none())
-            prior = "prior": Handle<crate::target::prior::Prior>,
+            /// The prior energy R; see the namespace `prior`. A map has a prior for each part of the parameters, "*" for all others: `#{ w1: prior::normal(0, "tau"), "*": prior::normal(0, 1), tau: prior::half_cauchy(1) }`. A name that only other priors have is a parameter of its own, sampled with the weights. (a prior, or a map of priors by name; if absent: prior::none())
+            prior = "prior": Anything,
         }
         /// A target of known law by its name: "gaussian", "double_well", "banana", "funnel", "eight_schools", "normal_crossing", "rosenbrock", "student_t", "mixture", "gaussian_mixture".
         ///

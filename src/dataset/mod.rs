@@ -9,11 +9,13 @@
 //! | `spin_vectors` | `spin_vectors.rs` | noisy copies of random ±1 vectors (Zambon et al., eq. 2) |
 //! | `idx` | `idx.rs` | MNIST and its relatives, from files |
 //! | `csv` | `csv.rs` | a table, from a file |
+//! | `arrays` | `arrays.rs` | numbers of a script |
 //! | `npz` | `npz.rs` | NumPy arrays, from a file |
 //! | `induction` | `induction.rs` | random segments, repeated: next tokens to be copied |
 //! | `text` | `text.rs` | bytes or characters of a file, and the next ones |
 //! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
 
+mod arrays;
 mod csv;
 mod digits;
 mod divide;
@@ -52,6 +54,7 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
     spin_vectors::ENTRY,
     idx::ENTRY,
     csv::ENTRY,
+    arrays::ENTRY,
     npz::ENTRY,
     induction::ENTRY,
     text::ENTRY,

@@ -23,6 +23,8 @@ pub enum Truth<'a> {
         /// Variance of one component, in squared units of the values.
         noise_variance: f64,
     },
+    /// Real targets of which the draw says how likely they are: ln p(y|x, w) per example.
+    LnLikelihoods(&'a [f64]),
 }
 
 /// The shape of the sums: what every function of them needs to know.
@@ -79,6 +81,7 @@ impl PredictionSums {
         let targets = match truth {
             Truth::Classes(labels) => labels.len(),
             Truth::Values { values, .. } => values.len().checked_div(self.outputs).unwrap_or(0),
+            Truth::LnLikelihoods(each) => each.len(),
         };
         let fits = sums.len() == Self::width(self.rows, self.outputs)
             && outputs.len() == rows * self.outputs
@@ -101,6 +104,15 @@ impl PredictionSums {
                     let (sums, extra) = row.split_at_mut(self.outputs);
                     let l = add_softmax(sums, z, usize::from(*label), &mut exponentials);
                     add_log_likelihood(extra, l, draws);
+                }
+            }
+            Truth::LnLikelihoods(ln) => {
+                for ((row, f), l) in each.zip(ln) {
+                    let (sums, extra) = row.split_at_mut(self.outputs);
+                    sums.iter_mut()
+                        .zip(f)
+                        .for_each(|(sum, f)| *sum += f64::from(*f));
+                    add_log_likelihood(extra, *l, draws);
                 }
             }
             Truth::Values {

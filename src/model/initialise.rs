@@ -36,6 +36,27 @@ pub struct Role {
     pub bias: bool,
 }
 
+impl Role {
+    /// A number that belongs to no layer.
+    pub const SINGLE: Self = Self {
+        fan: (1, 1),
+        bias: true,
+    };
+}
+
+/// The roles in a layout whose weights are `[fan_out, fan_in]` and biases `[fan_out]` after their weight.
+pub fn roles(layout: &Layout) -> Vec<Role> {
+    let mut fan = (1, 1);
+    let each = layout.tensors().iter().map(|t| {
+        if let [o, i] = t.shape[..] {
+            fan = (i, o);
+        }
+        let bias = t.shape.len() <= 1;
+        Role { fan, bias }
+    });
+    each.collect()
+}
+
 /// The names of laws.
 pub(crate) const NAMES: &[&str] = &[
     "pytorch", "he", "glorot", "lecun", "normal", "uniform", "zeros",
@@ -81,14 +102,7 @@ impl Initialise {
 
     /// Draw the parameters of a layout whose weights are `[fan_out, fan_in]` and biases `[fan_out]` after their weight.
     pub fn draw(self, layout: &Layout, stream: Stream) -> Vec<f32> {
-        let mut fan = (1, 1);
-        let each = layout.tensors().iter().map(|t| {
-            if let [o, i] = t.shape[..] {
-                fan = (i, o);
-            }
-            let bias = t.shape.len() == 1;
-            (self, Role { fan, bias })
-        });
+        let each = roles(layout).into_iter().map(|role| (self, role));
         Self::draw_each(layout, each, stream)
     }
 
@@ -108,10 +122,6 @@ impl Initialise {
 
     /// `values` come in as standard normals.
     fn draw_tensor(self, t: &TensorSpec, role: Role, stream: &Stream, values: &mut [f32]) {
-        let Role {
-            fan: (fan_in, fan_out),
-            bias,
-        } = role;
         let uniform = |from: f64, to: f64, values: &mut [f32]| {
             for (i, v) in values.iter_mut().enumerate() {
                 *v = (from + (to - from) * stream.sub_stream(1).uniform((t.range.start + i) as u32))
@@ -123,17 +133,26 @@ impl Initialise {
         };
         match self {
             Self::Pytorch => {
-                let bound = 1.0 / (fan_in as f64).sqrt();
+                let bound = 1.0 / (role.fan.0 as f64).sqrt();
                 uniform(-bound, bound, values);
             }
             Self::Uniform(scale) => uniform(0.0, scale, values),
             Self::Normal(scale) => normal(scale * scale, values),
             Self::Zeros => values.fill(0.0),
             Self::Constant(value) => values.fill(value as f32),
-            _ if bias => values.fill(0.0),
-            Self::He => normal(2.0 / fan_in as f64, values),
-            Self::Glorot => normal(2.0 / (fan_in + fan_out) as f64, values),
-            Self::Lecun => normal(1.0 / fan_in as f64, values),
+            _ if role.bias => values.fill(0.0),
+            Self::He | Self::Glorot | Self::Lecun => normal(self.variance(role), values),
+        }
+    }
+
+    /// The variance of a weight where it is that of a normal law: of "he", "glorot" and "lecun"; 1 of others.
+    pub fn variance(self, role: Role) -> f64 {
+        let (fan_in, fan_out) = role.fan;
+        match self {
+            Self::He => 2.0 / fan_in as f64,
+            Self::Glorot => 2.0 / (fan_in + fan_out) as f64,
+            Self::Lecun => 1.0 / fan_in as f64,
+            _ => 1.0,
         }
     }
 }

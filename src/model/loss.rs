@@ -1,86 +1,62 @@
 //! Losses: a number per example, and its derivative with respect to the model's outputs.
 
+use super::formula::Formula;
+pub use super::rows::{Sums, TileTargets};
 use crate::error::Result;
 use crate::kernels::elementwise::{double, misclassified, softmax_rows, squared_error};
 use crate::kernels::sequence::softmax_shares;
 use crate::kernels::update::dot;
-use crate::model::Block;
+use crate::model::{Block, Declared};
+use std::sync::Arc;
 
 /// A loss per example. `L(w)` is its mean over examples; that of a row with labels at several positions is the mean over them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Loss {
     /// `-ln softmax(output)[label]`
     CrossEntropy,
     /// `|target - output|²`, summed over components, without ½
     SquaredError,
+    /// A formula.
+    Formula(Arc<Formula>),
 }
 
 const NO_CLASSES: &str = "cross_entropy needs a data set with classes, this one has real targets; use loss: \"squared_error\"";
-
-/// The targets of one tile, row by row.
-#[derive(Debug, Clone, Copy)]
-pub enum TileTargets<'a> {
-    /// `[rows, positions]`: a class per row, or per position of a row.
-    Classes(&'a [u16]),
-    /// `[rows, width]` values.
-    Values(&'a [f32]),
-}
-
-impl TileTargets<'_> {
-    /// Those of the first `rows` rows, which are taken off; `positions` labels or `width` values per row.
-    pub fn take(&mut self, rows: usize, positions: usize, width: usize) -> Self {
-        match self {
-            Self::Classes(all) => {
-                let (first, rest) = all.split_at(rows * positions);
-                *all = rest;
-                Self::Classes(first)
-            }
-            Self::Values(all) => {
-                let (first, rest) = all.split_at(rows * width);
-                *all = rest;
-                Self::Values(first)
-            }
-        }
-    }
-}
-
-/// Sums over the rows of a tile.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sums {
-    /// Sum of the losses.
-    pub loss: f64,
-    /// Rows that are classified wrongly (0 for regression); of a row with several positions, the fraction of those that are.
-    pub errors: f64,
-}
-
-impl std::ops::AddAssign for Sums {
-    fn add_assign(&mut self, o: Self) {
-        self.loss += o.loss;
-        self.errors += o.errors;
-    }
-}
 
 impl Loss {
     /// Names, as in scripts.
     pub const NAMES: &'static [&'static str] = &["cross_entropy", "squared_error"];
 
     /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+    pub fn name(&self) -> String {
+        match self {
+            Loss::CrossEntropy => Self::NAMES[0].into(),
+            Loss::SquaredError => Self::NAMES[1].into(),
+            Loss::Formula(f) => f.describe().into(),
+        }
     }
 
-    /// The loss of each position of rows with these outputs.
+    /// The parameters of its own.
+    pub fn parameters(&self) -> &[Declared] {
+        match self {
+            Loss::Formula(f) => f.parameters(),
+            _ => &[],
+        }
+    }
+
+    /// The loss of each position of rows with these outputs; `own` are the parameters of the loss itself.
     ///
     /// # Errors
     /// If the targets are no classes, but the loss is the cross-entropy.
     pub fn of_each(
-        self,
+        &self,
+        own: &[f32],
         targets: TileTargets,
         columns: usize,
         outputs: &[f32],
     ) -> Result<Vec<f64>> {
         let each = outputs.chunks_exact(columns);
         Ok(match (self, targets) {
+            (Loss::Formula(f), targets) => f.of_each(own, targets, outputs),
             (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
                 let loss = |(z, label): (&[f32], &u16)| {
                     let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
@@ -107,8 +83,11 @@ impl Loss {
     /// their mean).
     ///
     /// A row has labels at `positions` positions, of `columns` outputs each, and its loss is their mean; one with real targets has one.
+    /// `own` are the parameters of the loss itself; the gradient with respect to them is added to `slopes`.
     pub fn evaluate(
-        self,
+        &self,
+        own: &[f32],
+        slopes: &mut [f64],
         targets: TileTargets,
         positions: usize,
         columns: usize,
@@ -123,6 +102,9 @@ impl Loss {
         // What a position counts in its row: exactly 1 where it is the only one.
         let share = 1.0 / positions as f32;
         match (self, targets) {
+            (Loss::Formula(f), targets) => {
+                sums = f.evaluate(own, slopes, targets, positions, outputs, delta);
+            }
             (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
                 let log_sum = &mut *block.row;

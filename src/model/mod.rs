@@ -9,22 +9,31 @@ pub(crate) mod autograd;
 pub(crate) mod custom;
 pub mod deep_linear;
 pub(crate) mod dense;
+pub mod formula;
 pub mod initialise;
+pub mod likelihood;
 pub(crate) mod load;
 pub mod loss;
+pub mod losses;
 pub mod mlp;
+pub mod named;
+pub(crate) mod rows;
+pub mod support;
 pub(crate) mod teacher;
 pub mod transformer;
 
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
+use crate::kernels::tensor::{Symbol, Tensor};
 use crate::kernels::thread_pool::Team;
 use crate::options::Entry;
 use crate::rng::Stream;
-use candle_core::Tensor;
 pub use dense::Dense;
+use initialise::Role;
+use named::Named;
 use std::ops::Range;
 use std::sync::Arc;
+use support::Support;
 
 /// One named tensor within the flat parameter vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +46,23 @@ pub struct TensorSpec {
     pub range: Range<usize>,
 }
 
+/// A parameter as it is declared: name, shape and which values it may have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    /// Its name.
+    pub name: String,
+    /// Its shape; empty for a number.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub support: Support,
+}
+
 /// Where each named tensor lies in the flat parameter vector of length N.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
     tensors: Vec<TensorSpec>,
+    /// Values that are not their own coordinates: as tensors with the names that were declared, and where they may lie.
+    values: Vec<(TensorSpec, Support)>,
     /// Further names of parts, and the slices that each is made of: see [`Layout::with_part`].
     parts: Vec<(String, Vec<String>)>,
 }
@@ -59,8 +81,86 @@ impl Layout {
             .collect();
         Self {
             tensors,
+            values: Vec::new(),
             parts: Vec::new(),
         }
+    }
+
+    /// The same with more tensors at its end. One whose values have bounds is there as its coordinates: `log_sigma` for a positive `sigma`.
+    ///
+    /// # Errors
+    /// If two have one name.
+    pub fn and(mut self, declared: impl IntoIterator<Item = Declared>) -> Result<Self> {
+        for d in declared {
+            let at = self.len();
+            let value = TensorSpec {
+                range: at..at + d.shape.iter().product::<usize>(),
+                name: d.name,
+                shape: d.shape,
+            };
+            let tensor = TensorSpec {
+                name: d.support.coordinate(&value.name),
+                ..value.clone()
+            };
+            let names = |t: &TensorSpec| t.name == tensor.name || t.name == value.name;
+            let twice = self.tensors.iter().any(names) || self.values.iter().any(|v| names(&v.0));
+            anyhow::ensure!(!twice, "two parameters are called '{}'", value.name);
+            if d.support != Support::Real {
+                self.values.push((value, d.support));
+            }
+            self.tensors.push(tensor);
+        }
+        Ok(self)
+    }
+
+    /// Whether some values are not their own coordinates.
+    pub fn has_supports(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// Where the values of this range of coordinates may lie.
+    pub fn support(&self, range: &Range<usize>) -> Support {
+        let here = |v: &&(TensorSpec, Support)| {
+            v.0.range.start <= range.start && range.end <= v.0.range.end
+        };
+        self.values.iter().find(here).map_or(Support::Real, |v| v.1)
+    }
+
+    /// What the values of a tensor are called.
+    pub fn value_name<'a>(&'a self, tensor: &'a TensorSpec) -> &'a str {
+        let value = self.values.iter().find(|v| v.0.range == tensor.range);
+        value.map_or(&tensor.name, |v| &v.0.name)
+    }
+
+    /// The parameter whose values have this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn value(&self, name: &str) -> Result<&TensorSpec> {
+        match self.values.iter().find(|v| v.0.name == name) {
+            Some((value, _)) => Ok(value),
+            None => self.tensor(name),
+        }
+    }
+
+    /// All values by name, traced in double precision from a vector of coordinates.
+    pub(crate) fn traced(&self) -> Result<Named> {
+        let all = Tensor::from(Symbol::vector(self.len()));
+        let each = self.tensors.iter().map(|t| {
+            let own = all.entries(t.range.start as i64, t.range.len() as i64)?;
+            let values = self.support(&t.range).of_tensor(&own)?;
+            let shape: Vec<_> = t.shape.iter().map(|n| *n as i64).collect();
+            Ok((self.value_name(t).to_string(), values.reshape(&shape)?))
+        });
+        Ok(Named::new(each.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The values of a parameter at these coordinates, if they are not the coordinates themselves, and their shape.
+    pub fn values_of(&self, name: &str, w: &[f32]) -> Option<(Vec<f64>, &[usize])> {
+        let (value, support) = self.values.iter().find(|v| v.0.name == name)?;
+        let mut x = vec![0.0; value.range.len()];
+        support.values(&w[value.range.clone()], &mut x);
+        Some((x, &value.shape))
     }
 
     /// Give a name to some slices that belong together, as the four of an attention head.
@@ -329,11 +429,20 @@ pub trait Model: Send + Sync {
     /// What tells it from another model with the same description.
     fn fingerprint(&self, _hash: &mut crc32fast::Hasher) {}
 
+    /// What each tensor is in its layer.
+    fn roles(&self) -> Vec<Role> {
+        initialise::roles(self.layout())
+    }
+
     /// Initial parameters, of length N.
     fn initialise(&self, stream: Stream) -> Vec<f32>;
 
     /// Outputs `[rows, outputs]` of candle tensors: params `[N]`, inputs `[rows, inputs]`. Differentiable.
-    fn forward_tensor(&self, params: &Tensor, inputs: &Tensor) -> candle_core::Result<Tensor>;
+    fn forward_tensor(
+        &self,
+        params: &candle_core::Tensor,
+        inputs: &candle_core::Tensor,
+    ) -> candle_core::Result<candle_core::Tensor>;
 
     /// Numbers that no row changes, computed once per call: blocks and tiles have them in `shared`.
     fn shared(&self, _params: &[f32]) -> Vec<f32> {

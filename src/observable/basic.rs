@@ -4,7 +4,7 @@ use super::{Handle, Observable, View};
 use crate::engine::report;
 use crate::error::Result;
 use crate::kernels::update::{dot, squared_distance};
-use crate::options::{Entry, Kind, Options, Range, Spec, option, required};
+use crate::options::{Entry, Kind, Options, Spec, option, required};
 use crate::target::Target;
 use std::sync::Arc;
 
@@ -214,19 +214,73 @@ pub const LOSS: Entry<Handle> = Entry {
     build: |o| on_split(o, "loss", 0),
 };
 
+/// The values of a named parameter.
+struct Values {
+    name: String,
+}
+
+impl Observable for Values {
+    fn name(&self) -> String {
+        let fine = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        self.name.chars().map(fine).collect()
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        let count = target.layout().value(&self.name)?.range.len();
+        anyhow::ensure!(
+            count <= MOST_VALUES,
+            "observable::parameter(\"{}\"): {count} numbers are too many for a trace, of which there may be {MOST_VALUES}; keep draws instead: `keep`",
+            self.name
+        );
+        Ok(())
+    }
+
+    fn components(&self, target: &Target) -> Option<(String, Vec<String>)> {
+        let found = target.layout().value(&self.name).ok()?;
+        let labels = (0..found.range.len()).map(|i| i.to_string()).collect();
+        (!found.shape.is_empty()).then(|| (format!("{}_component", self.name()), labels))
+    }
+
+    fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
+        let layout = view.target.layout();
+        let w = view.chain.w;
+        match layout.values_of(&self.name, w) {
+            Some((values, _)) => out.copy_from_slice(&values),
+            None => {
+                let own = &w[layout.tensor(&self.name)?.range.clone()];
+                out.iter_mut()
+                    .zip(own)
+                    .for_each(|(o, w)| *o = f64::from(*w));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of a parameter that a trace may have.
+const MOST_VALUES: usize = 10_000;
+
 /// `observable::parameter`.
 pub const PARAMETER: Entry<Handle> = Entry {
     name: "parameter",
-    doc: "One parameter w_i, by its index in the flat vector. Its trace is called `w` with the index, as `w0`.",
-    arguments: &["index"],
+    doc: "A parameter: one number w_i by its index in the flat vector, or all values of a tensor by its name.\n\nThe trace is called `w` with the index, as `w0`, or as the tensor. Of a parameter with bounds it has the values, not the coordinates: `sigma`, not `log_sigma`.",
+    arguments: &["which"],
     options: &[required(
-        "index",
-        Kind::Int(Range::NonNegative),
-        "i, from 0 to N-1.",
+        "which",
+        Kind::Anything("index, or name of a tensor"),
+        "i, from 0 to N-1, or a name.",
     )],
     example: "observable::parameter(0)",
     build: |o| {
-        let i = o.size("index")?;
+        if let Some(name) = o.opt_text("which") {
+            return Ok(Arc::new(Box::new(Values { name: name.into() })));
+        }
+        let i = o.opt_int("which").ok_or_else(|| {
+            anyhow::anyhow!(
+                "{}: option 'which' must be an index ≥ 0, or the name of a tensor",
+                o.owner()
+            )
+        })? as usize;
         Ok(Arc::new(Box::new(Number {
             name: format!("w{i}"),
             split: None,

@@ -29,6 +29,8 @@ pub enum Value {
     Text(String),
     /// An array.
     List(Vec<Value>),
+    /// A map.
+    Map(Vec<(String, Value)>),
     /// A handle to an object of the program, and what to call its type in messages.
     Object(Arc<dyn Any + Send + Sync>, &'static str),
     /// Anything else, as messages name it: "a map".
@@ -44,6 +46,7 @@ impl Value {
             Value::Float(x) => format!("{x:?}"),
             Value::Text(x) => format!("\"{x}\""),
             Value::List(x) => format!("an array of {} elements", x.len()),
+            Value::Map(_) => "a map".into(),
             Value::Object(_, name) => a(name),
             Value::Other(name) => name.clone(),
         }

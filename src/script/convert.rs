@@ -1,7 +1,7 @@
 //! Values between the script and the program.
 
 use super::words::a_kind;
-use super::{Bound, Call, OrRaise, closure, kinds, raise, tensors};
+use super::{Bound, Call, OrRaise, closure, expressions, kinds, raise, report, tensors};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
 use crate::options::{Options, Spec, Value};
@@ -26,6 +26,9 @@ pub(super) fn to_value(x: &Dynamic, call: &Call) -> Value {
     if let Some(list) = x.read_lock::<Array>() {
         return Value::List(list.iter().map(|x| to_value(x, call)).collect());
     }
+    if let Some(map) = x.read_lock::<Map>() {
+        return Value::Map(given(&map, call));
+    }
     if let Some(f) = x.read_lock::<FnPtr>() {
         return closure::observable(&f, call).into();
     }
@@ -43,6 +46,11 @@ pub(super) fn from_value(x: &Value) -> Dynamic {
         Value::Float(x) => (*x).into(),
         Value::Text(x) => x.clone().into(),
         Value::List(x) => x.iter().map(from_value).collect::<Array>().into(),
+        Value::Map(x) => x
+            .iter()
+            .map(|(k, v)| (k.into(), from_value(v)))
+            .collect::<Map>()
+            .into(),
         Value::Object(x, name) => kinds::back(x, name).unwrap_or_default(),
         Value::Other(_) => Dynamic::UNIT,
     }
@@ -60,9 +68,23 @@ pub(super) fn options(
 
 /// What a map gives, name by name.
 pub(super) fn given(map: &Map, call: &Call) -> Vec<(String, Value)> {
+    let one = |k: &str, v: &Dynamic| match (k, v.read_lock::<FnPtr>()) {
+        // Other closures are observables.
+        ("loss", Some(f)) => expressions::loss(call, &Map::new(), &f).map(Value::from),
+        ("prior", Some(f)) => expressions::prior_alone(call, &f).map(Value::from),
+        _ => Ok(to_value(v, call)),
+    };
     map.iter()
         .filter(|(_, v)| !v.is_unit())
-        .map(|(k, v)| (k.to_string(), to_value(v, call)))
+        .map(|(k, v)| {
+            let value = one(k, v).unwrap_or_else(|e| {
+                Value::Other(format!(
+                    "a closure that cannot be used: {}",
+                    report::cause(&e)
+                ))
+            });
+            (k.to_string(), value)
+        })
         .collect()
 }
 

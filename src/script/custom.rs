@@ -7,9 +7,10 @@ use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, closure, raise};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Symbol, Tensor};
-use crate::model::Model;
 use crate::model::custom::{self, Custom, Declared, Interpreted, Parameters, Start};
 use crate::model::initialise::{Initialise, NAMES};
+use crate::model::named::Named;
+use crate::model::{Model, TensorSpec};
 use crate::options::{Options, Value};
 use anyhow::{Context as _, anyhow, ensure};
 use rhai::{Array, Dynamic, FnPtr, Map, NativeCallContext};
@@ -21,30 +22,12 @@ const OWNER: &str = "model::custom";
 const FORWARD: &str = "model::custom: forward";
 const ARGUMENTS: &[&str] = &["the parameters", "the inputs"];
 
-/// The parameters, as a closure sees them.
-#[derive(Clone)]
-struct Named {
-    parameters: Arc<Parameters>,
-    tensors: Arc<Vec<Tensor>>,
-}
-
-impl Named {
-    fn get(&self, name: &str) -> Bound<Tensor> {
-        let at = self.parameters.find(name).or_raise()?;
-        Ok(self.tensors[at].clone())
-    }
-}
-
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Named>("ModelParameters", |p| {
-        let names = p.parameters.layout().tensors().iter();
-        names
-            .map(|t| t.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        p.names().collect::<Vec<_>>().join(", ")
     });
     b.engine
-        .register_indexer_get(|p: &mut Named, name: &str| p.get(name));
+        .register_indexer_get(|p: &mut Named, name: &str| p.get(name).or_raise());
     let context = b.context.clone();
     b.function(
         "model::custom(#{ options }) -> Model",
@@ -215,11 +198,9 @@ fn traced(
     inputs: Option<usize>,
 ) -> Bound<Arc<dyn Model>> {
     let tensors = parameters.layout().tensors().iter().enumerate();
-    let symbols = tensors.map(|(i, t)| Symbol::parameter(i, &t.shape).into());
-    let p = Named {
-        tensors: Arc::new(symbols.collect()),
-        parameters: Arc::new(parameters.clone()),
-    };
+    let symbol =
+        |(i, t): (usize, &TensorSpec)| (t.name.clone(), Symbol::parameter(i, &t.shape).into());
+    let p = Named::new(tensors.map(symbol));
     let x = Tensor::from(Symbol::input(inputs));
     closure::expect(FORWARD, forward, ARGUMENTS, "", call.native).or_raise()?;
     let value = forward.call_raw(call.native, None, [Dynamic::from(p), Dynamic::from(x)])?;
@@ -245,12 +226,15 @@ fn interpreted(
     })?;
     let forward = closure::Frozen::new(FORWARD, forward, ARGUMENTS, "", call)?;
     let definition = forward.definition();
-    let names = Arc::new(parameters.clone());
+    let names: Vec<_> = parameters
+        .layout()
+        .tensors()
+        .iter()
+        .map(|t| t.name.clone())
+        .collect();
     let run = move |w: &[candle_core::Tensor], x: &candle_core::Tensor| {
-        let p = Named {
-            parameters: names.clone(),
-            tensors: Arc::new(w.iter().cloned().map(Tensor::Concrete).collect()),
-        };
+        let tensors = w.iter().cloned().map(Tensor::Concrete);
+        let p = Named::new(names.iter().cloned().zip(tensors));
         let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
         let out = result(forward.call(arguments)?)?;
         Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)

@@ -1,26 +1,61 @@
 //! Energies written in a script: closures and expressions, traced once with tensors that have no numbers yet.
 
-use super::tensors::number;
+use super::item::Item;
+use super::tensors::{from_dynamic, number, shape_of};
 use super::words::a_kind;
-use super::{Binder, Bound, Context, OrRaise, closure, report};
+use super::{Binder, Bound, Call, Context, OrRaise, closure, report};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::tensor::{Symbol, Tensor};
+use crate::model::likelihood;
+use crate::model::losses::{Chosen, Outputs};
+use crate::model::named::Named;
+use crate::model::support::{Space, Support};
+use crate::model::{Declared, Layout};
 use crate::target::Potential;
+use crate::target::prior::Prior;
 use crate::target::traced::{Traced, columns};
-use anyhow::anyhow;
-use rhai::{Dynamic, FnPtr, NativeCallContext, Scope};
+use anyhow::{Context as _, anyhow};
+use rhai::{Dynamic, FnPtr, Map, NativeCallContext, Scope};
+use std::any::TypeId;
 use std::sync::Arc;
 
-/// w, x and y of a closure: parameters, the input and the target of an example.
-fn symbols(parameters: usize, data: Option<&Dataset>) -> Vec<Tensor> {
-    let mut out = vec![Symbol::vector(parameters).into()];
-    if let Some(d) = data {
-        let (inputs, targets) = columns(d);
-        out.push(Symbol::columns(0..inputs).into());
-        out.push(Symbol::columns(inputs..inputs + targets).into());
-    }
-    out
+/// x and y of a closure: the input and the target of an example.
+fn symbols(data: Option<&Dataset>) -> Vec<Tensor> {
+    let Some((inputs, targets)) = data.map(columns) else {
+        return Vec::new();
+    };
+    let both = [0..inputs, inputs..inputs + targets];
+    both.map(|range| Symbol::columns(range).into()).to_vec()
+}
+
+/// The only tensor, of so many parameters.
+fn vector(parameters: usize) -> Layout {
+    Layout::new([("w".to_string(), vec![parameters])])
+}
+
+/// Parameters by name: each has a shape, or a support.
+pub(super) fn declared(map: &Map, owner: &str) -> Result<Vec<Declared>> {
+    let each = map.iter().map(|(name, given)| {
+        let (shape, support) = match given.read_lock::<Arc<Space>>() {
+            Some(space) => (space.shape.clone(), space.support),
+            None => (
+                shape_of(given).with_context(|| format!("{owner}: the parameter '{name}'"))?,
+                Support::Real,
+            ),
+        };
+        anyhow::ensure!(
+            !shape.contains(&0),
+            "{owner}: the parameter '{name}' has an axis of length 0"
+        );
+        let name = name.to_string();
+        Ok(Declared {
+            name,
+            shape,
+            support,
+        })
+    });
+    each.collect()
 }
 
 fn count(parameters: i64, owner: &str) -> Result<usize> {
@@ -32,43 +67,62 @@ fn count(parameters: i64, owner: &str) -> Result<usize> {
     })
 }
 
-/// What a closure or an expression has given.
+/// The single number that a closure or an expression has given.
+fn energy(value: Dynamic, owner: &str) -> Result<Tensor> {
+    if let Ok(x) = number(&value, "") {
+        return Tensor::from_f64(vec![x], &[]);
+    }
+    let kind = a_kind(value.type_name());
+    let energy = value.try_cast::<Tensor>();
+    let gave = match &energy {
+        Some(t) => format!("a tensor of shape {}", t.shape()?),
+        None => kind,
+    };
+    let single = energy.filter(|t| t.shape().is_ok_and(|s| s.rank() == 0));
+    single.ok_or_else(|| {
+        anyhow!("{owner} must give a number that depends on the parameters, but gave {gave}")
+    })
+}
+
+/// The potential of what a closure or an expression has given.
 fn traced(
     value: Dynamic,
-    parameters: usize,
+    layout: Layout,
     data: Option<&Dataset>,
     owner: &str,
 ) -> Result<Arc<dyn Potential>> {
-    let energy = match number(&value, "") {
-        Ok(x) => Tensor::from_f64(vec![x], &[])?,
-        Err(_) => {
-            let kind = a_kind(value.type_name());
-            let energy = value.try_cast::<Tensor>();
-            let gave = match &energy {
-                Some(t) => format!("a tensor of shape {}", t.shape()?),
-                None => kind,
-            };
-            let single = energy.filter(|t| t.shape().is_ok_and(|s| s.rank() == 0));
-            single.ok_or_else(|| {
-                anyhow!("{owner} must give a number that depends on w, but gave {gave}")
-            })?
-        }
-    };
-    Traced::potential(&energy, parameters, data).map_err(|e| anyhow!("{owner}: {e}"))
+    let energy = energy(value, owner)?;
+    Traced::potential(&energy, layout, data).map_err(|e| anyhow!("{owner}: {e}"))
+}
+
+/// The parameters of a closure: so many in a vector, or tensors by name.
+enum Given {
+    Count(i64),
+    Names(Map),
 }
 
 fn of_closure(
     native: &NativeCallContext,
-    parameters: i64,
+    parameters: Given,
     f: &FnPtr,
     data: Option<&Dataset>,
 ) -> Bound<Arc<dyn Potential>> {
     const OWNER: &str = "potential::closure";
-    let parameters = count(parameters, OWNER).or_raise()?;
-    let symbols: Vec<Dynamic> = symbols(parameters, data)
-        .into_iter()
-        .map(Dynamic::from)
-        .collect();
+    let (layout, first) = match parameters {
+        Given::Count(n) => {
+            let n = count(n, OWNER).or_raise()?;
+            (vector(n), Dynamic::from(Tensor::from(Symbol::vector(n))))
+        }
+        Given::Names(map) => {
+            let layout = declared(&map, OWNER).and_then(|d| Layout::default().and(d));
+            let layout = layout.or_raise()?;
+            count(layout.len() as i64, OWNER).or_raise()?;
+            let named = layout.traced().or_raise()?;
+            (layout, Dynamic::from(named))
+        }
+    };
+    let others = symbols(data).into_iter().map(Dynamic::from);
+    let symbols: Vec<Dynamic> = std::iter::once(first).chain(others).collect();
     let (given, hint): (&[&str], _) = match data {
         Some(_) => (
             &["w", "x", "y"],
@@ -83,7 +137,21 @@ fn of_closure(
     closure::expect(&what, f, given, hint, native).or_raise()?;
     // An error says where in the closure it is.
     let value = f.call_raw(native, None, symbols)?;
-    traced(value, parameters, data, OWNER).or_raise()
+    traced(value, layout, data, OWNER).or_raise()
+}
+
+/// `prior::closure`: the closure is called when a target is made, whose parameters it names.
+fn prior(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Prior>> {
+    const OWNER: &str = "prior::closure";
+    let parameters = declared(more, OWNER).or_raise()?;
+    let what = format!("{OWNER}: the closure");
+    let closure = closure::Frozen::new(&what, f, &["the parameters"], "", call);
+    let closure = closure.map_err(anyhow::Error::from).or_raise()?;
+    let trace = move |p: &Named| energy(closure.call([Dynamic::from(p.clone())])?, OWNER);
+    Ok(Arc::new(Prior::Joint {
+        parameters,
+        energy: Arc::new(trace),
+    }))
 }
 
 fn expression(
@@ -95,17 +163,101 @@ fn expression(
     const OWNER: &str = "potential::expression";
     let parameters = count(parameters, OWNER)?;
     let mut scope = Scope::new();
-    for (name, v) in ["w", "x", "y"].into_iter().zip(symbols(parameters, data)) {
+    scope.push("w", Tensor::from(Symbol::vector(parameters)));
+    for (name, v) in ["x", "y"].into_iter().zip(symbols(data)) {
         scope.push(name, v);
     }
     let engine = context.closures();
     let value = engine
         .eval_expression_with_scope::<Dynamic>(&mut scope, text)
         .map_err(|e| anyhow!("{OWNER}: \"{text}\": {}", report::cause(&e)))?;
-    traced(value, parameters, data, OWNER)
+    traced(value, vector(parameters), data, OWNER)
+}
+
+/// `loss::closure`: the closure is called when a target is made, with symbols for outputs and target.
+pub(super) fn loss(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Chosen>> {
+    const OWNER: &str = "loss::closure";
+    let parameters = declared(more, OWNER).or_raise()?;
+    let what = format!("{OWNER}: the closure");
+    let all = ["the outputs", "the target", "the parameters of the loss"];
+    let taken = if parameters.is_empty() { 2 } else { 3 };
+    let closure = closure::Frozen::new(&what, f, &all[..taken], "", call);
+    let closure = closure.map_err(anyhow::Error::from).or_raise()?;
+    let write = move |out: &Tensor, y: &Tensor, own: &Named| {
+        let (out, y) = (Dynamic::from(out.clone()), Dynamic::from(y.clone()));
+        let value = match taken {
+            2 => closure.call([out, y])?,
+            _ => closure.call([out, y, Dynamic::from(own.clone())])?,
+        };
+        energy(value, OWNER)
+    };
+    Ok(Arc::new(Chosen::Written {
+        name: "a closure".into(),
+        parameters,
+        outputs: Outputs::Any,
+        link: None,
+        write: Arc::new(write),
+    }))
+}
+
+/// The closure of a prior, of the option of that name.
+pub(super) fn prior_alone(call: &Call, f: &FnPtr) -> Bound<Arc<Prior>> {
+    prior(call, &Map::new(), f)
+}
+
+/// `nll::…`: of tensors and numbers.
+fn likelihoods(b: &mut Binder) {
+    for known in likelihood::ALL {
+        let owner = format!("nll::{}", known.name);
+        b.items.push(Item {
+            signature: format!("{owner}({}) -> Tensor", known.arguments.join(", ")),
+            example: known.example.into(),
+            ..Item::from_signature(&owner, known.doc)
+        });
+        let types = vec![TypeId::of::<Dynamic>(); known.arguments.len()];
+        b.raw("nll", known.name, &types, move |_, arguments| {
+            let each = arguments.iter().zip(known.arguments).map(|(x, name)| {
+                // Symbols are in double precision, and so are numbers among them.
+                from_dynamic(x).map_err(|e| anyhow!("{owner}: {name}: {e}"))
+            });
+            let each = each.collect::<Result<Vec<_>>>().or_raise()?;
+            let found = (known.of)(&each)
+                .map_err(|e| anyhow!("{owner}: {e}"))
+                .or_raise()?;
+            Ok(match found {
+                Tensor::Traced(_) => Dynamic::from(found),
+                numbers => Dynamic::from(numbers.item(&owner).or_raise()?),
+            })
+        });
+    }
 }
 
 pub(super) fn bind(b: &mut Binder) {
+    likelihoods(b);
+    const LOSS: &str = "A loss that you write: `|out, y| …` gives the loss of one example from the outputs of the model and the target; of classes `y[0]` is the label. An option `loss: |out, y| …` is the same.\n\n\
+         The first argument, if there is one, names parameters of the loss and their shapes or supports, for a closure of three arguments: they are sampled with the weights, and a map of priors has theirs by name. \
+         The closure is called once, with symbols, and runs compiled with its derivatives, in double precision. Columns of the target may be anything that a loss needs: a weight, a known noise. Functions that help are those of `nll`.";
+    b.called(
+        "loss::closure(parameters, closure) -> Loss",
+        LOSS,
+        &[TypeId::of::<FnPtr>()],
+        |call, arguments| loss(call, &Map::new(), &arguments[0].clone().cast()).map(Dynamic::from),
+    )
+    .with(
+        &[],
+        "let data = dataset::arrays([0.0, 1.0, 2.0], [[0.1, 1.0], [0.9, 2.0], [2.2, 0.5]]);\n\
+         // The second column of the targets is a weight.\n\
+         target(model::mlp(#{ layers: [1, 8, 1] }), data, #{ loss: |out, y| y[1] * (y[0] - out[0])**2 })",
+    );
+    b.raw(
+        "loss",
+        "closure",
+        &[TypeId::of::<Map>(), TypeId::of::<FnPtr>()],
+        |call, arguments| {
+            let more = arguments[0].clone().cast::<Map>();
+            loss(call, &more, &arguments[1].clone().cast()).map(Dynamic::from)
+        },
+    );
     b.function(
         "potential::closure(parameters, closure, data) -> Potential",
         "An energy that you write: `|w| …` of a vector of parameters, or `|w, x, y| …`, the loss of one example of a data set with input x and target y (for \
@@ -116,15 +268,65 @@ pub(super) fn bind(b: &mut Binder) {
          are max(a, b) and min(a, b). The energy of a target without data is U = closure(w) + R(w); with data its examples are what \
          minibatches draw from.",
         |native: NativeCallContext, n: i64, f: FnPtr, data: Arc<Dataset>| -> Bound<Arc<dyn Potential>> {
-            of_closure(&native, n, &f, Some(&data))
+            of_closure(&native, Given::Count(n), &f, Some(&data))
         },
     )
-    .with(&[], "potential::closure(2, |w| 0.5 * w.norm2() + exp(w[0] - w[1]))");
+    .with(
+        &[],
+        "potential::closure(2, |w| 0.5 * w.norm2() + exp(w[0] - w[1]));\n\
+         // A line through the points of a data set, with parameters by name.\n\
+         let data = dataset::arrays([[0.0], [1.0], [2.0]], [0.1, 0.9, 2.2]);\n\
+         let line = potential::closure(#{ a: [], b: [], sigma: support::positive() },\n    \
+         |p, x, y| 0.5 * ((y[0] - p.a - p.b * x[0]) / p.sigma)**2 + p.sigma.ln(), data);\n\
+         target(line, #{ energy: \"sum\", prior: #{ a: prior::normal(0, 10), b: prior::normal(0, 10), sigma: prior::half_cauchy(2.5) } })",
+    );
+    b.function(
+        "potential::closure(parameters, closure, data) -> Potential",
+        "",
+        |native: NativeCallContext,
+         names: Map,
+         f: FnPtr,
+         data: Arc<Dataset>|
+         -> Bound<Arc<dyn Potential>> {
+            of_closure(&native, Given::Names(names), &f, Some(&data))
+        },
+    );
+    b.function(
+        "potential::closure(parameters, closure) -> Potential",
+        "",
+        |native: NativeCallContext, names: Map, f: FnPtr| -> Bound<Arc<dyn Potential>> {
+            of_closure(&native, Given::Names(names), &f, None)
+        },
+    );
+    const PRIOR: &str = "A prior that you write: `|p| …` gives R = -ln p(w), up to a constant, from the parameters p.name of the target's model.\n\n\
+         The first argument, if there is one, names further parameters and their shapes or supports: they are sampled with the weights. The closure is called once, with symbols, when a target is \
+         made, and then runs compiled, number by number in double precision: for networks of more than some 100,000 weights a map of laws is faster. R is differentiated automatically. \
+         From a closure nothing can be drawn: an exchange with a prior's rung and smc need a map of laws.";
+    b.called(
+        "prior::closure(parameters, closure) -> Prior",
+        PRIOR,
+        &[TypeId::of::<FnPtr>()],
+        |call, arguments| prior(call, &Map::new(), &arguments[0].clone().cast()).map(Dynamic::from),
+    )
+    .with(
+        &[],
+        "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{\n    \
+         prior: prior::closure(#{ tau: support::positive() }, |p| 0.5 * p.w1.norm2() / p.tau**2 + 640 * p.tau.ln() + 0.5 * p.tau**2),\n})",
+    );
+    b.raw(
+        "prior",
+        "closure",
+        &[TypeId::of::<Map>(), TypeId::of::<FnPtr>()],
+        |call, arguments| {
+            let more = arguments[0].clone().cast::<Map>();
+            prior(call, &more, &arguments[1].clone().cast()).map(Dynamic::from)
+        },
+    );
     b.function(
         "potential::closure(parameters, closure) -> Potential",
         "",
         |native: NativeCallContext, n: i64, f: FnPtr| -> Bound<Arc<dyn Potential>> {
-            of_closure(&native, n, &f, None)
+            of_closure(&native, Given::Count(n), &f, None)
         },
     );
     let (context, other) = (b.context.clone(), b.context.clone());

@@ -1,7 +1,7 @@
 //! What recipes need besides: their own options, names of their runs, statistics of arrays, and samplers at another step size.
 
 use super::binder::Binder;
-use super::convert::{map, number, numbers};
+use super::convert::{from_json, map, number, numbers};
 use super::library::Library;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise, recipe};
@@ -216,6 +216,21 @@ fn statistics(b: &mut Binder) {
         },
     )
     .with(&[], "fit_line([0, 1, 2], [1.0, 2.1, 2.9], [0.1, 0.1, 0.1]).slope");
+    b.function(
+        "read_json(path) -> map",
+        "What a JSON file holds, as maps, arrays, numbers and strings; null is NaN.",
+        |path: &str| -> Bound<Dynamic> {
+            let read = || -> crate::error::Result<Dynamic> {
+                let text = std::fs::read_to_string(path)?;
+                Ok(from_json(&serde_json::from_str(&text)?))
+            };
+            read().map_err(|e| raise(anyhow!("read_json(\"{path}\"): {e}")))
+        },
+    )
+    .with(
+        &[],
+        "read_json(\"tests/data/posteriordb/eight_schools-eight_schools_noncentered.json\").data.y",
+    );
     b.function(
         "with_error(value, error) -> string",
         "A number with its standard error in the last digits, as tables have it: `0.1234(12)` is 0.1234 ± 0.0012.",

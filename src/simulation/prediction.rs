@@ -5,7 +5,7 @@ use super::run::Group;
 use crate::dataset::{Split, Targets};
 use crate::diagnostic::{PredictionSums, Truth};
 use crate::error::Result;
-use crate::model::loss::Loss;
+use crate::model::loss::{Loss, TileTargets};
 use crate::target::Target;
 use crate::target::network::Network;
 use serde_json::{Map, Value, json};
@@ -32,9 +32,16 @@ impl<'a> Predictor<'a> {
         let split = network.dataset().split(name)?.clone();
         // Each position is predicted by itself.
         let positions = network.model().positions();
-        let outputs = network.model().outputs() / positions;
+        let outputs = match network.loss() {
+            Loss::Formula(_) if split.labels().is_some() => network.dataset().classes,
+            Loss::Formula(f) => f.predicted(),
+            _ => network.model().outputs() / positions,
+        };
         let values = match (&split.targets, network.loss()) {
-            (Targets::Classes(_) | Targets::Sequence { .. }, Loss::CrossEntropy) => Vec::new(),
+            (
+                Targets::Classes(_) | Targets::Sequence { .. },
+                Loss::CrossEntropy | Loss::Formula(_),
+            ) => Vec::new(),
             (Targets::Classes(labels) | Targets::Sequence { labels, .. }, Loss::SquaredError) => {
                 let one_hot =
                     |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
@@ -68,17 +75,34 @@ impl<'a> Predictor<'a> {
         let positions = self.network.model().positions() as f64;
         let per_example =
             self.target.scale() / (self.target.examples() as f64 * temperature) / positions;
-        match self.values.is_empty() {
-            true => (per_example, f64::NAN),
-            false => (1.0, 0.5 / per_example),
+        match self.network.loss() {
+            Loss::SquaredError => (1.0, 0.5 / per_example),
+            Loss::CrossEntropy | Loss::Formula(_) => (per_example, f64::NAN),
         }
     }
 
     /// Take in the draw w.
     pub fn update(&self, sums: &mut [f64], w: &[f32], temperature: f64) -> Result<()> {
-        let outputs = self.network.predict(w, &self.split)?;
+        let mut outputs = self.network.predict(w, &self.split)?;
+        let mut ln_likelihoods = Vec::new();
+        let formula = match self.network.loss() {
+            Loss::Formula(f) => Some((f, self.network.own_parameters(w))),
+            _ => None,
+        };
+        if let Some((f, own)) = formula {
+            match self.split.labels() {
+                Some(_) => outputs = f.logits(own, &outputs, self.sums.outputs()),
+                None => {
+                    let targets = TileTargets::Values(&self.values);
+                    ln_likelihoods = f.of_each(own, targets, &outputs);
+                    ln_likelihoods.iter_mut().for_each(|l| *l = -*l);
+                    outputs = f.means(&outputs);
+                }
+            }
+        }
         let truth = match self.split.labels() {
             Some(labels) if self.values.is_empty() => Truth::Classes(labels),
+            _ if formula.is_some() => Truth::LnLikelihoods(&ln_likelihoods),
             _ => Truth::Values {
                 values: &self.values,
                 noise_variance: self.likelihood(temperature).1,

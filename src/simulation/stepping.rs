@@ -415,7 +415,10 @@ impl Lent<'_> {
         if square.is_nan() || square > run.limits[index] {
             log.fail(
                 step,
-                format!("left its region: |w| = {:.3e}", square.sqrt()),
+                format!(
+                    "left its region: |w| = {:.3e}; where parameters are that large, set `region`",
+                    square.sqrt()
+                ),
             );
             return Ok(());
         }

@@ -6,7 +6,7 @@ use super::{EnergyScale, OPTIONS, Potential, Target};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::model::Model;
-use crate::model::loss::Loss;
+use crate::model::losses::Chosen;
 use crate::options::{OptionMap, Options, Spec, Value};
 use crate::verb::{Call, Either, Verb};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ impl Target {
     /// Of a potential, by `OPTIONS`.
     pub fn from_potential(potential: Arc<dyn Potential>, o: &Options) -> Result<Arc<Self>> {
         let prior = o
-            .object::<Prior>("prior")
-            .unwrap_or_else(|| Arc::new(Prior::None));
+            .get("prior")
+            .map_or(Ok(Arc::new(Prior::None)), Prior::from_value)?;
         let scale = EnergyScale::from_options(o)?;
         Self::new(potential, scale, &prior).map(Arc::new)
     }
@@ -27,11 +27,8 @@ impl Target {
         data: &Arc<Dataset>,
         o: &Options,
     ) -> Result<Arc<Self>> {
-        let loss = o.opt_text("loss").map(|l| match l {
-            "squared_error" => Loss::SquaredError,
-            _ => Loss::CrossEntropy,
-        });
-        let network = Network::new(model.clone(), data.clone(), loss)?;
+        let loss = o.get("loss").map(Chosen::from_value).transpose()?;
+        let network = Network::with_loss(model.clone(), data.clone(), loss.as_ref())?;
         Self::from_potential(Arc::new(network), o)
     }
 }

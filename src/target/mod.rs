@@ -5,6 +5,7 @@
 
 pub mod analytic;
 pub(crate) mod build;
+mod extended;
 pub(crate) mod grid;
 pub mod network;
 mod object;
@@ -18,6 +19,7 @@ use crate::kernels::gemm_baseline::Product;
 use crate::kernels::thread_pool::Team;
 use crate::kernels::update::scale_and_pull;
 use crate::model::deep_linear::LearningCoefficient;
+use crate::model::initialise::Role;
 use crate::model::loss::Sums;
 use crate::model::{Layout, TensorSpec};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
@@ -125,6 +127,11 @@ pub trait Potential: Send + Sync {
         false
     }
 
+    /// What each tensor of the layout is in its layer.
+    fn roles(&self) -> Vec<Role> {
+        crate::model::initialise::roles(self.layout())
+    }
+
     /// Initial parameters; standard normal unless the target says otherwise.
     fn initialise(&self, stream: Stream) -> Vec<f32> {
         let mut w = vec![0.0; self.layout().len()];
@@ -197,9 +204,9 @@ impl fmt::Debug for Target {
 pub(crate) const OPTIONS: &[Spec] = &[
     optional(
         "loss",
-        Kind::Choice(crate::model::loss::Loss::NAMES),
+        Kind::Anything("a name, a loss::… or a closure |out, y| …"),
         "\"cross_entropy\" for classes, \"squared_error\" for real targets",
-        "Loss per example: -ln softmax(output)[label], or |target - output|² summed over components (without ½).",
+        "Loss per example: \"cross_entropy\" -ln softmax(output)[label] · \"squared_error\" |target - output|² summed over components (without ½) · one of the namespace `loss` · a closure |out, y| … of the outputs and the target (of classes y[0] is the label).",
     ),
     option(
         "energy",
@@ -216,9 +223,9 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     optional(
         "prior",
-        Kind::Object("Prior"),
+        Kind::Anything("a prior, or a map of priors by name"),
         "prior::none()",
-        "The prior energy R; see the namespace `prior`.",
+        "The prior energy R; see the namespace `prior`. A map has a prior for each part of the parameters, \"*\" for all others: `#{ w1: prior::normal(0, \"tau\"), \"*\": prior::normal(0, 1), tau: prior::half_cauchy(1) }`. A name that only other priors have is a parameter of its own, sampled with the weights.",
     ),
 ];
 
@@ -254,7 +261,8 @@ impl Target {
     /// Put potential, scale and prior together.
     pub fn new(potential: Arc<dyn Potential>, scale: EnergyScale, prior: &Prior) -> Result<Self> {
         let s = scale.value(potential.likelihood_n())?;
-        let prior = prior.resolve(potential.layout())?;
+        let potential = extended::with(potential, prior)?;
+        let prior = prior.resolve(potential.layout(), &potential.roles())?;
         Ok(Self {
             potential,
             scale,
@@ -413,6 +421,7 @@ impl Target {
             };
             scale_and_pull(grad, scale, &w[here], precision as f32, centre);
         });
+        self.prior.add_rest(w, grad);
     }
 
     fn energies_of(&self, w: &[f32], sums: Sums) -> Energies {
@@ -436,11 +445,7 @@ impl Target {
     pub fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         hash.update(self.describe().as_bytes());
         self.potential.fingerprint(hash);
-        self.prior
-            .pull()
-            .1
-            .iter()
-            .for_each(|x| hash.update(&x.to_le_bytes()));
+        self.prior.fingerprint(hash);
     }
 
     /// What it is: potential, n, N, s and prior, each on its line.

@@ -6,10 +6,13 @@ use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
 use crate::kernels::gemm_baseline::Product;
+use crate::kernels::normal::fill_normal;
 use crate::kernels::thread_pool::Team;
 use crate::kernels::update::add;
 use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
+use crate::model::initialise::Role;
 use crate::model::loss::{Loss, Sums, TileTargets};
+use crate::model::losses::Chosen;
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
 use std::ops::Range;
@@ -20,6 +23,8 @@ pub struct Network {
     model: Arc<dyn Model>,
     dataset: Arc<Dataset>,
     loss: Loss,
+    /// The parameters of the model, and behind them those of the loss.
+    layout: Layout,
     /// Floats that are kept of a row.
     numbers: usize,
     /// The last anchor.
@@ -62,6 +67,15 @@ struct Job<'a> {
 impl Network {
     /// Put them together; an error says which sizes do not fit.
     pub fn new(model: Arc<dyn Model>, dataset: Arc<Dataset>, loss: Option<Loss>) -> Result<Self> {
+        Self::with_loss(model, dataset, loss.map(Chosen::Known).as_ref())
+    }
+
+    /// The same with a loss that may be a formula.
+    pub fn with_loss(
+        model: Arc<dyn Model>,
+        dataset: Arc<Dataset>,
+        loss: Option<&Chosen>,
+    ) -> Result<Self> {
         anyhow::ensure!(
             model.inputs() == dataset.dim,
             "the model takes {} inputs, but '{}' has {} components per example{}",
@@ -86,7 +100,7 @@ impl Network {
             dataset.positions()
         );
         anyhow::ensure!(
-            model.outputs() == dataset.outputs,
+            model.outputs() == dataset.outputs || matches!(loss, Some(Chosen::Written { .. })),
             "the model has {} outputs, but '{}' has {} {what}{}",
             model.outputs() / positions,
             dataset.name,
@@ -104,7 +118,10 @@ impl Network {
         } else {
             Loss::SquaredError
         };
-        let loss = loss.unwrap_or(default);
+        let loss = match loss {
+            Some(chosen) => chosen.on(model.outputs() / positions, &dataset)?,
+            None => default,
+        };
         anyhow::ensure!(
             dataset.classes > 0 || loss != Loss::CrossEntropy,
             "loss \"cross_entropy\" needs classes, but '{}' has real targets; use \"squared_error\"",
@@ -122,6 +139,10 @@ impl Network {
         let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
         Ok(Self {
             numbers: model.inputs() + layers.sum::<usize>(),
+            layout: model
+                .layout()
+                .clone()
+                .and(loss.parameters().iter().cloned())?,
             model,
             dataset,
             loss,
@@ -140,8 +161,8 @@ impl Network {
     }
 
     /// The loss.
-    pub fn loss(&self) -> Loss {
-        self.loss
+    pub fn loss(&self) -> &Loss {
+        &self.loss
     }
 
     /// Sums over rows of any split; `rows` of `Indices` count within that split.
@@ -208,7 +229,19 @@ impl Network {
 
     /// What no row changes: most models have none of it.
     fn shared(&self, w: &[f32]) -> Arc<Vec<f32>> {
-        Arc::new(self.model.shared(w))
+        Arc::new(self.model.shared(self.parts(w).0))
+    }
+
+    /// The parameters of the loss, among all.
+    pub(crate) fn own_parameters<'w>(&self, w: &'w [f32]) -> &'w [f32] {
+        self.parts(w).1
+    }
+
+    /// The parameters of the model, and those of the loss; what is behind them belongs to a prior.
+    fn parts<'w>(&self, w: &'w [f32]) -> (&'w [f32], &'w [f32]) {
+        let (model, rest) = w.split_at(self.model.layout().len());
+        let own = self.layout.len() - model.len();
+        (model, &rest[..own])
     }
 
     /// One shard on one thread; its gradient, of `length` numbers, goes into its own buffer.
@@ -238,6 +271,13 @@ impl Network {
         shard.sums = Sums::default();
         shard.tile.shared = job.shared.clone();
         let positions = self.model.positions();
+        let width = job.split.targets.width();
+        let (params, own) = self.parts(job.w);
+        let (grad, own_grad) = match job.gradient {
+            true => grad.split_at_mut(params.len()),
+            false => (grad, &mut [] as &mut [f32]),
+        };
+        own_grad.fill(0.0);
         for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
@@ -252,18 +292,21 @@ impl Network {
                 )
                 .into_iter()
                 .map(|block| {
-                    let targets = targets.take(block.rows, positions, self.model.outputs());
-                    (targets, block, Ok(Sums::default()))
+                    let targets = targets.take(block.rows, positions, width);
+                    (targets, block, vec![0.0; own.len()], Ok(Sums::default()))
                 })
                 .collect();
-            team.for_each(&mut tasks, |(targets, block, sums)| {
-                *sums = self.block(job, first, *targets, block);
+            team.for_each(&mut tasks, |(targets, block, slopes, sums)| {
+                *sums = self.block(job, first, *targets, block, slopes);
             });
-            for (_, _, sums) in tasks {
+            for (_, _, slopes, sums) in tasks {
                 shard.sums += sums?;
+                let each = own_grad.iter_mut().zip(slopes);
+                each.for_each(|(g, s)| *g += s as f32);
             }
             if job.gradient {
-                self.model.gradient(job.w, &shard.tile, grad, k > 0, team)?;
+                self.model
+                    .gradient(params, &shard.tile, grad, k > 0, team)?;
             }
         }
         Ok(())
@@ -276,26 +319,30 @@ impl Network {
         first: usize,
         targets: TileTargets,
         block: &mut Block,
+        slopes: &mut [f64],
     ) -> Result<Sums> {
+        let (params, own) = self.parts(job.w);
         let at = first + block.first..first + block.first + block.rows;
         match job.rows {
             Rows::All => job.split.copy(at, block.inputs),
             Rows::Indices(i) => job.split.gather(&i[at], block.inputs),
         }
-        self.model.forward(job.w, block)?;
+        self.model.forward(params, block)?;
         let positions = self.model.positions();
         let columns = self.model.outputs() / positions;
-        let sums = self.loss.evaluate(targets, positions, columns, block)?;
+        let loss = &self.loss;
+        let sums = loss.evaluate(own, slopes, targets, positions, columns, block)?;
         if job.gradient {
-            self.model.backward(job.w, block)?;
+            self.model.backward(params, block)?;
         }
         Ok(sums)
     }
 
     /// Outputs of the model for the given rows of inputs, `[rows, outputs]`.
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
+        let w = &w[..self.model.layout().len()];
         let mut tile = Tile {
-            shared: self.shared(w),
+            shared: Arc::new(self.model.shared(w)),
             ..Tile::default()
         };
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
@@ -365,7 +412,7 @@ impl Potential for Network {
     }
 
     fn layout(&self) -> &Layout {
-        self.model.layout()
+        &self.layout
     }
 
     fn examples(&self) -> usize {
@@ -426,7 +473,10 @@ impl Potential for Network {
             let outputs = self.predict(w, &examples)?;
             let all = 0..examples.rows;
             let targets = tile_targets(&examples, Rows::All, all, &mut labels, &mut values);
-            losses.extend(self.loss.of_each(targets, columns, &outputs)?);
+            losses.extend(
+                self.loss
+                    .of_each(self.parts(w).1, targets, columns, &outputs)?,
+            );
         }
         Ok(losses)
     }
@@ -445,13 +495,14 @@ impl Potential for Network {
 
     fn dense(&self) -> Option<Dense> {
         // Rows that are made when they are read are nowhere to be put on a device.
-        if self.dataset.splits().any(|(_, s)| s.is_made()) {
+        let made = self.dataset.splits().any(|(_, s)| s.is_made());
+        if made || matches!(self.loss, Loss::Formula(_)) {
             return None;
         }
         Some(Dense {
             layers: self.model.dense()?,
             dataset: self.dataset.clone(),
-            loss: self.loss,
+            loss: self.loss.clone(),
         })
     }
 
@@ -480,8 +531,17 @@ impl Potential for Network {
         self.dataset.classes > 0
     }
 
+    fn roles(&self) -> Vec<Role> {
+        let mut roles = self.model.roles();
+        roles.resize(self.layout.tensors().len(), Role::SINGLE);
+        roles
+    }
+
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         self.model.fingerprint(hash);
+        if let Loss::Formula(f) = &self.loss {
+            hash.update(&f.bytes());
+        }
         for (name, split) in self.dataset.splits() {
             hash.update(name.as_bytes());
             split.fingerprint(hash);
@@ -489,6 +549,10 @@ impl Potential for Network {
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {
-        self.model.initialise(stream)
+        let mut w = self.model.initialise(stream);
+        let mut own = vec![0.0; self.layout.len() - w.len()];
+        fill_normal(&stream.sub_stream(3), &mut own);
+        w.append(&mut own);
+        w
     }
 }

@@ -31,23 +31,24 @@ pub fn columns(data: &Dataset) -> (usize, usize) {
 }
 
 impl Traced {
-    /// From an energy of `parameters` parameters and, with data, the columns of its training examples: input, then target (for classes
+    /// From an energy of parameters of this layout and, with data, the columns of its training examples: input, then target (for classes
     /// the label).
     ///
     /// # Errors
     /// If it is no single number, or uses what does not exist.
     pub fn potential(
         energy: &Tensor,
-        parameters: usize,
+        layout: Layout,
         data: Option<&Dataset>,
     ) -> Result<Arc<dyn Potential>> {
+        let parameters = layout.len();
         let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
         let graph = Graph::new(&energy.symbol()?)?;
         let tape = Tape::compile(&graph, parameters, width)?;
         let of = data.map_or(String::new(), |d| format!(" on '{}'", d.name));
         Ok(Arc::new(Self {
             text: format!("{}{of}, N = {parameters}", graph.formula(0)?),
-            layout: Layout::new([("w".to_string(), vec![parameters])]),
+            layout,
             tape,
             rows: data.map_or(Vec::new(), |d| table(&d.train)),
             width,

@@ -307,10 +307,7 @@ fn integers_are_divided_aloud_and_once() {
 #[test]
 fn articles_numbers_and_types_are_plain_english() {
     for (source, part) in [
-        (
-            "let n = model::mlp(#{ layers: [2, 2] }); target(n, dataset::digits(), #{ prior: 3 })",
-            "but must be a Prior",
-        ),
+        ("prior::localised(1, 3)", "but must be a Parameters"),
         (
             "sweep(target(potential::closure(1, |w| w[0]**2)), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ steps: 9, temperatures: [1.0], observe: [3] })",
             "must be an Observable",

@@ -479,6 +479,8 @@ fn no_value_of_any_option_ends_the_process() {
         "gradient",
         "sampler",
         "observable",
+        "loss",
+        "support",
     ];
     let all = std::env::var("ERGODIC_LIMITS").is_ok_and(|x| x == "all");
     let items: Vec<_> = ergodic::script::all_items()
@@ -494,6 +496,9 @@ fn no_value_of_any_option_ends_the_process() {
                 .flat_map(move |o| BAD.iter().filter_map(move |v| with_option(i, o, v)))
         })
         .collect();
+    // Second moments of 10⁹ rows take minutes, as was asked for.
+    let long = |c: &String| c.contains("\"moments\" } + #{ n: 1000000000 }");
+    let cases: Vec<_> = cases.into_iter().filter(|c| !long(c)).collect();
     assert!(cases.len() > 3000, "{}", cases.len());
     if all {
         return one_by_one(&cases);

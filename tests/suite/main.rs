@@ -31,6 +31,7 @@ mod learning;
 mod limits;
 mod models;
 mod notebook;
+mod own;
 #[cfg(feature = "mpi")]
 mod ranks;
 mod recipes;

@@ -38,6 +38,8 @@ fn every_script_is_tested() {
     let mut names: Vec<_> = std::fs::read_dir(root().join("scripts"))
         .unwrap()
         .flatten()
+        // Those of the folder are tested with what they are about: `own`.
+        .filter(|e| e.path().is_file())
         .map(|e| {
             e.file_name()
                 .to_string_lossy()

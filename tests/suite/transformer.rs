@@ -86,7 +86,7 @@ fn reference(n: &Network, w: &Tensor) -> candle_core::Result<Tensor> {
         .reshape((rows * context, VOCABULARY))?;
     let labels: Vec<u32> = split.labels().unwrap().iter().map(|l| *l as u32).collect();
     let all = labels.len();
-    if n.loss() == Loss::CrossEntropy {
+    if *n.loss() == Loss::CrossEntropy {
         let labels = Tensor::from_slice(&labels, all, &Device::Cpu)?;
         return candle_nn::loss::cross_entropy(&out, &labels)? * rows as f64;
     }

@@ -348,10 +348,11 @@ impl<'d> Network<'d> {
         let width = self.net.layers[last].fan_out;
         let losses = self.row_losses.grow(8 * chains * rows)?;
         let errors = self.row_errors.grow(4 * chains * rows)?;
-        let name = match (self.net.loss, self.classes) {
+        let name = match (&self.net.loss, self.classes) {
             (Loss::CrossEntropy, _) => "cross_entropy",
             (Loss::SquaredError, true) => "squared_error_classes",
             (Loss::SquaredError, false) => "squared_error_values",
+            (Loss::Formula(f), _) => anyhow::bail!("no device computes the loss {}", f.describe()),
         };
         let args = [
             Arg::Pointer(self.activations[last].at),

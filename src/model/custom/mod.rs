@@ -10,6 +10,7 @@ mod parameters;
 pub use interpreted::Interpreted;
 pub use parameters::{Declared, Parameters, Start};
 
+use super::initialise::Role;
 use super::{Block, Dense, Layout, Model, Tile, Widths, dense, initialise};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
@@ -221,6 +222,10 @@ impl Model for Custom {
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         hash.update(format!("{:?}", self.graph).as_bytes());
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.parameters.roles().to_vec()
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {

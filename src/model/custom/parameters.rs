@@ -1,6 +1,6 @@
 //! The parameters of a custom model: names, shapes, and how they begin.
 
-use crate::error::{Result, did_you_mean};
+use crate::error::Result;
 use crate::kernels::tensor::Graph;
 use crate::model::Layout;
 use crate::model::initialise::{Initialise, Role};
@@ -106,6 +106,11 @@ impl Parameters {
         self
     }
 
+    /// What each tensor is in its layer.
+    pub(super) fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
     /// "custom", and its name.
     pub(super) fn describe(&self) -> String {
         match &*self.name {
@@ -139,18 +144,6 @@ impl Parameters {
             own.reshape(t.shape.as_slice())
         });
         each.collect()
-    }
-
-    /// The number of a parameter by its name.
-    pub fn find(&self, name: &str) -> Result<usize> {
-        let names = || self.layout.tensors().iter().map(|t| t.name.as_str());
-        names().position(|n| n == name).ok_or_else(|| {
-            let known: Vec<_> = names().collect();
-            anyhow::anyhow!(
-                "there is no parameter '{name}'{}",
-                did_you_mean(name, known)
-            )
-        })
     }
 }
 

@@ -60,7 +60,7 @@ impl Place {
         let mut gradient = vec![0.0; self.w.len()];
         self.target
             .energies_and_gradient(&self.w, &mut gradient, work)?;
-        Ok(params(
+        Ok(numbers(
             Arc::new(gradient),
             &Arc::new(self.target.layout().clone()),
         ))
@@ -219,11 +219,27 @@ fn number(x: &Dynamic) -> Option<f64> {
 }
 
 /// Numbers of a chain, one per parameter, with the names of the model's tensors.
-fn params(w: Arc<Vec<f32>>, layout: &Arc<Layout>) -> Tensor {
+fn numbers(w: Arc<Vec<f32>>, layout: &Arc<Layout>) -> Tensor {
     let layout = layout.clone();
-    let names: Names = Arc::new(move |name| {
+    let names: Names = Arc::new(move |name, w| {
         let found = layout.tensor(name)?;
-        Ok((found.range.clone(), found.shape.clone()))
+        Ok((w[found.range.clone()].to_vec(), found.shape.clone()))
+    });
+    Tensor::Vector(Vector::new(w, Some(names)))
+}
+
+/// The parameters of a chain: coordinates by the names of tensors, values by those that were declared.
+fn params(w: Arc<Vec<f32>>, layout: &Arc<Layout>) -> Tensor {
+    if !layout.has_supports() {
+        return numbers(w, layout);
+    }
+    let layout = layout.clone();
+    let names: Names = Arc::new(move |name, w| match layout.values_of(name, w) {
+        Some((x, shape)) => Ok((x.into_iter().map(|x| x as f32).collect(), shape.to_vec())),
+        None => {
+            let found = layout.tensor(name)?;
+            Ok((w[found.range.clone()].to_vec(), found.shape.clone()))
+        }
     });
     Tensor::Vector(Vector::new(w, Some(names)))
 }

@@ -101,11 +101,9 @@ pub fn laplace(
         anyhow::anyhow!("laplace: the start must have {n} parameters, like the model")
     })?;
     let normaliser = target.prior().ln_normaliser(n);
-    anyhow::ensure!(
-        target.prior().is_proper(),
-        "laplace: the prior '{}' is no distribution, so there is no evidence; give the target prior::gaussian or prior::uniform_box",
-        target.prior().describe()
-    );
+    if let Some(why) = target.prior().improper() {
+        anyhow::bail!("laplace: {why}, so there is no evidence");
+    }
     let temperature = o.float("temperature")?;
     let tempered = target.tempered(temperature);
     let mut work = Workspace::new(session.threads);

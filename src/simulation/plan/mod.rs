@@ -104,12 +104,9 @@ impl Plan {
     pub(in crate::simulation) fn starts(&self, target: &Target) -> Result<Starts> {
         if let Some(x) = &self.exchange {
             let infinite = self.temperatures.iter().any(|t| t.at(0).is_infinite());
-            anyhow::ensure!(
-                target.prior().is_proper() || !(infinite || x.from_prior),
-                "{}: nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
-                self.kind,
-                target.prior().describe()
-            );
+            if let (Some(why), true) = (target.prior().improper(), infinite || x.from_prior) {
+                anyhow::bail!("{}: {why}", self.kind);
+            }
             anyhow::ensure!(
                 !(infinite && x.temper.includes_prior()),
                 "{}: option 'prior_rung' needs temper: \"likelihood\": with all of U tempered nothing is left at β = 0",

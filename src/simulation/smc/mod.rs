@@ -136,11 +136,9 @@ pub(crate) fn smc(
     o: &Options,
     session: &Session,
 ) -> Result<Arc<Smc>> {
-    anyhow::ensure!(
-        target.prior().is_proper(),
-        "smc: nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
-        target.prior().describe()
-    );
+    if let Some(why) = target.prior().improper() {
+        anyhow::bail!("smc: {why}");
+    }
     anyhow::ensure!(
         sampler.energy_scalar().is_some(),
         "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala or metropolis",

@@ -132,7 +132,7 @@ fn parameters_are_pulled_reflected_and_copied() {
             let walls = Prior::Box {
                 widths: widths.clone(),
             }
-            .resolve(&layout)
+            .resolve(&layout, &[])
             .unwrap();
             for p in [None, Some(g.clone())] {
                 let (at, momentum) = (d.put(&w), p.as_ref().map_or(Pointer::NULL, |p| d.put(p)));

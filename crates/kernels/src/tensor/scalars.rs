@@ -25,6 +25,8 @@ enum Value {
 struct Scalars {
     parameters: usize,
     inputs: usize,
+    /// So many columns have a gradient, the first ones.
+    moving: usize,
     values: Vec<Value>,
     numbers: HashMap<Value, u32>,
 }
@@ -35,6 +37,19 @@ impl Tape {
     /// # Errors
     /// If the graph gives no single number, was traced over the inputs of a model, or uses a parameter or a column that does not exist.
     pub fn compile(graph: &Graph, parameters: usize, inputs: usize) -> Result<Self> {
+        Self::with_moving(graph, parameters, inputs, 0)
+    }
+
+    /// The same, with derivatives of each example's value with respect to its first `moving` columns: see [`Tape::evaluate_rows`].
+    ///
+    /// # Errors
+    /// See [`Tape::compile`].
+    pub fn with_moving(
+        graph: &Graph,
+        parameters: usize,
+        inputs: usize,
+        moving: usize,
+    ) -> Result<Self> {
         let shape = graph.shape();
         ensure!(
             shape.rank() == 0,
@@ -43,6 +58,7 @@ impl Tape {
         let mut scalars = Scalars {
             parameters,
             inputs,
+            moving,
             values: Vec::new(),
             numbers: HashMap::new(),
         };
@@ -179,6 +195,7 @@ impl Scalars {
         let mut tape = Tape {
             parameters: self.parameters,
             inputs: self.inputs,
+            moving: self.moving,
             active: uses[output as usize].active,
             ..Tape::default()
         };
@@ -264,7 +281,10 @@ impl Scalars {
             match value {
                 Value::Constant(_) => {}
                 Value::Parameter(_) => own.active = own.moves,
-                Value::Input(_) => own.per_row = true,
+                Value::Input(column) => {
+                    own.per_row = true;
+                    own.active = own.moves && (*column as usize) < self.moving;
+                }
                 Value::Apply(element, operands) => {
                     let of = |k: usize| uses[operands[k] as usize];
                     own.per_row = (0..3).any(|k| of(k).per_row);
@@ -287,7 +307,7 @@ struct Use {
     alive: bool,
     /// Whether a gradient comes back to it from the output.
     moves: bool,
-    /// Whether it goes on to a parameter.
+    /// Whether it goes on to a parameter, or to a column that has a gradient.
     active: bool,
     /// Whether it depends on an input.
     per_row: bool,

@@ -13,6 +13,8 @@ use super::registers::{LANES, Line, Registers, Scratch, run_lanes};
 pub struct Tape {
     pub(super) parameters: usize,
     pub(super) inputs: usize,
+    /// Columns that have a gradient.
+    pub(super) moving: usize,
     /// Shared registers: constants, parameters, results.
     pub(super) constants: Vec<f64>,
     pub(super) weights: Vec<u32>,
@@ -23,7 +25,7 @@ pub struct Tape {
     pub(super) rows: Line,
     /// Register of the result; a shared one if the tape depends on no input.
     pub(super) output: u32,
-    /// Whether the result depends on a parameter.
+    /// Whether the result depends on a parameter, or on a column that has a gradient.
     pub(super) active: bool,
 }
 
@@ -44,53 +46,122 @@ impl Tape {
             shared_gradients,
             lanes,
             gradients,
-        } = scratch.registers(&self.shared, &self.rows);
-        let (constants, rest) = shared.split_at_mut(self.constants.len());
-        constants.copy_from_slice(&self.constants);
-        for (register, i) in rest.iter_mut().zip(&self.weights) {
-            *register = w.get(*i as usize).map_or(f64::NAN, |w| (*w).into());
-        }
-        self.shared.run_one(shared);
+        } = self.prepare(w, scratch);
         let sum = if self.rows.given == 0 {
             let count = rows.into_iter().count() as f64;
             let output = self.output as usize;
             shared_gradients[output] = count;
             (count > 0.0).then(|| count * shared[output])
         } else {
-            for (register, i) in lanes.iter_mut().zip(&self.carried) {
-                *register = [shared[*i as usize]; LANES];
-            }
-            let rows = rows.into_iter();
             let backward = grad
                 .is_some()
                 .then_some((gradients, &mut *shared_gradients));
-            self.sum_rows(rows, lanes, backward)
+            let mut sums = [0.0; LANES];
+            let any = self.pass(rows.into_iter(), lanes, backward, |live, values, _| {
+                for (sum, value) in sums.iter_mut().zip(values).take(live) {
+                    *sum += value;
+                }
+            });
+            any.then(|| sums.iter().sum())
         };
         // A gradient of no rows is zero even where one times it would be infinite.
         if let (Some(grad), Some(_)) = (grad, sum) {
-            self.shared.return_one(shared, shared_gradients);
-            let slopes = &shared_gradients[self.constants.len()..];
-            for (i, slope) in self.weights.iter().zip(slopes) {
-                if let Some(sum) = grad.get_mut(*i as usize) {
-                    *sum += slope;
-                }
-            }
+            self.finish(shared, shared_gradients, grad);
         }
         sum.unwrap_or(0.0)
     }
 
-    /// The sum over rows, none if there are none. `backward`, if wanted: gradients by lanes, and those of the shared registers.
-    fn sum_rows<'r>(
+    /// The value of each of the rows `[values, inputs]`. With `slopes`: its derivatives with respect to the columns that have some,
+    /// `[values, moving]`, and the gradient of the sum, which is added.
+    pub fn evaluate_rows<W: Copy + Into<f64>>(
+        &self,
+        w: &[W],
+        rows: &[f32],
+        values: &mut [f64],
+        slopes: Option<(&mut [f32], &mut [f64])>,
+        scratch: &mut Scratch,
+    ) {
+        let Registers {
+            shared,
+            shared_gradients,
+            lanes,
+            gradients,
+        } = self.prepare(w, scratch);
+        let (mut by_column, grad) = slopes.unzip();
+        if let Some(by_column) = &mut by_column {
+            by_column.fill(0.0);
+        }
+        if self.rows.given == 0 {
+            values.fill(shared[self.output as usize]);
+            return;
+        }
+        let backward = grad
+            .is_some()
+            .then_some((gradients, &mut *shared_gradients));
+        let each = rows.chunks_exact(self.inputs.max(1)).take(values.len());
+        let mut first = 0;
+        self.pass(each, lanes, backward, |live, found, moved| {
+            values[first..first + live].copy_from_slice(&found[..live]);
+            if let Some(by_column) = &mut by_column {
+                for (column, lanes) in self.columns.iter().zip(moved) {
+                    let column = *column as usize;
+                    if column < self.moving {
+                        let all = by_column[first * self.moving..].chunks_exact_mut(self.moving);
+                        for (row, slope) in all.zip(&*lanes).take(live) {
+                            row[column] = *slope as f32;
+                        }
+                        *lanes = [0.0; LANES];
+                    }
+                }
+            }
+            first += live;
+        });
+        if let Some(grad) = grad {
+            self.finish(shared, shared_gradients, grad);
+        }
+    }
+
+    /// Compute what does not depend on the data, and copy it to where rows find it.
+    fn prepare<'s, W: Copy + Into<f64>>(&self, w: &[W], scratch: &'s mut Scratch) -> Registers<'s> {
+        let registers = scratch.registers(&self.shared, &self.rows);
+        let (constants, rest) = registers.shared.split_at_mut(self.constants.len());
+        constants.copy_from_slice(&self.constants);
+        for (register, i) in rest.iter_mut().zip(&self.weights) {
+            *register = w.get(*i as usize).map_or(f64::NAN, |w| (*w).into());
+        }
+        self.shared.run_one(registers.shared);
+        for (register, i) in registers.lanes.iter_mut().zip(&self.carried) {
+            *register = [registers.shared[*i as usize]; LANES];
+        }
+        registers
+    }
+
+    /// Pass gradients of what does not depend on the data on to the parameters.
+    fn finish(&self, shared: &[f64], gradients: &mut [f64], grad: &mut [f64]) {
+        self.shared.return_one(shared, gradients);
+        let slopes = &gradients[self.constants.len()..];
+        for (i, slope) in self.weights.iter().zip(slopes) {
+            if let Some(sum) = grad.get_mut(*i as usize) {
+                *sum += slope;
+            }
+        }
+    }
+
+    /// Go through the rows, several at once; whether there are any. `backward`, if wanted: gradients by lanes, and those of the shared
+    /// registers. `each` sees how many rows there are of a block, their values, and the gradients of the columns by lanes.
+    #[inline]
+    fn pass<'r>(
         &self,
         mut rows: impl Iterator<Item = &'r [f32]>,
         registers: &mut [[f64; LANES]],
         mut backward: Option<(&mut [[f64; LANES]], &mut [f64])>,
-    ) -> Option<f64> {
+        mut each: impl FnMut(usize, &[f64; LANES], &mut [[f64; LANES]]),
+    ) -> bool {
         let output = self.output as usize;
-        let mut sums = [0.0; LANES];
+        let carried = self.carried.len();
         let mut any = false;
         loop {
-            let columns = &mut registers[self.carried.len()..self.rows.given];
+            let columns = &mut registers[carried..self.rows.given];
             let live = load(&mut rows, &self.columns, columns);
             // The last, partial block stands alone, since only some of its lanes count.
             if let (true, Some((lanes, shared))) = (live < LANES, &mut backward) {
@@ -100,15 +171,17 @@ impl Tape {
                 any = true;
                 let seed = backward.as_mut().map(|(lanes, _)| (output, &mut **lanes));
                 run_lanes(&self.rows, registers, seed);
-                for (sum, value) in sums.iter_mut().zip(&registers[output]).take(live) {
-                    *sum += value;
-                }
+                let moved = match &mut backward {
+                    Some((lanes, _)) => &mut lanes[carried..self.rows.given],
+                    None => &mut [],
+                };
+                each(live, &registers[output], moved);
             }
             if live < LANES {
                 if let Some((lanes, shared)) = backward {
                     self.gather(live, lanes, shared);
                 }
-                return any.then(|| sums.iter().sum());
+                return any;
             }
         }
     }
@@ -119,6 +192,11 @@ impl Tape {
             shared[*i as usize] += lanes[..live].iter().sum::<f64>();
             *lanes = [0.0; LANES];
         }
+    }
+
+    /// Whether the value depends on a parameter, or on a column that has a gradient.
+    pub fn is_active(&self) -> bool {
+        self.active
     }
 
     /// What the tape computes, as bytes: the same for the same tape in every process.

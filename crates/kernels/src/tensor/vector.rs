@@ -7,8 +7,8 @@ use candle_core::Device;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a named tensor lies in a vector, and its shape.
-pub type Names = Arc<dyn Fn(&str) -> Result<(Range<usize>, Vec<usize>)> + Send + Sync>;
+/// The numbers of a tensor by its name, from those of the vector, and its shape.
+pub type Names = Arc<dyn Fn(&str, &[f32]) -> Result<(Vec<f32>, Vec<usize>)> + Send + Sync>;
 
 /// A vector of numbers, perhaps with named tensors in it; clones share it.
 #[derive(Clone)]
@@ -33,12 +33,11 @@ impl Vector {
         Self::new(Arc::new(self.numbers[range].to_vec()), None)
     }
 
-    /// A named tensor as a vector, and its shape.
-    fn named(&self, name: &str) -> Result<(Self, Vec<usize>)> {
+    /// The numbers of a named tensor, and its shape.
+    fn named(&self, name: &str) -> Result<(Vec<f32>, Vec<usize>)> {
         let names = self.names.as_ref();
         let find = names.ok_or_else(|| anyhow!("this vector has no named tensors"))?;
-        let (range, shape) = find(name)?;
-        Ok((self.range(range), shape))
+        find(name, &self.numbers)
     }
 
     /// The same numbers for candle.
@@ -80,13 +79,14 @@ impl Tensor {
 
     /// A named tensor of a vector of parameters, flattened.
     pub fn part(&self, name: &str) -> Result<Tensor> {
-        Ok(Tensor::Vector(self.names()?.named(name)?.0))
+        let (numbers, _) = self.names()?.named(name)?;
+        Ok(Tensor::Vector(Vector::new(Arc::new(numbers), None)))
     }
 
     /// A named tensor of a vector of parameters, in its shape.
     pub fn named(&self, name: &str) -> Result<Tensor> {
-        let (part, shape) = self.names()?.named(name)?;
-        Self::from_f32(part.numbers.to_vec(), &shape)
+        let (numbers, shape) = self.names()?.named(name)?;
+        Self::from_f32(numbers, &shape)
     }
 
     fn names(&self) -> Result<&Vector> {

@@ -1,0 +1,211 @@
+//! Losses that are formulas of outputs and targets, compiled with their derivatives.
+
+use super::named::Named;
+use super::rows::{Sums, TileTargets};
+use super::{Declared, Layout};
+use crate::error::Result;
+use crate::kernels::elementwise::misclassified;
+use crate::kernels::tensor::{Graph, Scratch, Symbol, Tape, Tensor, Unary};
+use anyhow::ensure;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The loss of an example from its outputs, its target (of classes the label) and the parameters of the loss, as tensors that are traced.
+pub type Write = Arc<dyn Fn(&Tensor, &Tensor, &Named) -> Result<Tensor> + Send + Sync>;
+
+/// A loss that is compiled.
+pub struct Formula {
+    text: String,
+    parameters: Vec<Declared>,
+    tape: Tape,
+    link: Option<Unary>,
+    outputs: usize,
+    targets: usize,
+}
+
+impl PartialEq for Formula {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.tape.bytes() == other.tape.bytes()
+    }
+}
+
+impl std::fmt::Debug for Formula {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+thread_local! {
+    /// Registers of tapes; outputs and targets side by side, losses, slopes.
+    static BUFFERS: RefCell<(Scratch, Vec<f32>, Vec<f64>)> = RefCell::default();
+}
+
+impl Formula {
+    /// Compile the loss of a model with so many outputs and of targets with so many components; `link` makes means of the first outputs.
+    ///
+    /// # Errors
+    /// If it gives no number that depends on the outputs.
+    pub fn new(
+        name: &str,
+        parameters: Vec<Declared>,
+        outputs: usize,
+        targets: usize,
+        link: Option<Unary>,
+        write: &Write,
+    ) -> Result<Self> {
+        let layout = Layout::default().and(parameters.clone())?;
+        let own = layout.traced()?;
+        let out = Tensor::from(Symbol::columns(0..outputs));
+        let y = Tensor::from(Symbol::columns(outputs..outputs + targets));
+        let energy = write(&out, &y, &own)?;
+        ensure!(
+            energy.shape()?.rank() == 0,
+            "the loss must be one number, but is a tensor of shape {}; sum it",
+            energy.shape()?
+        );
+        let graph = Graph::new(&energy.symbol()?)?;
+        let tape = Tape::with_moving(&graph, layout.len(), outputs + targets, outputs)?;
+        ensure!(tape.is_active(), "the loss does not depend on the outputs");
+        Ok(Self {
+            text: name.into(),
+            parameters,
+            tape,
+            link,
+            outputs,
+            targets,
+        })
+    }
+
+    /// How many numbers it predicts of a row with real targets.
+    pub fn predicted(&self) -> usize {
+        self.targets
+    }
+
+    /// The means of real targets from outputs: the first of them, or what a link makes of those; NaN where there are too few.
+    pub fn means(&self, outputs: &[f32]) -> Vec<f32> {
+        let mean = |k: usize, out: &[f32]| {
+            let x = out.get(k).copied().unwrap_or(f32::NAN);
+            match self.link {
+                Some(Unary::Exp) => x.exp(),
+                Some(Unary::Sigmoid) => 1.0 / (1.0 + (-x).exp()),
+                _ => x,
+            }
+        };
+        let each = outputs.chunks_exact(self.outputs);
+        each.flat_map(|out| (0..self.targets).map(move |k| mean(k, out)))
+            .collect()
+    }
+
+    /// Logarithms of the probabilities of classes, up to a constant per row: the outputs, if there is one for each class, otherwise what the
+    /// loss says of each label.
+    pub fn logits(&self, own: &[f32], outputs: &[f32], classes: usize) -> Vec<f32> {
+        if self.outputs == classes {
+            return outputs.to_vec();
+        }
+        let rows = outputs.len() / self.outputs;
+        let mut all = vec![0.0; rows * classes];
+        for class in 0..classes {
+            let labels = vec![class as u16; rows];
+            let losses = self.of_each(own, TileTargets::Classes(&labels), outputs);
+            for (row, loss) in losses.iter().enumerate() {
+                all[row * classes + class] = -*loss as f32;
+            }
+        }
+        all
+    }
+
+    /// What it is.
+    pub fn describe(&self) -> &str {
+        &self.text
+    }
+
+    /// The parameters of its own.
+    pub fn parameters(&self) -> &[Declared] {
+        &self.parameters
+    }
+
+    /// What it computes, as bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.tape.bytes()
+    }
+
+    /// Outputs and targets side by side, and room for a loss per row.
+    fn rows(
+        &self,
+        targets: TileTargets,
+        outputs: &[f32],
+        rows: &mut Vec<f32>,
+        losses: &mut Vec<f64>,
+    ) {
+        rows.clear();
+        let each = outputs.chunks_exact(self.outputs);
+        losses.clear();
+        losses.resize(each.len(), 0.0);
+        match targets {
+            TileTargets::Classes(labels) => {
+                for (out, label) in each.zip(labels) {
+                    rows.extend_from_slice(out);
+                    rows.push(f32::from(*label));
+                }
+            }
+            TileTargets::Values(values) => {
+                for (out, y) in each.zip(values.chunks_exact(self.targets)) {
+                    rows.extend_from_slice(out);
+                    rows.extend_from_slice(y);
+                }
+            }
+        }
+    }
+
+    /// The loss of each row.
+    pub fn of_each(&self, own: &[f32], targets: TileTargets, outputs: &[f32]) -> Vec<f64> {
+        BUFFERS.with_borrow_mut(|(scratch, rows, losses)| {
+            self.rows(targets, outputs, rows, losses);
+            self.tape.evaluate_rows(own, rows, losses, None, scratch);
+            losses.clone()
+        })
+    }
+
+    /// Sums over rows, the derivatives with respect to outputs, and the gradient with respect to its own parameters, which is added. Where a
+    /// row has several positions, each counts that much less; the sums are those of all positions.
+    pub fn evaluate(
+        &self,
+        own: &[f32],
+        slopes: &mut [f64],
+        targets: TileTargets,
+        positions: usize,
+        outputs: &[f32],
+        delta: &mut [f32],
+    ) -> Sums {
+        BUFFERS.with_borrow_mut(|(scratch, rows, losses)| {
+            self.rows(targets, outputs, rows, losses);
+            let mut sums = Sums::default();
+            let share = 1.0 / positions as f64;
+            let mut own_slopes = vec![0.0; slopes.len()];
+            self.tape.evaluate_rows(
+                own,
+                rows,
+                losses,
+                Some((&mut *delta, &mut own_slopes)),
+                scratch,
+            );
+            sums.loss = losses.iter().sum();
+            slopes
+                .iter_mut()
+                .zip(own_slopes)
+                .for_each(|(s, own)| *s += share * own);
+            if positions > 1 {
+                delta.iter_mut().for_each(|d| *d *= share as f32);
+            }
+            if let (TileTargets::Classes(labels), true) = (targets, self.outputs > 1) {
+                let each = outputs.chunks_exact(self.outputs).zip(labels);
+                let wrong = each.map(|(z, label)| {
+                    let label = usize::from(*label);
+                    f64::from(u8::from(label >= z.len() || misclassified(z, label)))
+                });
+                sums.errors = wrong.sum();
+            }
+            sums
+        })
+    }
+}

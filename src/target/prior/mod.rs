@@ -1,0 +1,910 @@
+//! Priors: the part R(w) of the energy that knows no data.
+
+mod density;
+pub mod law;
+mod map;
+
+pub use density::{Each, Place};
+
+use crate::error::Result;
+use crate::kernels::tensor::Tensor;
+use crate::kernels::update::{dot, squared_distance};
+use crate::model::initialise::{Initialise, Role};
+use crate::model::named::Named;
+use crate::model::{Declared, Layout};
+use crate::options::{Entry, Kind, Options, Range, Value, option, required};
+use crate::rng::Stream;
+use density::Density;
+use law::Law;
+use std::fmt;
+use std::sync::Arc;
+
+/// -ln of a joint density of named parameters, as a tensor that is traced.
+pub type Energy = Arc<dyn Fn(&Named) -> Result<Tensor> + Send + Sync>;
+
+/// A prior as a script names it, before it is put on a model.
+#[derive(Clone)]
+pub enum Prior {
+    /// R = 0.
+    None,
+    /// R = ½·precision·|w|².
+    Gaussian {
+        /// Inverse variance at T = 1.
+        precision: f64,
+    },
+    /// R = (λ/2N)|w|² (Zambon 2026, eq. 3).
+    L2 {
+        /// λ.
+        lambda: f64,
+    },
+    /// R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix).
+    Localised {
+        /// γ.
+        gamma: f64,
+        /// w0.
+        centre: Arc<Vec<f32>>,
+    },
+    /// R = 0 where |w_i| < width_i/2, infinite elsewhere (Baldock & Marzari 2019).
+    Box {
+        /// One width for all, or one per tensor of the model.
+        widths: Vec<f64>,
+    },
+    /// One law for each number, on its own.
+    Each(Each),
+    /// Weights N(0, c/fan) as initial weights are drawn, biases N(0, bias²).
+    Scaled {
+        /// c/fan.
+        weights: Initialise,
+        /// Standard deviation of biases.
+        bias: f64,
+    },
+    /// A prior for each of these parts of the parameters, by name; "*" is all others.
+    Map(Vec<(String, Arc<Prior>)>),
+    /// R is what a closure gives.
+    Joint {
+        /// Parameters that it has beside those of the model.
+        parameters: Vec<Declared>,
+        /// The closure.
+        energy: Energy,
+    },
+}
+
+impl fmt::Debug for Prior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+/// Parameters that a script can hold: a trained or sampled point.
+#[derive(Debug, Clone)]
+pub struct Parameters {
+    /// One vector of length N per chain.
+    pub vectors: Vec<Arc<Vec<f32>>>,
+}
+
+const RANGE: Kind = Kind::Float(Range::NonNegative);
+
+/// `prior::…`.
+pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
+    Entry {
+        name: "none",
+        doc: "No prior: R = 0.",
+        arguments: &[],
+        options: &[],
+        example: "prior::none()",
+        build: |_| Ok(Arc::new(Prior::None)),
+    },
+    Entry {
+        name: "gaussian",
+        doc: "A Gaussian prior: R = ½·precision·|w|², so that w ~ N(0, T/precision).",
+        arguments: &["precision"],
+        options: &[required(
+            "precision",
+            RANGE,
+            "Inverse variance of each parameter at T = 1.",
+        )],
+        example: "prior::gaussian(0.1)",
+        build: |o| {
+            Ok(Arc::new(Prior::Gaussian {
+                precision: o.float("precision")?,
+            }))
+        },
+    },
+    Entry {
+        name: "l2",
+        doc: "An L2 prior scaled with the number of parameters: R = (λ/2N)|w|² (Zambon 2026, eq. 3).",
+        arguments: &["lambda"],
+        options: &[required(
+            "lambda",
+            RANGE,
+            "λ; Zambon (2026) uses 10 for spin vectors.",
+        )],
+        example: "prior::l2(10.0)",
+        build: |o| {
+            Ok(Arc::new(Prior::L2 {
+                lambda: o.float("lambda")?,
+            }))
+        },
+    },
+    Entry {
+        name: "localised",
+        doc: "A Gaussian around a point: R = ½γ|w - w0|² (Hitchcock & Hoogland 2025, appendix; their main text omits the ½).",
+        arguments: &["gamma", "centre"],
+        options: &[
+            required("gamma", RANGE, "γ, the strength of the localisation."),
+            required(
+                "centre",
+                Kind::Object("Parameters"),
+                "w0, from `train`, `run.params()` or `parameters`.",
+            ),
+        ],
+        example: "prior::localised(1.0, parameters([0.5, -1.0]))",
+        build: |o| {
+            let centre = o
+                .object::<Parameters>("centre")
+                .and_then(|p| p.vectors.first().cloned());
+            let centre = centre.ok_or_else(|| {
+                anyhow::anyhow!("{}: option 'centre' holds no parameters", o.owner())
+            })?;
+            Ok(Arc::new(Prior::Localised {
+                gamma: o.float("gamma")?,
+                centre,
+            }))
+        },
+    },
+    Entry {
+        name: "uniform_box",
+        doc: "A uniform box with hard walls: |w_i| < width_i/2 (Baldock & Marzari 2019).\n\n\
+              Trajectories (hmc, nuts, mala) and Langevin-type samplers are reflected at the walls, sampler::metropolis rejects moves out of the box, and sampler::ohzeki_ichiki works within walls only without its flow. The thermometer leaves out what happens at the walls.",
+        arguments: &["width"],
+        options: &[required(
+            "width",
+            Kind::Anything("number, or array with one number per tensor of the model"),
+            "Full width(s) of the box.",
+        )],
+        example: "prior::uniform_box(4.0)",
+        build: build_box,
+    },
+    Entry {
+        name: "normal",
+        doc: "Normal numbers: p(x) ∝ exp(-½(x - mean)²/sd²), at T = 1.\n\nIn a map of priors, mean and sd may be names of parameters: `#{ w1: prior::normal(0, \"tau\"), tau: prior::half_cauchy(1) }` samples tau with the weights.",
+        arguments: &["mean", "sd"],
+        options: &[
+            required("mean", PLACE, "Mean, a number or the name of a parameter."),
+            required("sd", PLACE, "Standard deviation."),
+        ],
+        example: "prior::normal(0, 10)",
+        build: |o| each(o, Law::Normal, "mean", "sd"),
+    },
+    Entry {
+        name: "laplace",
+        doc: "Laplace numbers: p(x) = exp(-|x - mean|/scale)/(2 scale), at T = 1.",
+        arguments: &["mean", "scale"],
+        options: &[
+            required("mean", PLACE, "Mean, a number or the name of a parameter."),
+            required("scale", PLACE, SCALE),
+        ],
+        example: "prior::laplace(0, 0.1)",
+        build: |o| each(o, Law::Laplace, "mean", "scale"),
+    },
+    Entry {
+        name: "student_t",
+        doc: "Numbers by Student's t: p(x) ∝ (1 + z²/ν)^(-(ν+1)/2) with z = (x - mean)/scale, at T = 1.",
+        arguments: &["nu", "mean", "scale"],
+        options: &[
+            NU,
+            required(
+                "mean",
+                PLACE,
+                "Centre, a number or the name of a parameter.",
+            ),
+            required("scale", PLACE, SCALE),
+        ],
+        example: "prior::student_t(4, 0, 1)",
+        build: |o| each(o, Law::StudentT(o.float("nu")?), "mean", "scale"),
+    },
+    Entry {
+        name: "cauchy",
+        doc: "Cauchy numbers: p(x) ∝ 1/(1 + z²) with z = (x - centre)/scale, at T = 1.",
+        arguments: &["centre", "scale"],
+        options: &[
+            required(
+                "centre",
+                PLACE,
+                "Centre, a number or the name of a parameter.",
+            ),
+            required("scale", PLACE, SCALE),
+        ],
+        example: "prior::cauchy(0, 2.5)",
+        build: |o| each(o, Law::StudentT(1.0), "centre", "scale"),
+    },
+    Entry {
+        name: "half_normal",
+        doc: "Positive numbers, the half of a normal law: p(x) ∝ exp(-½x²/sd²) for x > 0, at T = 1.",
+        arguments: &["sd"],
+        options: &[required(
+            "sd",
+            PLACE,
+            "Standard deviation of the whole law.",
+        )],
+        example: "target(potential::closure(#{ s: support::positive() }, |p| 0 * p.s), #{ prior: #{ s: prior::half_normal(1) } })",
+        build: |o| half(o, Law::Normal, "sd"),
+    },
+    Entry {
+        name: "half_student_t",
+        doc: "Positive numbers, the half of Student's t: p(x) ∝ (1 + z²/ν)^(-(ν+1)/2) for z = x/scale > 0, at T = 1.",
+        arguments: &["nu", "scale"],
+        options: &[NU, required("scale", PLACE, SCALE)],
+        example: "prior::half_student_t(4, 1)",
+        build: |o| half(o, Law::StudentT(o.float("nu")?), "scale"),
+    },
+    Entry {
+        name: "half_cauchy",
+        doc: "Positive numbers, the half of a Cauchy law: p(x) ∝ 1/(1 + x²/scale²) for x > 0, at T = 1.",
+        arguments: &["scale"],
+        options: &[required("scale", PLACE, SCALE)],
+        example: "prior::half_cauchy(2.5)",
+        build: |o| half(o, Law::StudentT(1.0), "scale"),
+    },
+    Entry {
+        name: "lognormal",
+        doc: "Positive numbers whose logarithms are normal: ln x ~ N(mean, sd²), at T = 1.",
+        arguments: &["mean", "sd"],
+        options: &[
+            required("mean", PLACE, "Mean of ln x."),
+            required("sd", PLACE, "Standard deviation of ln x."),
+        ],
+        example: "prior::lognormal(0, 1)",
+        build: |o| each(o, Law::LogNormal, "mean", "sd"),
+    },
+    Entry {
+        name: "exponential",
+        doc: "Positive numbers: p(x) = rate exp(-rate x), at T = 1.",
+        arguments: &["rate"],
+        options: &[required("rate", PLACE, "1/mean.")],
+        example: "prior::exponential(1)",
+        build: |o| scaled_law(o, Law::Gamma(1.0), "rate"),
+    },
+    Entry {
+        name: "gamma",
+        doc: "Positive numbers: p(x) ∝ x^(shape-1) exp(-rate x), at T = 1.",
+        arguments: &["shape", "rate"],
+        options: &[
+            SHAPE,
+            required("rate", PLACE, "Rate; the mean is shape/rate."),
+        ],
+        example: "prior::gamma(2, 0.1)",
+        build: |o| scaled_law(o, Law::Gamma(o.float("shape")?), "rate"),
+    },
+    Entry {
+        name: "inverse_gamma",
+        doc: "Positive numbers: p(x) ∝ x^(-shape-1) exp(-scale/x), at T = 1.",
+        arguments: &["shape", "scale"],
+        options: &[SHAPE, required("scale", PLACE, SCALE)],
+        example: "prior::inverse_gamma(3, 1)",
+        build: |o| scaled_law(o, Law::InverseGamma(o.float("shape")?), "scale"),
+    },
+    Entry {
+        name: "beta",
+        doc: "Numbers between 0 and 1: p(x) ∝ x^(a-1) (1 - x)^(b-1), at T = 1.",
+        arguments: &["a", "b"],
+        options: &[
+            required("a", Kind::Float(Range::Positive), "Shape at 0."),
+            required("b", Kind::Float(Range::Positive), "Shape at 1."),
+        ],
+        example: "prior::beta(5, 5)",
+        build: |o| {
+            let shapes = (o.float("a")?, o.float("b")?);
+            Ok(fixed(Law::Beta {
+                shapes,
+                within: (0.0, 1.0),
+            }))
+        },
+    },
+    Entry {
+        name: "uniform",
+        doc: "The same density everywhere between two numbers, for a parameter of that support; of weights see uniform_box.",
+        arguments: &["from", "to"],
+        options: &[
+            required("from", Kind::Float(Range::Any), "The lower end."),
+            required("to", Kind::Float(Range::Any), "The upper end."),
+        ],
+        example: "prior::uniform(0, 10)",
+        build: |o| {
+            let within = (o.float("from")?, o.float("to")?);
+            anyhow::ensure!(
+                within.0 < within.1,
+                "{}: 'from' must be less than 'to'",
+                o.owner()
+            );
+            Ok(fixed(Law::Beta {
+                shapes: (1.0, 1.0),
+                within,
+            }))
+        },
+    },
+    Entry {
+        name: "horseshoe",
+        doc: "The horseshoe: x ~ N(0, scale²λ²) with λ half-Cauchy, λ integrated out (Carvalho, Polson & Scott 2010): most weights near 0, some not.\n\nThe density is infinite at 0, so that gradients are large there: use a sampler that accepts or rejects (hmc, nuts, mala).",
+        arguments: &["scale"],
+        options: &[required(
+            "scale",
+            PLACE,
+            "Global scale; often the name of a parameter with a half-Cauchy prior.",
+        )],
+        example: "prior::horseshoe(0.1)",
+        build: |o| scaled_law(o, Law::Horseshoe, "scale"),
+    },
+    Entry {
+        name: "mixture",
+        doc: "A mixture of normal laws, such as a spike and a slab: p(x) = Σ_k weight_k N(x; mean_k, sd_k²), at T = 1.",
+        arguments: &["weights", "means", "sds"],
+        options: &[
+            required(
+                "weights",
+                Kind::Floats(Range::Positive),
+                "Shares; divided by their sum.",
+            ),
+            required("means", Kind::Floats(Range::Any), "Means."),
+            required("sds", Kind::Floats(Range::Positive), "Standard deviations."),
+        ],
+        example: "prior::mixture([0.5, 0.5], [0.0, 0.0], [0.05, 1.0])",
+        build: mixture,
+    },
+    Entry {
+        name: "scaled",
+        doc: "Weights N(0, c/fan) as initialisations scale them, so that widths can be compared: \"he\" 2/fan_in, \"glorot\" 2/(fan_in + fan_out), \"lecun\" 1/fan_in, at T = 1.\n\nOf a weight that no product shows, fan_in is its last axis.",
+        arguments: &["law"],
+        options: &[
+            option(
+                "law",
+                Kind::Choice(&["he", "glorot", "lecun"]),
+                "lecun",
+                "Variance of weights.",
+            ),
+            option(
+                "bias",
+                Kind::Float(Range::Positive),
+                "1",
+                "Standard deviation of biases.",
+            ),
+        ],
+        example: "prior::scaled(\"he\", #{ bias: 0.1 })",
+        build: |o| {
+            let weights = Initialise::named(o.text("law")?, 1.0).unwrap_or(Initialise::Lecun);
+            Ok(Arc::new(Prior::Scaled {
+                weights,
+                bias: o.float("bias")?,
+            }))
+        },
+    },
+];
+
+const PLACE: Kind = Kind::Anything("number, or the name of a parameter");
+const SCALE: &str = "Scale, a number > 0 or the name of a positive parameter.";
+const NU: crate::options::Spec = required(
+    "nu",
+    Kind::Float(Range::Positive),
+    "ν, the degrees of freedom.",
+);
+const SHAPE: crate::options::Spec = required(
+    "shape",
+    Kind::Float(Range::Positive),
+    "Shape, the power of x.",
+);
+
+/// A number, or the name of a parameter.
+fn place(o: &Options, name: &str, scale: bool) -> Result<Place> {
+    match o.get(name) {
+        Some(Value::Text(parameter)) => Ok(Place::Parameter(parameter.clone())),
+        other => {
+            let found = other
+                .and_then(Value::number)
+                .filter(|x| x.is_finite() && (!scale || *x > 0.0));
+            found.map(Place::Number).ok_or_else(|| {
+                anyhow::anyhow!(
+                    "{}: option '{name}' is {}, but must be a number{}, or the name of a parameter",
+                    o.owner(),
+                    other.map_or("missing".into(), Value::describe),
+                    if scale { " > 0" } else { "" }
+                )
+            })
+        }
+    }
+}
+
+fn each(o: &Options, law: Law, location: &str, scale: &str) -> Result<Arc<Prior>> {
+    Ok(Arc::new(Prior::Each(Each {
+        law,
+        half: false,
+        location: place(o, location, false)?,
+        scale: place(o, scale, true)?,
+    })))
+}
+
+/// A law without a location.
+fn scaled_law(o: &Options, law: Law, scale: &str) -> Result<Arc<Prior>> {
+    let scale = place(o, scale, true)?;
+    Ok(Arc::new(Prior::Each(Each {
+        scale,
+        ..about_zero(law)
+    })))
+}
+
+fn half(o: &Options, law: Law, scale: &str) -> Result<Arc<Prior>> {
+    let scale = place(o, scale, true)?;
+    Ok(Arc::new(Prior::Each(Each {
+        half: true,
+        scale,
+        ..about_zero(law)
+    })))
+}
+
+/// A law without location and scale.
+fn fixed(law: Law) -> Arc<Prior> {
+    Arc::new(Prior::Each(about_zero(law)))
+}
+
+fn about_zero(law: Law) -> Each {
+    Each {
+        law,
+        half: false,
+        location: Place::Number(0.0),
+        scale: Place::Number(1.0),
+    }
+}
+
+fn mixture(o: &Options) -> Result<Arc<Prior>> {
+    let [weights, means, sds] =
+        ["weights", "means", "sds"].map(|n| o.floats(n).unwrap_or_default());
+    anyhow::ensure!(
+        !weights.is_empty() && weights.len() == means.len() && means.len() == sds.len(),
+        "{}: {} weights, {} means and {} sds; there must be one of each per part",
+        o.owner(),
+        weights.len(),
+        means.len(),
+        sds.len()
+    );
+    let sum: f64 = weights.iter().sum();
+    let parts = weights.iter().zip(means).zip(sds);
+    Ok(fixed(Law::Mixture(
+        parts.map(|((p, m), s)| [p / sum, m, s]).collect(),
+    )))
+}
+
+fn build_box(o: &Options) -> Result<Arc<Prior>> {
+    let widths = o
+        .floats("width")
+        .or_else(|| o.opt_float("width").map(|w| vec![w]))
+        .unwrap_or_default();
+    anyhow::ensure!(
+        !widths.is_empty() && widths.iter().all(|w| *w > 0.0 && w.is_finite()),
+        "{}: option 'width' must be a number > 0, or an array of such numbers, one per tensor of the model",
+        o.owner()
+    );
+    Ok(Arc::new(Prior::Box { widths }))
+}
+
+/// A prior on a model's parameters.
+#[derive(Debug, Clone)]
+pub struct PriorEnergy {
+    text: String,
+    precision: f64,
+    centre: Arc<Vec<f32>>,
+    /// Half width per parameter range; empty without walls.
+    walls: Vec<(std::ops::Range<usize>, f32)>,
+    /// What is neither quadratic nor a wall, this many times as strong.
+    rest: Option<(Arc<Density>, f64)>,
+}
+
+impl Prior {
+    /// The prior, as a script has it.
+    pub fn describe(&self) -> String {
+        match self {
+            Prior::None => "none".into(),
+            Prior::Gaussian { precision } => format!("½·{precision}·|w|²"),
+            Prior::L2 { lambda } => format!("(λ/2N)|w|², λ = {lambda}"),
+            Prior::Localised { gamma, .. } => format!("½γ|w-w0|², γ = {gamma}"),
+            Prior::Box { widths } => format!("uniform box of width {widths:?}"),
+            Prior::Each(each) => each.describe(),
+            Prior::Scaled { weights, bias } => {
+                format!("weights scaled by {weights:?}, biases normal(0, {bias})")
+            }
+            Prior::Map(map) => {
+                let each = map
+                    .iter()
+                    .map(|(name, p)| format!("{name} ~ {}", p.describe()));
+                each.collect::<Vec<_>>().join(", ")
+            }
+            Prior::Joint { parameters, .. } => match &parameters[..] {
+                [] => "a closure".into(),
+                all => {
+                    let names: Vec<_> = all.iter().map(|d| d.name.as_str()).collect();
+                    format!("a closure, with {}", names.join(", "))
+                }
+            },
+        }
+    }
+
+    /// Put the prior on parameters of this layout, in these roles.
+    ///
+    /// # Errors
+    /// If it does not fit them.
+    pub fn resolve(&self, layout: &Layout, roles: &[Role]) -> Result<PriorEnergy> {
+        let n = layout.len();
+        let mut out = PriorEnergy {
+            text: self.describe(),
+            precision: 0.0,
+            centre: Arc::default(),
+            walls: Vec::new(),
+            rest: None,
+        };
+        match self {
+            Prior::None => {}
+            Prior::Gaussian { precision } => out.precision = *precision,
+            Prior::L2 { lambda } => out.precision = lambda / n as f64,
+            Prior::Localised { gamma, centre } => {
+                anyhow::ensure!(
+                    centre.len() == n,
+                    "prior::localised: the centre has {} parameters, the model {n}",
+                    centre.len()
+                );
+                out.precision = *gamma;
+                out.centre = centre.clone();
+            }
+            Prior::Box { widths } => {
+                let tensors = layout.tensors();
+                anyhow::ensure!(
+                    widths.len() == 1 || widths.len() == tensors.len(),
+                    "prior::uniform_box: {} widths for {} tensors ({}); give one width, or one per tensor",
+                    widths.len(),
+                    tensors.len(),
+                    tensors
+                        .iter()
+                        .map(|t| t.name.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                );
+                let width = |i: usize| widths[if widths.len() == 1 { 0 } else { i }];
+                out.walls = tensors
+                    .iter()
+                    .enumerate()
+                    .map(|(i, t)| (t.range.clone(), (width(i) / 2.0) as f32))
+                    .collect();
+            }
+            Prior::Each(_) | Prior::Scaled { .. } | Prior::Map(_) | Prior::Joint { .. } => {
+                self.resolve_parts(layout, roles, &mut out)?;
+            }
+        }
+        if out.rest.is_none() && layout.has_supports() {
+            anyhow::ensure!(
+                matches!(self, Prior::None),
+                "the prior {} is one of numbers without bounds, but some parameters have a support; give a map of priors by name",
+                self.describe()
+            );
+            out.rest = Some((Arc::new(Density::new(layout, Vec::new(), None)?), 1.0));
+        }
+        Ok(out)
+    }
+}
+
+impl PriorEnergy {
+    /// R(w), infinite outside the walls.
+    pub fn energy(&self, w: &[f32]) -> f64 {
+        self.energy_times(1.0, w)
+    }
+
+    /// R(w) of the [strengthened](PriorEnergy::strengthened) prior.
+    pub fn energy_times(&self, strength: f64, w: &[f32]) -> f64 {
+        if self.outside(w) {
+            return f64::INFINITY;
+        }
+        let rest = match &self.rest {
+            Some((density, own)) => own * strength * density.energy(w, 0.0, None),
+            None => 0.0,
+        };
+        if self.precision == 0.0 {
+            return rest;
+        }
+        let square = if self.centre.is_empty() {
+            dot(w, w)
+        } else {
+            squared_distance(w, &self.centre)
+        };
+        0.5 * (self.precision * strength) * square + rest
+    }
+
+    /// The quadratic part of ∇R is `precision·(w - centre)`; an empty centre is the origin.
+    pub fn pull(&self) -> (f64, &[f32]) {
+        (self.precision, &self.centre)
+    }
+
+    /// ∇R at w.
+    pub fn gradient(&self, w: &[f32], out: &mut [f32]) {
+        // scale_and_pull adds to what is there, scaled by 0.
+        out.fill(0.0);
+        let precision = self.precision as f32;
+        crate::kernels::update::scale_and_pull(out, 0.0, w, precision, &self.centre);
+        self.add_rest(w, out);
+    }
+
+    /// Add to `out` the part of ∇R that is not quadratic.
+    #[inline]
+    pub fn add_rest(&self, w: &[f32], out: &mut [f32]) {
+        if let Some((density, strength)) = &self.rest {
+            density.energy(w, *strength, Some(out));
+        }
+    }
+
+    /// Whether a part of it is not quadratic.
+    pub fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Hard walls: half the width of the box per range of parameters.
+    pub fn walls(&self) -> &[(std::ops::Range<usize>, f32)] {
+        &self.walls
+    }
+
+    /// Whether there are hard walls.
+    pub fn has_walls(&self) -> bool {
+        !self.walls.is_empty()
+    }
+
+    fn outside(&self, w: &[f32]) -> bool {
+        self.walls
+            .iter()
+            .any(|(r, half)| w[r.clone()].iter().any(|x| x.abs() >= *half))
+    }
+
+    /// Reflect parameters that crossed a wall back into the box, and turn their momenta round.
+    pub fn reflect(&self, w: &mut [f32], mut momentum: Option<&mut [f32]>) {
+        for (range, half) in &self.walls {
+            let half = *half as f64;
+            for i in range.clone() {
+                let x = w[i] as f64;
+                if x.abs() < half || x.is_nan() {
+                    continue;
+                }
+                // Unfolded, the box repeats with period 4·half, every second copy mirrored; infinity gives NaN, which the caller finds.
+                let phase = (x + half).rem_euclid(4.0 * half);
+                let mirrored = phase >= 2.0 * half;
+                let inside = if mirrored {
+                    3.0 * half - phase
+                } else {
+                    phase - half
+                };
+                let limit = (half as f32).next_down();
+                w[i] = if inside.is_nan() {
+                    f32::NAN
+                } else {
+                    (inside as f32).clamp(-limit, limit)
+                };
+                if let Some(p) = momentum.as_deref_mut()
+                    && mirrored
+                {
+                    p[i] = -p[i];
+                }
+            }
+        }
+    }
+
+    /// Whether R is the same everywhere within its walls, if it has any.
+    pub fn is_flat(&self) -> bool {
+        self.precision == 0.0 && self.rest.is_none()
+    }
+
+    /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.
+    pub fn strengthened(&self, strength: f64) -> Self {
+        Self {
+            precision: self.precision * strength,
+            rest: self
+                .rest
+                .as_ref()
+                .map(|(d, own)| (d.clone(), own * strength)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is a distribution, so that parameters can be drawn from it.
+    pub fn is_proper(&self) -> bool {
+        self.improper().is_none()
+    }
+
+    /// Why nothing can be drawn from it, if so.
+    pub fn improper(&self) -> Option<String> {
+        match &self.rest {
+            Some((density, _)) => {
+                let why = density.undrawable()?;
+                Some(format!(
+                    "nothing can be drawn from the prior '{}': {why}",
+                    self.text
+                ))
+            }
+            None if self.precision > 0.0 || self.has_walls() => None,
+            None => Some(format!(
+                "nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
+                self.text
+            )),
+        }
+    }
+
+    /// ln ∫ exp(-R) dw over the N parameters; infinite if the prior is no distribution.
+    pub fn ln_normaliser(&self, parameters: usize) -> f64 {
+        if self.rest.is_some() {
+            // Laws are normalised.
+            return if self.is_proper() { 0.0 } else { f64::INFINITY };
+        }
+        if self.has_walls() {
+            // A box has no energy within its walls.
+            let side = |(range, half): &(std::ops::Range<usize>, f32)| {
+                range.len() as f64 * (2.0 * f64::from(*half)).ln()
+            };
+            return self.walls.iter().map(side).sum();
+        }
+        0.5 * parameters as f64 * (std::f64::consts::TAU / self.precision).ln()
+    }
+
+    /// ⟨w²⟩ of a parameter under exp(-R), averaged over the parameters; 0 if it is no distribution.
+    pub fn mean_square(&self) -> f64 {
+        if let Some((density, _)) = &self.rest {
+            return density.mean_square();
+        }
+        if self.has_walls() {
+            let sum = |(range, half): &(std::ops::Range<usize>, f32)| {
+                range.len() as f64 * f64::from(*half).powi(2) / 3.0
+            };
+            let count: usize = self.walls.iter().map(|(range, _)| range.len()).sum();
+            return self.walls.iter().map(sum).sum::<f64>() / count.max(1) as f64;
+        }
+        if self.precision == 0.0 {
+            return 0.0;
+        }
+        let centre = dot(&self.centre, &self.centre) / self.centre.len().max(1) as f64;
+        centre + 1.0 / self.precision
+    }
+
+    /// Fill `w` with a draw from exp(-R), if it [is a distribution](PriorEnergy::is_proper).
+    pub fn draw(&self, stream: &Stream, w: &mut [f32]) {
+        if let Some((density, _)) = &self.rest {
+            density.draw(stream, w);
+            return;
+        }
+        if self.has_walls() {
+            for (range, half) in &self.walls {
+                for i in range.clone() {
+                    let x = 2.0 * stream.uniform(i as u32) - 1.0;
+                    // Rounding to single precision must not put it on the wall.
+                    w[i] =
+                        ((x * f64::from(*half)) as f32).clamp(-half.next_down(), half.next_down());
+                }
+            }
+            return;
+        }
+        crate::kernels::normal::fill_normal(stream, w);
+        let sigma = self.precision.sqrt().recip() as f32;
+        for (i, w) in w.iter_mut().enumerate() {
+            *w = sigma * *w + self.centre.get(i).copied().unwrap_or(0.0);
+        }
+    }
+
+    /// Enter what its text does not say into a checksum.
+    pub fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
+        self.centre
+            .iter()
+            .for_each(|x| hash.update(&x.to_le_bytes()));
+        if let Some((density, _)) = &self.rest {
+            hash.update(&density.bytes());
+        }
+    }
+
+    /// The formula.
+    pub fn describe(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        Layout::new([("a".to_string(), vec![2]), ("b".to_string(), vec![1])])
+    }
+
+    #[test]
+    fn energies_follow_their_formulae() {
+        let w = [1.0, -2.0, 0.5];
+        let energy = |p: Prior| p.resolve(&layout(), &[]).unwrap().energy(&w);
+        assert_eq!(energy(Prior::None), 0.0);
+        assert_eq!(energy(Prior::Gaussian { precision: 2.0 }), 5.25);
+        assert_eq!(energy(Prior::L2 { lambda: 6.0 }), 5.25);
+        assert_eq!(
+            energy(Prior::Localised {
+                gamma: 2.0,
+                centre: Arc::new(vec![1.0, 0.0, 0.5])
+            }),
+            4.0
+        );
+        assert_eq!(
+            energy(Prior::Box {
+                widths: vec![4.1, 1.1]
+            }),
+            0.0
+        );
+        assert_eq!(
+            energy(Prior::Box {
+                widths: vec![4.1, 1.0]
+            }),
+            f64::INFINITY
+        );
+    }
+
+    /// Null: draws have the moments of exp(-R); four standard errors of each.
+    #[test]
+    fn draws_are_those_of_the_prior_and_it_is_normalised() {
+        let centre = Arc::new(vec![1.0, -1.0, 0.5]);
+        let gaussian = Prior::Localised {
+            gamma: 4.0,
+            centre: centre.clone(),
+        };
+        let walls = Prior::Box {
+            widths: vec![2.0, 6.0],
+        };
+        // Mean and variance of each parameter, and fourth central moment.
+        let laws = [
+            (gaussian, [1.0, -1.0, 0.5], [0.25; 3], [3.0 * 0.0625; 3]),
+            (
+                walls,
+                [0.0; 3],
+                [1.0 / 3.0, 1.0 / 3.0, 3.0],
+                [0.2, 0.2, 16.2],
+            ),
+        ];
+        let draws = 20_000;
+        for (prior, means, variances, fourths) in laws {
+            let prior = prior.resolve(&layout(), &[]).unwrap();
+            let mut moments = [[0.0; 2]; 3];
+            let mut w = [0.0; 3];
+            for k in 0..draws {
+                prior.draw(&Stream::new(3, crate::rng::Purpose::Prior, 0, k), &mut w);
+                assert!(prior.energy(&w).is_finite());
+                for i in 0..3 {
+                    let x = f64::from(w[i]) - means[i];
+                    moments[i][0] += x / draws as f64;
+                    moments[i][1] += x * x / draws as f64;
+                }
+            }
+            for i in 0..3 {
+                let n = draws as f64;
+                assert!(moments[i][0].abs() < 4.0 * (variances[i] / n).sqrt());
+                let error = ((fourths[i] - variances[i] * variances[i]) / n).sqrt();
+                assert!((moments[i][1] - variances[i]).abs() < 4.0 * error, "{i}");
+            }
+        }
+        let normaliser = |p: Prior| p.resolve(&layout(), &[]).unwrap().ln_normaliser(3);
+        assert!(
+            (normaliser(Prior::Box {
+                widths: vec![2.0, 6.0]
+            }) - 24f64.ln())
+            .abs()
+                < 1e-12
+        );
+        let gaussian = normaliser(Prior::Gaussian { precision: 2.0 });
+        assert!((gaussian - 1.5 * std::f64::consts::PI.ln()).abs() < 1e-12);
+        assert_eq!(normaliser(Prior::None), f64::INFINITY);
+    }
+
+    #[test]
+    fn walls_reflect_and_turn_momenta() {
+        let walls = Prior::Box { widths: vec![2.0] }
+            .resolve(&layout(), &[])
+            .unwrap();
+        let (mut w, mut p) = ([1.25, -0.5, -3.5], [1.0, 1.0, 1.0]);
+        walls.reflect(&mut w, Some(&mut p));
+        assert_eq!((w, p), ([0.75, -0.5, 0.5], [-1.0, 1.0, 1.0]));
+        let mut w = [1.0, f32::NAN, f32::INFINITY];
+        walls.reflect(&mut w, None);
+        assert!(w[0] < 1.0 && w[1].is_nan() && w[2].is_nan());
+    }
+}
