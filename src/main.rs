@@ -7,7 +7,9 @@ use ergodic::error::Interrupted;
 use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
-use ergodic::front::{bench, docs, doctor, jupyter, notebook, repl, report, run, show, stack};
+use ergodic::front::{
+    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, show, stack,
+};
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
 use ergodic::simulation::progress;
@@ -85,6 +87,20 @@ fn command() -> u8 {
 fn perform(command: Command) -> anyhow::Result<u8> {
     match command {
         Command::Run(args) => return Ok(run_script(args)),
+        Command::Slurm {
+            shards,
+            cores,
+            time,
+            out,
+            run,
+        } => {
+            let script = run.first().map(std::path::Path::new);
+            let name = script
+                .and_then(|s| s.file_stem())
+                .map_or("ergodic".into(), |s| s.to_string_lossy());
+            let (shards, cores) = (usize::from(shards), usize::from(cores));
+            output::line(grid::slurm(&name, &run, shards, cores, &time, &out));
+        }
         Command::Repl { rust: true, .. } => rust_repl()?,
         Command::Repl { threads, .. } => repl::run(with_threads(threads))?,
         Command::Kernel(command) => kernel(command)?,
@@ -389,8 +405,20 @@ fn run_script(args: RunArgs) -> u8 {
         resume: args.resume,
         json: args.json,
         quiet: args.quiet || args.json,
+        console: None,
     };
-    let result = std::panic::catch_unwind(AssertUnwindSafe(|| run::run(&request)));
+    let each = args
+        .grid
+        .iter()
+        .map(|(name, text)| (name.clone(), grid::values(text)));
+    let grid = grid::Grid {
+        settings: each.collect(),
+        jobs: usize::from(args.jobs),
+    };
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| match grid.settings.is_empty() {
+        true => run::run(&request),
+        false => grid::run(&request, &grid),
+    }));
     let result = result.unwrap_or_else(|_| {
         Err(ergodic::script::Failure {
             message: "stopped; what was checkpointed can be continued with --resume".into(),

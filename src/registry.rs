@@ -80,6 +80,7 @@ pub(crate) fn objects(v: &mut impl Visitor) {
         crate::simulation::evidence::Laplace,
         crate::simulation::evidence::ModelComparison,
         crate::simulation::smc::Smc,
+        crate::simulation::cells::Cells,
     }
 }
 

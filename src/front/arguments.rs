@@ -25,6 +25,27 @@ pub enum Command {
     /// Run a script. `ergodic run SCRIPT --help` lists the script's own parameters.
     #[command(disable_help_flag = true)]
     Run(RunArgs),
+    /// Print a job script for SLURM: an array of shards of a run, or of a grid.
+    #[command(
+        after_help = "Example: ergodic slurm --shards 8 --out results/width -- sweep.rhai --grid width=4,8,16 > job.sh && sbatch job.sh"
+    )]
+    Slurm {
+        /// Number of jobs.
+        #[arg(long, default_value = "8", value_parser = clap::value_parser!(u16).range(1..))]
+        shards: u16,
+        /// Cores of each job.
+        #[arg(long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
+        cores: u16,
+        /// Time limit of each job, as SLURM writes it.
+        #[arg(long, default_value = "24:00:00")]
+        time: String,
+        /// Folder for results, which all jobs have in common.
+        #[arg(long)]
+        out: PathBuf,
+        /// The script, and options of `ergodic run`, behind `--`.
+        #[arg(required = true, last = true, value_name = "SCRIPT AND OPTIONS")]
+        run: Vec<String>,
+    },
     /// Start an interactive session.
     Repl {
         /// In Rust instead of Rhai, with the prelude loaded (feature evcxr; after `ergodic notebook setup`).
@@ -270,6 +291,12 @@ pub struct RunArgs {
     /// Put N finished shards together: their chains are not run again, the script goes on with all of them.
     #[arg(long, value_name = "N", conflicts_with = "shard", value_parser = clap::value_parser!(u16).range(1..))]
     pub merge: Option<u16>,
+    /// Run the script in every cell of a grid: --grid width=4,8,16 --grid lambda=1,10, with parameters of the script, or seed. One table of what it ends with.
+    #[arg(long = "grid", value_name = "NAME=VALUES", value_parser = setting)]
+    pub grid: Vec<(String, String)>,
+    /// Cells of a grid that are run side by side; they share the threads.
+    #[arg(long, value_name = "N", default_value = "1", requires = "grid", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
     /// Show the script's parameters, or without a script this help.
     #[arg(long, short)]
     pub help: bool,

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod display;
 pub mod docs;
 pub mod doctor;
+pub mod grid;
 pub(crate) mod interactive;
 pub mod jupyter;
 pub mod kernel;

@@ -4,6 +4,7 @@ use crate::error::{Result, did_you_mean};
 use crate::output;
 use crate::ranks::{self, Communicator};
 use crate::script::{Failure, Interpreter, declared, library};
+use crate::simulation::console::Console;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::simulation::sharding::shard_folder;
@@ -48,6 +49,8 @@ pub struct Request {
     pub merge: Option<usize>,
     /// The processes of the job.
     pub ranks: Arc<dyn Communicator>,
+    /// Where it talks to; the terminal if nowhere else.
+    pub console: Option<Arc<dyn Console>>,
 }
 
 /// Read a script; the error names it.
@@ -135,7 +138,10 @@ fn run_in(
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
     (session.quick, session.resume) = (request.quick, request.resume);
     session.quiet = request.quiet || !leads;
-    session.console = Arc::new(Terminal { json: request.json });
+    session.console = match &request.console {
+        Some(console) => console.clone(),
+        None => Arc::new(Terminal { json: request.json }),
+    };
     let device = if request.device.is_empty() {
         "cpu"
     } else {

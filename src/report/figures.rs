@@ -128,7 +128,59 @@ pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
     Ok(plot::histogram(name, &values, &labels(run)))
 }
 
+/// How often predictions are right against how sure they are, over the bins of their confidence, a line per temperature (reliability diagram).
+///
+/// # Errors
+/// If the run kept no predictions of this split, or none of classes.
+pub fn calibration(run: &Run, split: &str) -> Result<Figure> {
+    let mut series = vec![Series::dashed(
+        "as sure as right",
+        vec![0.0, 1.0],
+        vec![0.0, 1.0],
+    )];
+    for (t, label) in labels(run).into_iter().enumerate() {
+        let scores = run.prediction(split, t)?;
+        let column = |name: &str| -> Vec<f64> {
+            let all = scores
+                .get("reliability")
+                .and_then(|r| r.get(name))
+                .and_then(|c| c.as_array());
+            all.into_iter()
+                .flatten()
+                .map(|x| x.as_f64().unwrap_or(f64::NAN))
+                .collect()
+        };
+        let (rows, confidence, accuracy) =
+            (column("rows"), column("confidence"), column("accuracy"));
+        anyhow::ensure!(
+            !rows.is_empty(),
+            "plot::calibration: '{}' predicts no classes",
+            run.info.name
+        );
+        let used: Vec<_> = (0..rows.len()).filter(|k| rows[*k] > 0.0).collect();
+        let of = |all: &[f64]| used.iter().map(|k| all[*k]).collect::<Vec<_>>();
+        // The standard error of a share, which is not 0 where all were right or wrong (Agresti & Coull 1998).
+        let error = |k: &usize| {
+            let (n, right) = (rows[*k] + 4.0, rows[*k] * accuracy[*k] + 2.0);
+            (right / n * (1.0 - right / n) / n).sqrt()
+        };
+        let error = used.iter().map(error).collect();
+        series.push(Series::line_points(label, of(&confidence), of(&accuracy)).with_error(error));
+    }
+    let axis = |label: &str| Axis::linear(label).with_range(0.0, 1.0);
+    let panel = Panel::new(axis("confidence"), axis("fraction right"), series);
+    Ok(Figure::of(panel).titled(format!("calibration on {split}")))
+}
+
 impl Run {
+    /// How often predictions are right against how sure they are.
+    ///
+    /// # Errors
+    /// If the run kept no predictions of this split, or none of classes.
+    pub fn plot_calibration(&self, split: &str) -> Result<Figure> {
+        calibration(self, split)
+    }
+
     /// Observables against temperature, a panel each, with error bars.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 
 mod binder;
 mod calls;
+mod cells;
 mod closure;
 mod constructors;
 mod convert;
@@ -414,6 +415,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     runs::draws(&mut b);
     reports::bind(&mut b);
     expressions::bind(&mut b);
+    cells::bind(&mut b);
     grids::bind(&mut b);
     learning::bind(&mut b);
     runs::ladders(&mut b);

@@ -55,6 +55,16 @@ fn of_runs(b: &mut Binder) {
     .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| -> Bound<Figure> {
         figures::histogram(&run, &canonical(name)).or_raise()
     })
+    .function(
+        "plot::calibration(run, split) -> Figure",
+        "How often predictions are right against how sure they are: a reliability diagram, a line per temperature, with standard errors. Needs `predict: [split]`.",
+        |run: Arc<Run>, split: &str| -> Bound<Figure> { figures::calibration(&run, split).or_raise() },
+    )
+    .with(
+        &[],
+        "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
+         plot::calibration(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, every: 5, predict: [\"test\"] }), \"test\")",
+    )
     .defaulted(
         "plot::ranks(run, name, temperature) -> Figure",
         "How the draws of each healthy chain rank among those of all chains, at one temperature (by its index; 0 if it is left out).\n\n\

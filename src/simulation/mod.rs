@@ -7,6 +7,7 @@
 
 pub mod autocorrelation;
 pub(crate) mod benchmark;
+pub mod cells;
 pub mod compare;
 pub(crate) mod console;
 mod digits;

@@ -62,6 +62,8 @@ pub struct Session {
     pub interrupt: Interrupt,
     claim: Arc<Mutex<Option<Claim>>>,
     names: Arc<Mutex<Names>>,
+    /// What names of runs begin with.
+    scope: Arc<Mutex<String>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
 }
 
@@ -88,6 +90,7 @@ impl Session {
             interrupt: Interrupt::default(),
             claim: Arc::default(),
             names: Arc::default(),
+            scope: Arc::default(),
             figures: Arc::default(),
         }
     }
@@ -157,8 +160,22 @@ impl Session {
         Ok(folder)
     }
 
+    /// Begin the names of runs with this from now on, as those of a cell of a grid.
+    pub fn set_scope(&self, scope: String) {
+        *self.scope.lock().unwrap_or_else(|e| e.into_inner()) = scope;
+    }
+
     /// The folder name of the next run: the requested one, or `kind-1`, `kind-2`, ….
     pub fn name_run(&self, kind: &str, requested: Option<&str>) -> Result<String> {
+        let scope = self.scope.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        if scope.is_empty() {
+            return self.name_within(kind, requested);
+        }
+        let requested = requested.map(|name| format!("{scope}{name}"));
+        self.name_within(&format!("{scope}{kind}"), requested.as_deref())
+    }
+
+    fn name_within(&self, kind: &str, requested: Option<&str>) -> Result<String> {
         let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(name) = requested {
             let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

@@ -23,6 +23,7 @@ mod exchange;
 mod exits;
 mod explore;
 mod folders;
+mod grids;
 mod habits;
 mod keep;
 mod kernel;

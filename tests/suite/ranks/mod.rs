@@ -79,6 +79,32 @@ fn any_number_of_ranks_writes_what_one_process_writes() {
     }
 }
 
+/// Ranks share the cells of a grid, each of which one of them runs alone.
+#[test]
+#[ignore = "long: tests/run"]
+fn ranks_share_the_cells_of_a_grid() {
+    let scratch = Scratch::new();
+    let script = scratch.file(
+        "cells.rhai",
+        "let t = target(potential::gaussian(#{ dim: param(\"dim\", 2) }));
+         sample(t, sampler::hmc(), #{ temperature: param(\"heat\", 1.0), steps: 50, every: 5, chains: 2 }).summary().cost",
+    );
+    let grid = ["--grid", "dim=1,2,3", "--grid", "heat=0.5,1,2"];
+    let mut alone = ergodic();
+    alone
+        .args(["run", "--quiet", "--out"])
+        .arg(scratch.join("alone"))
+        .arg(&script)
+        .args(grid);
+    let alone = ended(alone);
+    assert!(alone.status.success(), "{}", text(&alone));
+    let shared = ended(launch(4, &script, &scratch.join("shared"), &grid));
+    assert!(shared.status.success(), "{}", text(&shared));
+    let table = |out: &str| std::fs::read_to_string(scratch.join(out).join("cells.csv")).unwrap();
+    assert_eq!(table("shared"), table("alone"));
+    assert_eq!(table("alone").lines().count(), 10);
+}
+
 /// Kill one rank of two in the middle of the ladder, and go on with three.
 #[test]
 #[ignore = "long: tests/run"]

@@ -1,0 +1,250 @@
+//! Grids of settings: in a script, and of whole scripts, one after the other, side by side, in shards and under mpirun.
+
+use super::support::{Scratch, ergodic, evaluate, text};
+use std::path::Path;
+use std::process::Output;
+
+const SCRIPT: &str = r#"
+    let width = param("width", 4);
+    let lambda = param("lambda", 1.0);
+    let name = param("act", "relu");
+    let data = dataset::digits(#{ per_class: 5 });
+    let t = target(model::mlp(#{ layers: [64, width, 10], activation: name }), data, #{ prior: prior::l2(lambda) });
+    let r = sample(t, sampler::sgld(#{ step: 0.01, batch: 10 }), #{ temperature: 1e-4, steps: 200, chains: 2, every: 10 });
+    let s = r.summary();
+    #{ cost: s.cost, norm2: s.norm2 }
+"#;
+
+fn grid(scratch: &Scratch, out: &str, more: &[&str]) -> Output {
+    let script = scratch.join("script.rhai");
+    if !script.exists() {
+        scratch.file("script.rhai", SCRIPT);
+    }
+    let out = scratch.join(out);
+    let mut command = ergodic();
+    command.args([
+        "run",
+        script.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--threads",
+        "1",
+    ]);
+    command.args(more).output().unwrap()
+}
+
+fn cells(scratch: &Scratch, out: &str) -> String {
+    std::fs::read_to_string(scratch.join(out).join("cells.csv")).unwrap()
+}
+
+/// 3 × 4 × 5 cells: the same table whoever runs them, and whatever was interrupted.
+#[test]
+fn one_process_and_shards_have_the_same_table() {
+    let scratch = Scratch::new();
+    let activations = [
+        "--grid",
+        "width=2,3,4",
+        "--grid",
+        "lambda=1,3,10,30",
+        "--grid",
+        "act=relu,tanh,gelu,logistic,identity",
+    ];
+    let one = grid(
+        &scratch,
+        "one",
+        &[&activations[..], &["--jobs", "2"]].concat(),
+    );
+    assert!(one.status.success(), "{}", text(&one));
+    let whole = cells(&scratch, "one");
+    assert_eq!(whole.lines().count(), 61);
+    assert!(
+        whole.starts_with("width,lambda,act,cost,norm2\n2,1,relu,"),
+        "{whole}"
+    );
+    std::thread::scope(|s| {
+        for k in 1..=4 {
+            let (scratch, activations) = (&scratch, &activations);
+            s.spawn(move || {
+                let shard = format!("{k}/4");
+                let done = grid(
+                    scratch,
+                    "four",
+                    &[&activations[..], &["--shard", &shard, "--quiet"]].concat(),
+                );
+                assert!(done.status.success(), "{}", text(&done));
+            });
+        }
+    });
+    let merged = grid(
+        &scratch,
+        "four",
+        &[&activations[..], &["--merge", "4"]].concat(),
+    );
+    assert!(merged.status.success(), "{}", text(&merged));
+    assert_eq!(cells(&scratch, "four"), whole);
+    // A cell that is gone, and one that was begun, are found out about and run again.
+    let cell = |name: &str| scratch.join("one").join(name);
+    std::fs::remove_dir_all(cell("width=3,lambda=10,act=gelu")).unwrap();
+    std::fs::remove_file(cell("width=4,lambda=1,act=relu").join("run.json")).unwrap();
+    let unasked = grid(&scratch, "one", &activations);
+    assert!(
+        text(&unasked).contains("go on with --resume"),
+        "{}",
+        text(&unasked)
+    );
+    let again = grid(&scratch, "one", &[&activations[..], &["--resume"]].concat());
+    assert!(
+        text(&again).contains("58 of 60 cells have ended before"),
+        "{}",
+        text(&again)
+    );
+    assert_eq!(cells(&scratch, "one"), whole);
+}
+
+#[test]
+fn what_is_wrong_with_a_grid_is_said() {
+    let scratch = Scratch::new();
+    for (arguments, said) in [
+        (
+            &["--grid", "widht=2"][..],
+            "--grid widht: the script has no such parameter; did you mean 'width'?",
+        ),
+        (
+            &["--grid", "width=2,3", "--set", "width=3"],
+            "--grid width: this parameter is set twice",
+        ),
+        (
+            &["--grid", "seed=x"],
+            "--grid seed=x: expected whole numbers",
+        ),
+        (&["--jobs", "2"], "--grid"),
+        (
+            &["--grid", "width=2", "--merge", "3"],
+            "there is no grid in this folder",
+        ),
+    ] {
+        let found = grid(&scratch, "wrong", arguments);
+        assert!(
+            !found.status.success() && text(&found).contains(said),
+            "{arguments:?}\n{}",
+            text(&found)
+        );
+    }
+    // One cell fails, the others do not.
+    let mixed = grid(&scratch, "mixed", &["--grid", "act=relu,none"]);
+    let said = text(&mixed);
+    assert!(
+        !mixed.status.success() && said.contains("1 cell failed") && said.contains("act = none"),
+        "{said}"
+    );
+    assert!(
+        cells(&scratch, "mixed").contains("\nrelu,"),
+        "{}",
+        cells(&scratch, "mixed")
+    );
+    // The same folder with another grid.
+    let other = grid(&scratch, "mixed", &["--grid", "act=relu", "--resume"]);
+    assert!(
+        text(&other).contains("the grid in this folder has another --grid"),
+        "{}",
+        text(&other)
+    );
+    assert!(!Path::new("runs/script-grid-1").exists());
+}
+
+#[test]
+fn seeds_of_cells_differ_and_may_be_given() {
+    let scratch = Scratch::new();
+    let done = grid(&scratch, "seeds", &["--grid", "seed=1,2,1"]);
+    assert!(done.status.success(), "{}", text(&done));
+    let table = cells(&scratch, "seeds");
+    let rows: Vec<_> = table.lines().skip(1).collect();
+    assert!(
+        rows[0] == rows[2] && rows[0].split(',').nth(1) != rows[1].split(',').nth(1),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_grid_of_a_script_is_a_table() {
+    let found = evaluate(
+        r#"
+        let n = 0;
+        let table = grid(#{ a: [1, 2], b: ["x", "y", "z"] }, |p| #{ sum: p.a + p.b.len(), both: `${p.a}${p.b}` });
+        let runs = grid(#{ t: [0.5, 1.0] }, |p| {
+            let r = sample(target(potential::gaussian()), sampler::hmc(), #{ temperature: p.t, steps: 100, every: 10 });
+            #{ name: r.name, energy: r.trace("cost", 0)[5] }
+        }, #{ name: "heat" });
+        let halton = grid(#{ x: [0.0, 1.0] }, |p| p.x, #{ design: "halton", points: 3 });
+        [table.column("both"), table.column("sum"), table.settings, runs.column("name"), runs.column("energy")[0] != runs.column("energy")[1],
+         halton.column("result"), 1, table.to_map().keys().len()]
+        "#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        found[0],
+        serde_json::json!(["1x", "1y", "1z", "2x", "2y", "2z"])
+    );
+    assert_eq!(found[1], serde_json::json!([2, 2, 2, 3, 3, 3]));
+    assert_eq!(
+        found[3],
+        serde_json::json!(["heat-0001-sample-1", "heat-0002-sample-1"])
+    );
+    assert_eq!(found[4], true);
+    assert_eq!(found[5], serde_json::json!([0.5, 0.25, 0.75]));
+    for (source, said) in [
+        ("grid(#{}, |p| 1)", "there is no setting to vary"),
+        (
+            "grid(#{ a: 3 }, |p| 1)",
+            "the values of 'a' must be an array",
+        ),
+        (
+            "grid(#{ a: [1, 2, 3] }, |p| 1, #{ design: \"random\" })",
+            "'a' must be its two ends",
+        ),
+        (
+            "grid(#{ a: [1, 2] }, |p| throw \"no\")",
+            "in cell 1 of 'grid-1' (a = 1): no",
+        ),
+        (
+            "grid(#{ a: [1, 2] }, |p| p.a).column(\"b\")",
+            "the grid has no column 'b'",
+        ),
+    ] {
+        let message = evaluate(source).unwrap_err().to_string();
+        assert!(message.contains(said), "{source}\n{message}");
+    }
+}
+
+#[test]
+fn a_job_script_for_slurm_is_a_script() {
+    let out = ergodic()
+        .args([
+            "slurm",
+            "--shards",
+            "3",
+            "--out",
+            "res",
+            "--",
+            "s.rhai",
+            "--grid",
+            "a=1,2",
+            "--set",
+            "b=\"x y\"",
+        ])
+        .output()
+        .unwrap();
+    let script = text(&out);
+    assert!(
+        out.status.success() && script.contains("#SBATCH --array=1-3"),
+        "{script}"
+    );
+    assert!(script.contains("exec ergodic run s.rhai --grid a=1,2 --set 'b=\"x y\"' --out res --shard \"$SLURM_ARRAY_TASK_ID/3\""), "{script}");
+    let scratch = Scratch::new();
+    let checked = std::process::Command::new("bash")
+        .arg("-n")
+        .arg(scratch.file("job.sh", &script))
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{}", text(&checked));
+}
