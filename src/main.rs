@@ -12,6 +12,7 @@ use ergodic::front::{
 };
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
+use ergodic::script::Interpreter;
 use ergodic::simulation::progress;
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
@@ -87,6 +88,7 @@ fn command() -> u8 {
 fn perform(command: Command) -> anyhow::Result<u8> {
     match command {
         Command::Run(args) => return Ok(run_script(args)),
+        Command::Check { scripts } => return check(&scripts),
         Command::Slurm {
             shards,
             cores,
@@ -277,6 +279,24 @@ fn rust_repl() -> ergodic::error::Result<()> {
 #[cfg(not(feature = "evcxr"))]
 fn rust_repl() -> ergodic::error::Result<()> {
     Err(anyhow::anyhow!(notebook::WITHOUT_EVCXR))
+}
+
+/// Say what is wrong in scripts; 1 if anything is.
+fn check(scripts: &[std::path::PathBuf]) -> anyhow::Result<u8> {
+    let mut count = 0;
+    for script in scripts {
+        let source = run::read(script)?;
+        let mut interpreter = Interpreter::new(Session::new("runs".into()), Default::default());
+        let found = interpreter.check(&script.display().to_string(), &source);
+        count += found.len();
+        for text in found {
+            output::line(ergodic::error::printable(&text));
+        }
+    }
+    if count == 0 {
+        output::line("nothing found");
+    }
+    Ok(u8::from(count > 0))
 }
 
 fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {

@@ -25,6 +25,12 @@ pub enum Command {
     /// Run a script. `ergodic run SCRIPT --help` lists the script's own parameters.
     #[command(disable_help_flag = true)]
     Run(RunArgs),
+    /// Find what is certainly wrong in scripts, without running them: misspelt names, unknown options, values of another kind.
+    Check {
+        /// The scripts.
+        #[arg(required = true, value_name = "SCRIPT")]
+        scripts: Vec<PathBuf>,
+    },
     /// Print a job script for SLURM: an array of shards of a run, or of a grid.
     #[command(
         after_help = "Example: ergodic slurm --shards 8 --out results/width -- sweep.rhai --grid width=4,8,16 > job.sh && sbatch job.sh"

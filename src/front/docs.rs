@@ -6,6 +6,8 @@ use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name.
 pub const PAGES: &[(&str, &str)] = &[
+    ("own", include_str!("pages/own.md")),
+    ("python", include_str!("pages/python.md")),
     ("sessions", include_str!("pages/sessions.md")),
     ("performance", include_str!("pages/performance.md")),
     ("samplers", include_str!("pages/samplers.md")),

@@ -134,6 +134,11 @@ pub const fn optional(
     }
 }
 
+/// Whether an option takes a value; if not, what is wrong with it, to follow its name.
+pub(crate) fn accepts(value: &Value, spec: &Spec) -> std::result::Result<(), String> {
+    coerce(value, spec).map(drop)
+}
+
 /// A constructor that scripts can call: `namespace::name(arguments…, #{ options })`.
 pub struct Entry<T: 'static> {
     /// Name within its namespace.

@@ -104,7 +104,7 @@ pub(super) fn bind(b: &mut Binder) {
     );
     b.called(
         "plot::grid(cells, value, x) -> Figure",
-        "What was found in a grid against one of its settings, a line for each combination of the others. With a fourth argument, another setting, it is a colour over both: `plot::grid(table, \"error\", \"width\", \"lambda\")`.",
+        "What was found in a grid against one of its settings, a line for each combination of the others.\n\nWith a fourth argument, another setting, it is a colour over both: `plot::grid(table, \"error\", \"width\", \"lambda\")`.",
         &[TypeId::of::<Arc<Cells>>(), TypeId::of::<rhai::ImmutableString>(), TypeId::of::<rhai::ImmutableString>()],
         |_, a| figure(a, None),
     )

@@ -197,6 +197,13 @@ fn template(text: &str) -> String {
     out + rest
 }
 
+/// Whether a script has a variable of this name somewhere, to which a function has no way.
+pub(super) fn declares(source: &str, name: &str) -> bool {
+    let code = code(source);
+    code.windows(2)
+        .any(|w| w[0].text == "let" && w[1].text == name)
+}
+
 /// Whether the variable at a place is given a value there, as Python makes a new one.
 pub(super) fn is_assigned(source: &str, position: Position) -> bool {
     let at = byte(source, position);

@@ -1,4 +1,4 @@
-//! `/` and `^` of integers: what they give is what Rhai says, and what they mean is said once for every place in a script.
+//! `/` and `^` of integers, and `log`: what they give is what Rhai says, and what they mean is said once for every place in a script.
 //!
 //! `1/2` is 0 and `2^3` is 1, which is right for a language of integers and hardly ever what a physicist means. Rhai's own
 //! operators cannot be watched: they are computed before anything that is bound. So these two are made operators of ours.
@@ -62,6 +62,18 @@ pub(super) fn bind(b: &mut Binder) {
         });
         a ^ b
     });
+    let context = b.context.clone();
+    b.engine
+        .register_fn("log", move |native: NativeCallContext, x: f64| {
+            warn(&context, &native, || {
+                format!(
+                    "log(x) is the logarithm of base 10, {}; the natural one is ln(x), {}",
+                    x.log10(),
+                    x.ln()
+                )
+            });
+            x.log10()
+        });
     b.function(
         "quotient(a, b) -> integer",
         "How often the integer b goes into the integer a, without the remainder: the same as a/b of integers, which warns when there is a remainder.\n\nThe remainder is `a % b`.",

@@ -7,6 +7,7 @@
 mod binder;
 mod calls;
 mod cells;
+mod check;
 mod closure;
 mod constructors;
 mod convert;
@@ -375,11 +376,25 @@ fn bind_closures(context: &Arc<Context>) -> Arc<Engine> {
     Arc::new(engine)
 }
 
+/// Let functions see the constants of the script by their names, without Rhai's `global::`.
+#[allow(deprecated)] // Marked so to say that it may change with a new version.
+fn constants(engine: &mut Engine) {
+    engine.on_var(|name, known, context| {
+        if known > 0 || context.scope().contains(name) {
+            return Ok(None);
+        }
+        let all = context.global_runtime_state().constants.as_ref();
+        let found = all.and_then(|all| all.read().ok()?.get(name).cloned());
+        Ok(found)
+    });
+}
+
 /// An engine with everything bound, and the reference of what was bound.
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
     let _ = rhai::config::hashing::set_hashing_seed(Some([2, 3, 5, 7]));
     let mut b = Binder::new(context);
+    constants(&mut b.engine);
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.on_progress(|_| out_of_memory());

@@ -299,8 +299,14 @@ fn new_variable(around: &Around, name: &str, places: &[(String, Position)]) -> S
     let given = places.last().is_some_and(|(file, position)| {
         (around.text)(file).is_some_and(|text| habits::is_assigned(&text, *position))
     });
+    let elsewhere = places.last().is_some_and(|(file, _)| {
+        (around.text)(file).is_some_and(|text| habits::declares(&text, name))
+    });
     match given {
         true => format!("; a new one is let {name} = …"),
+        false if elsewhere => format!(
+            " within this function; write const {name} = … where it is declared, or pass it as an argument"
+        ),
         false => String::new(),
     }
 }

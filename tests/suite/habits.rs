@@ -319,3 +319,98 @@ fn articles_numbers_and_types_are_plain_english() {
         assert!(message.contains(part), "{source}\n{message}");
     }
 }
+
+/// What `ergodic check` says of a script.
+fn checked(source: &str) -> Vec<String> {
+    let session = ergodic::simulation::session::Session::new("runs".into());
+    let mut interpreter = ergodic::script::Interpreter::new(session, Default::default());
+    interpreter.check("test.rhai", source)
+}
+
+#[test]
+fn mistakes_are_found_without_running_a_script() {
+    for (source, said) in [
+        (
+            "dataset::digits(#{ per_clas: 10 })",
+            "dataset::digits has no option 'per_clas'; did you mean 'per_class'?\n --> test.rhai:1:20",
+        ),
+        (
+            "model::mlp(#{ layers: [64, 10], activation: \"tanhh\" })",
+            "option 'activation' is \"tanhh\", but must be",
+        ),
+        (
+            "if false { taget(1, 2); }",
+            "there is no function 'taget'; did you mean 'target'?\n --> test.rhai:1:12",
+        ),
+        (
+            "fn f(t) { sampler::sgdl(#{}) }",
+            "there is no function 'sampler::sgdl'; did you mean 'sgld'?",
+        ),
+        (
+            "plots::curve([1], [2])",
+            "there is no namespace 'plots'; did you mean 'plot'?",
+        ),
+        (
+            "let data = 3; let f = |x| x + dta; f(1)",
+            "there is no variable 'dta'; did you mean 'data'?\n --> test.rhai:1:31",
+        ),
+        (
+            "fn f(r) { r.sumary() }",
+            "there is no method 'sumary'; did you mean 'summary'?",
+        ),
+        ("let x = [1, 2", "Expecting"),
+        (
+            "fn f(t, s) { sample(t, s, #{ steps: \"many\", stps: 3 }) }",
+            "sample: option 'steps' is \"many\"",
+        ),
+    ] {
+        let found = checked(source);
+        assert!(
+            found.iter().any(|f| f.contains(said)),
+            "{source}\n{}",
+            found.join("\n")
+        );
+    }
+    assert_eq!(
+        checked("fn f(t, s) { sample(t, s, #{ steps: \"many\", stps: 3 }) }").len(),
+        2
+    );
+    // What cannot be known is not found fault with.
+    for source in [
+        "import \"llc_protocol\" as p; p::anything(#{ of: 1 })",
+        "let o = #{ stps: 3 }; sample(1, 2, o)",
+        "let m = #{ f: |x| x }; m.f(3); m.anything_else()",
+        "try { throw 1 } catch (e) { print(e) }",
+        "const N = 3; fn f() { N } for (x, i) in [1] { print(x + i) } let g = |a| |b| a + b; g(1)",
+    ] {
+        assert_eq!(checked(source), [""; 0], "{source}");
+    }
+    let root = super::support::root();
+    for folder in ["scripts", "scripts/posteriors", "stdlib"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap().flatten() {
+            if entry.path().extension().is_some_and(|e| e == "rhai") {
+                let source = std::fs::read_to_string(entry.path()).unwrap();
+                assert_eq!(checked(&source), [""; 0], "{}", entry.path().display());
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_see_the_constants_of_a_script() {
+    let value = |source: &str| evaluate(source).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(value("const N = 5; fn f() { N + 1 } f()"), 6);
+    assert_eq!(value("const N = 5; fn f(N) { N + 1 } f(1)"), 2);
+    assert_eq!(
+        value("const N = 5; fn f() { let N = 1; N } fn g() { f() + N } g()"),
+        6
+    );
+    assert_eq!(value("const N = 5; let f = |x| x + N; f(1)"), 6);
+    let message = evaluate("let n = 5; fn f() { n + 1 } f()")
+        .unwrap_err()
+        .message;
+    assert!(
+        message.contains("there is no variable 'n' within this function; write const n"),
+        "{message}"
+    );
+}
