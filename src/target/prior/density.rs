@@ -338,19 +338,31 @@ impl Piece {
             (_, true) => -libm::lgamma(count + 1.0),
             _ => 0.0,
         };
+        let alone = |at: &At| !matches!(at, At::Each(_));
+        if alone(&self.location) && alone(&self.scale) {
+            let (a, b) = (self.location.value(x, 0), self.scale.value(x, 0));
+            let own = self.range.clone();
+            let (e, da, db) = self.each.law.sum(&x[own.clone()], a, b, &mut slopes[own]);
+            self.pass_on(0, da, db, slopes);
+            return energy + e;
+        }
         for (i, k) in self.range.clone().enumerate() {
             let (a, b) = (self.location.value(x, i), self.scale.value(x, i));
             let (e, [dx, da, db]) = self.each.law.at(x[k], a, b);
             energy += e;
             slopes[k] += dx;
-            if let Some(k) = self.location.index(i) {
-                slopes[k] += da;
-            }
-            if let Some(k) = self.scale.index(i) {
-                slopes[k] += db;
-            }
+            self.pass_on(i, da, db, slopes);
         }
         energy
+    }
+
+    /// Add the derivatives with respect to location and scale to those of the parameters that they are.
+    fn pass_on(&self, i: usize, da: f64, db: f64, slopes: &mut [f64]) {
+        for (at, slope) in [(&self.location, da), (&self.scale, db)] {
+            if let Some(k) = at.index(i) {
+                slopes[k] += slope;
+            }
+        }
     }
 }
 

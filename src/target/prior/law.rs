@@ -57,6 +57,28 @@ impl Law {
         )
     }
 
+    /// Σ -ln of the density over some numbers that have a and b in common, and its derivatives with respect to a and b; those with respect to
+    /// the numbers are added to `slopes`.
+    pub fn sum(&self, x: &[f64], a: f64, b: f64, slopes: &mut [f64]) -> (f64, f64, f64) {
+        match self {
+            Self::Normal => standard_sum(x, a, b, slopes, |z| (0.5 * z * z + LN_ROOT_TAU, z)),
+            Self::Laplace => standard_sum(x, a, b, slopes, laplace),
+            Self::StudentT(nu) => {
+                let (nu, constant) = (*nu, ln_student(*nu));
+                standard_sum(x, a, b, slopes, |z| student(nu, constant, z))
+            }
+            other => {
+                let mut sums = (0.0, 0.0, 0.0);
+                for (x, slope) in x.iter().zip(slopes) {
+                    let (e, [dx, da, db]) = other.at(*x, a, b);
+                    sums = (sums.0 + e, sums.1 + da, sums.2 + db);
+                    *slope += dx;
+                }
+                sums
+            }
+        }
+    }
+
     /// -ln of the density at x, and its derivatives with respect to x, a and b.
     pub fn at(&self, x: f64, a: f64, b: f64) -> Slopes {
         let standard = |(e, slope): (f64, f64), z: f64| {
@@ -65,11 +87,8 @@ impl Law {
         let z = (x - a) / b;
         match self {
             Self::Normal => standard((0.5 * z * z + LN_ROOT_TAU, z), z),
-            Self::Laplace => standard((z.abs() + LN_2, if z == 0.0 { 0.0 } else { z.signum() }), z),
-            Self::StudentT(nu) => {
-                let e = 0.5 * (nu + 1.0) * (z * z / nu).ln_1p() + ln_student(*nu);
-                standard((e, (nu + 1.0) * z / (nu + z * z)), z)
-            }
+            Self::Laplace => standard(laplace(z), z),
+            Self::StudentT(nu) => standard(student(*nu, ln_student(*nu), z), z),
             Self::Horseshoe => standard(horseshoe(z), z),
             Self::LogNormal => {
                 let z = (x.ln() - a) / b;
@@ -191,6 +210,42 @@ impl Law {
             }
         }
     }
+}
+
+/// See [`Law::sum`]: of a law in its standard form, e(z) and its slope.
+#[inline]
+fn standard_sum(
+    x: &[f64],
+    a: f64,
+    b: f64,
+    slopes: &mut [f64],
+    form: impl Fn(f64) -> (f64, f64),
+) -> (f64, f64, f64) {
+    let inverse = b.recip();
+    let (mut energy, mut of_slopes, mut of_products) = (0.0, 0.0, 0.0);
+    for (x, slope) in x.iter().zip(slopes) {
+        let z = (x - a) * inverse;
+        let (e, d) = form(z);
+        energy += e;
+        of_slopes += d;
+        of_products += d * z;
+        *slope += d * inverse;
+    }
+    let count = x.len() as f64;
+    (
+        energy + count * b.ln(),
+        -of_slopes * inverse,
+        (count - of_products) * inverse,
+    )
+}
+
+fn laplace(z: f64) -> (f64, f64) {
+    (z.abs() + LN_2, if z == 0.0 { 0.0 } else { z.signum() })
+}
+
+fn student(nu: f64, constant: f64, z: f64) -> (f64, f64) {
+    let e = 0.5 * (nu + 1.0) * (z * z / nu).ln_1p() + constant;
+    (e, (nu + 1.0) * z / (nu + z * z))
 }
 
 /// ½ ln 2π.
