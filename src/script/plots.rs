@@ -65,6 +65,12 @@ fn of_runs(b: &mut Binder) {
         "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
          plot::calibration(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, every: 5, predict: [\"test\"] }), \"test\")",
     )
+    .function(
+        "plot::overlaps(overlaps) -> Figure",
+        "P(q), the distribution of the overlap of two replicas, an outline per temperature, from what overlaps(run) gives.",
+        |found: rhai::Map| overlaps(&found),
+    )
+    .with(&[], "plot::overlaps(overlaps(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 3, keep: 10 })))")
     .defaulted(
         "plot::ranks(run, name, temperature) -> Figure",
         "How the draws of each healthy chain rank among those of all chains, at one temperature (by its index; 0 if it is left out).\n\n\
@@ -73,6 +79,30 @@ fn of_runs(b: &mut Binder) {
         |run: Arc<Run>, name: &str, t: i64| ranks(&run, name, t),
     )
     .with(&[], "plot::ranks(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 4, observe: [observable::cost()] }), \"cost\", 0)");
+}
+
+/// P(q), from what `overlaps` gives.
+fn overlaps(found: &rhai::Map) -> Bound<Figure> {
+    let wrong = || raise(anyhow!("plot::overlaps takes what overlaps(run) gives"));
+    let list = |name: &str| {
+        found
+            .get(name)
+            .and_then(|x| x.clone().try_cast::<Array>())
+            .ok_or_else(wrong)
+    };
+    let labels = list("temperatures")?;
+    let labels = labels
+        .iter()
+        .map(|t| Ok(format!("T = {:.3e}", number(t)?)))
+        .collect::<Bound<Vec<_>>>()?;
+    let each = list("overlap")?
+        .into_iter()
+        .map(|q| super::convert::numbers(&q.try_cast::<Array>().ok_or_else(wrong)?));
+    Ok(crate::plot::histogram(
+        "q",
+        &each.collect::<Bound<Vec<_>>>()?,
+        &labels,
+    ))
 }
 
 /// Several figures in one.

@@ -406,3 +406,44 @@ fn posteriors_are_those_of_the_reference_draws() {
         assert!(worst < 4.0, "{}: {worst} standard errors", file.display());
     }
 }
+
+/// Null: means and standard deviations of a logistic regression with a hierarchical prior, written as a network with a closure for its loss, are
+/// those that NUTS of BlackJAX gives, within four standard errors of both, of at most 2 % of a standard deviation.
+#[test]
+fn a_hierarchical_logistic_regression_is_that_of_blackjax() {
+    let found = evaluate(
+        r#"
+        let data = dataset::csv("tests/data/patients.csv", #{ test: 0 });
+        let net = model::custom(#{ params: #{ beta: [1, data.dim], b: [1] }, forward: |p, x| x.matmul(p.beta.t()) + p.b });
+        let t = target(net, data, #{ energy: "sum", loss: |out, y| nll::bernoulli(y[0], out[0]),
+            prior: #{ beta: prior::normal(0, "tau"), b: prior::normal(0, 5), tau: prior::half_cauchy(1) } });
+        let run = sample(t, sampler::nuts(), #{ chains: 4, steps: 6000, burn_in: 1000, every: 1, seed: 2,
+            observe: ["beta", "b", "tau"].map(|n| observable::parameter(n)) });
+        let reference = read_json("tests/data/patients_reference.json").parameters;
+        let out = [];
+        for name in reference.keys() {
+            let single = name == "tau";
+            let all = run.draws(if single { name } else { name.sub_string(0, name.len() - 1) }, 0);
+            let k = if single { 0 } else { parse_int(name.sub_string(name.len() - 1)) };
+            let s = statistics(if single { all } else { all.map(|c| c.map(|x| x[k])) });
+            out.push([name, s.mean, s.sd, s.mcse, s.sd_mcse] + reference[name]);
+        }
+        out
+        "#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(found.as_array().unwrap().len(), 8);
+    for row in found.as_array().unwrap() {
+        let x: Vec<f64> = row.as_array().unwrap()[1..]
+            .iter()
+            .map(|x| x.as_f64().unwrap())
+            .collect();
+        for k in 0..2 {
+            let error = x[2 + k].hypot(x[6 + k]);
+            assert!(
+                error < 0.02 * x[1] && (x[k] - x[4 + k]).abs() < 4.0 * error,
+                "{row}"
+            );
+        }
+    }
+}
