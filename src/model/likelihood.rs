@@ -138,7 +138,7 @@ pub fn bernoulli(y: &Tensor, logit: &Tensor) -> Result<Tensor> {
     sum(&all.binary(Binary::Subtract, &y.binary(Binary::Multiply, logit)?)?)
 }
 
-/// The entry of that number, which may be one that is traced: Σ_k [label = k] entries[k].
+/// The entry of that number, which may be one that is traced: `Σ_k [label = k] entries[k]`.
 pub fn entry(label: &Tensor, entries: &Tensor) -> Result<Tensor> {
     let count = entries.length()?;
     let numbers = Tensor::from_f64((0..count).map(|k| k as f64).collect(), &[count])?;
