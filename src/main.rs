@@ -8,7 +8,7 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
-    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, show, stack,
+    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, show, slurm, stack,
 };
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
@@ -101,7 +101,7 @@ fn perform(command: Command) -> anyhow::Result<u8> {
                 .and_then(|s| s.file_stem())
                 .map_or("ergodic".into(), |s| s.to_string_lossy());
             let (shards, cores) = (usize::from(shards), usize::from(cores));
-            output::line(grid::slurm(&name, &run, shards, cores, &time, &out));
+            output::line(slurm::script(&name, &run, shards, cores, &time, &out));
         }
         Command::Repl { rust: true, .. } => rust_repl()?,
         Command::Repl { threads, .. } => repl::run(with_threads(threads))?,

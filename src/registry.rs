@@ -135,6 +135,7 @@ verbs! {
     crate::simulation::autocorrelation::AUTOCORRELATION,
     crate::simulation::observe::OBSERVE,
     crate::simulation::overlaps::OVERLAPS,
+    crate::simulation::predict::PREDICT,
     crate::target::grid::POSTERIOR,
 }
 verbs! {

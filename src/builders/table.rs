@@ -1347,6 +1347,15 @@ pub mod verbs {
             /// What was sampled; needed with `split` for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
         }
+        /// What the networks of a run say of new inputs, averaged over the draws that it has kept (its option `keep`).
+        ///
+        /// Inputs are an array or a tensor \[rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. `#{ mean, sd, draws }`: for each row the mean over the draws and their standard deviation, of the probability of each class, or of each component of a real target. The sd says how far networks differ, not how noisy targets are.
+        Predict, predict(run: Arc<crate::simulation::run::Run>, inputs: crate::options::Value) = Into::into, crate::simulation::predict::PREDICT => serde_json::Value {
+            /// Which temperature of a sweep or a ladder, by its index. (integer, ≥ 0; default `0`)
+            temperature = "temperature": Count,
+            /// What was sampled; needed for runs that were opened from their folder. (Target; if absent: that of the run)
+            target = "target": Handle<crate::target::Target>,
+        }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter. (array of numbers, any finite number; must be given)
@@ -1547,5 +1556,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

@@ -84,6 +84,8 @@ pub struct Dataset {
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
     pub likelihood_n: Option<usize>,
+    /// What inputs were scaled by, column by column: x ↦ (x - shift)·factor.
+    pub scaling: Option<Arc<Vec<(f64, f64)>>>,
     /// What classes stand for, if labels are words.
     pub class_names: Option<Arc<Vec<String>>>,
     /// What tokens stand for, if those are characters.
@@ -155,6 +157,7 @@ impl Dataset {
             clean: None,
             rank: None,
             likelihood_n: None,
+            scaling: None,
             class_names: None,
             characters: None,
             provenance,

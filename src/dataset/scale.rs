@@ -86,11 +86,7 @@ impl Dataset {
             .collect();
         let apply = |s: &Split| -> Result<Arc<Split>> {
             let mut x = floats(s);
-            for row in x.chunks_exact_mut(s.dim) {
-                for (x, (shift, factor)) in row.iter_mut().zip(&map) {
-                    *x = ((*x as f64 - shift) * factor) as f32;
-                }
-            }
+            scale(&mut x, &map);
             // A test value far outside the range of training can overflow.
             ensure!(
                 x.iter().all(|x| x.is_finite()),
@@ -107,10 +103,29 @@ impl Dataset {
         d.train = apply(&self.train)?;
         d.test = self.test.as_deref().map(apply).transpose()?;
         d.validation = self.validation.as_deref().map(apply).transpose()?;
+        d.scaling = Some(Arc::new(map));
         Ok(d.note(
             "scale",
             format!("{kind}, per column over the training split"),
         ))
+    }
+}
+
+impl Dataset {
+    /// Scale further rows of inputs as those of the data set were.
+    pub fn scale_rows(&self, x: &mut [f32]) {
+        if let Some(map) = &self.scaling {
+            scale(x, map);
+        }
+    }
+}
+
+/// Rows as long as the map.
+fn scale(x: &mut [f32], map: &[(f64, f64)]) {
+    for row in x.chunks_exact_mut(map.len().max(1)) {
+        for (x, (shift, factor)) in row.iter_mut().zip(map) {
+            *x = ((*x as f64 - shift) * factor) as f32;
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
 use crate::script::{Failure, declared};
-use crate::simulation::cells::{Cells, Design, Setting, cells};
+use crate::simulation::cells::Cells;
 use crate::simulation::console::{Bar, Console, Stage, Task};
+use crate::simulation::design::{Design, Setting, cells};
 use crate::simulation::session::seed_of;
 use crate::store::{self, claim::holds_something};
 use anyhow::{Context, ensure};
@@ -425,37 +426,6 @@ fn report(request: &Request, plan: &Plan, cells: &Cells) -> Result<String> {
         n => format!("{n} of {} cells are not there yet", cells.rows.len()),
     };
     Ok(format!("{text}\ntable   {}", table.display()))
-}
-
-/// A script for SLURM that runs a grid, or a single run, as a job array; `arguments` are those of `ergodic run`.
-pub fn slurm(
-    name: &str,
-    arguments: &[String],
-    shards: usize,
-    cores: usize,
-    time: &str,
-    out: &Path,
-) -> String {
-    let quoted = |a: &String| match a
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "._/=,:+-".contains(c))
-    {
-        true => a.clone(),
-        false => format!("'{}'", a.replace('\'', "'\\''")),
-    };
-    let command: Vec<_> = arguments.iter().map(quoted).collect();
-    let command = format!(
-        "ergodic run {} --out {}",
-        command.join(" "),
-        quoted(&out.display().to_string())
-    );
-    format!(
-        "#!/bin/bash\n#SBATCH --job-name={name}\n#SBATCH --array=1-{shards}\n#SBATCH --cpus-per-task={cores}\n#SBATCH --time={time}\n#SBATCH --requeue\n\
-         # Ten minutes before its end a job is told to save what it has; --resume goes on with it.\n#SBATCH --signal=B:INT@600\n\n\
-         # sbatch this file; when all jobs have ended:\n#   {command} --merge {shards}\n\n\
-         RESUME=\n[ \"$SLURM_RESTART_COUNT\" ] && RESUME=--resume\n\
-         exec {command} --shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --threads \"$SLURM_CPUS_PER_TASK\" --quiet $RESUME"
-    )
 }
 
 #[cfg(test)]

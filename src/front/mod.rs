@@ -15,4 +15,5 @@ pub mod repl;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod slurm;
 pub mod stack;

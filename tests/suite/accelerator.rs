@@ -8,7 +8,7 @@ use super::device::nvrtc::compile_all;
 use super::emulated::{Emulated, Sources};
 use super::support::Scratch;
 use ergodic::kernels::device::Device;
-use ergodic::script::Interpreter;
+use ergodic::script::{Failure, Interpreter};
 use ergodic::simulation::session::{Open, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,6 +39,11 @@ const TARGETS: &[(&str, &str)] = &[
     (
         "gaussian",
         "target(potential::gaussian(#{ dim: 70, examples: 40, noise: 2.0 }))",
+    ),
+    (
+        "formula",
+        "target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }),
+            #{ loss: |out, y| nll::categorical(y[0], out), prior: prior::gaussian(0.1) })",
     ),
 ];
 
@@ -132,14 +137,18 @@ fn ladder(sampler: &str) -> String {
 }
 
 fn run(source: &str, device: Option<Open>) -> Value {
+    tried(source, device).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn tried(source: &str, device: Option<Open>) -> Result<Value, Failure> {
     let scratch = Scratch::new();
     let mut session = Session::new(scratch.join("out"));
     if let Some(open) = device {
         session.device = ("emulated".into(), Some(open));
     }
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
-    let value = interpreter.run("test.rhai", source).unwrap();
-    interpreter.json(&value)
+    let value = interpreter.run("test.rhai", source)?;
+    Ok(interpreter.json(&value))
 }
 
 /// All numbers of a result, in order, with where they are.
@@ -212,6 +221,21 @@ fn every_registered_sampler_is_tested_here() {
         let call = format!("sampler::{}(", entry.name);
         assert!(SAMPLERS.iter().any(|(_, s)| s.starts_with(&call)), "{call}");
     }
+}
+
+#[test]
+fn a_prior_that_no_device_computes_is_refused() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let source = "let t = target(potential::gaussian(#{ dim: 3 }), #{ prior: prior::laplace(0, 1) }); sample(t, sampler::hmc(), #{ steps: 10, every: 1 })";
+    let refused = tried(source, Some(emulated(&Sources::default()))).unwrap_err();
+    assert!(
+        refused
+            .message
+            .contains("no device computes the prior 'laplace(0, 1)'"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -447,3 +447,57 @@ fn a_hierarchical_logistic_regression_is_that_of_blackjax() {
         }
     }
 }
+
+/// What is predicted of inputs that are given again is what the run averaged itself, also where a data set is scaled.
+#[test]
+fn predictions_for_new_inputs_are_those_of_the_run() {
+    let found = evaluate(
+        r#"
+        let xs = linspace(3.0, 5.0, 40).map(|x| [x, x * x]);
+        let ys = xs.map(|x| sin(x[0]) + 0.01 * x[1]);
+        let t = target(model::mlp(#{ layers: [2, 4, 1], activation: "tanh" }), dataset::arrays(xs, ys, #{ scale: "standard" }), #{ energy: "sum", loss: loss::gaussian(0.1), prior: prior::gaussian(1) });
+        let r = sample(t, sampler::hmc(), #{ steps: 400, chains: 2, every: 10, keep: 10, predict: ["train"] });
+        let p = predict(r, xs);
+        let squares = 0.0;
+        for i in 0..40 { squares += (p.mean[i][0] - ys[i]) ** 2; }
+        let again = predict(open(r.folder), [[3.5, 12.25]], #{ target: t });
+        let d = dataset::digits(#{ per_class: 5 });
+        let c = sample(target(model::mlp(#{ layers: [64, 5, 10] }), d), sampler::sgld(#{ step: 1e-3, batch: 10 }), #{ temperature: 1e-4, steps: 200, chains: 2, every: 20, keep: 20 });
+        let q = predict(c, d.inputs("test").slice(0, 0, 3));
+        [squares / 40, r.prediction("train").squared_error, p.draws, r.prediction("train").draws, again.mean[0].len(), q.mean.len(), tensor(q.mean[2]).sum().item()]
+        "#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    let x: Vec<f64> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|x| x.as_f64().unwrap())
+        .collect();
+    assert!(
+        (x[0] - x[1]).abs() < 1e-6 * x[1] && x[2] == x[3] && x[2] == 40.0,
+        "{found}"
+    );
+    assert!(
+        x[4] == 1.0 && x[5] == 3.0 && (x[6] - 1.0).abs() < 1e-12,
+        "{found}"
+    );
+    let net = "let t = target(model::mlp(#{ layers: [1, 1] }), dataset::arrays([1.0, 2.0], [1.0, 2.0]), #{ prior: prior::gaussian(1) });";
+    for (source, said) in [
+        (
+            "predict(sample(t, sampler::hmc(), #{ steps: 20, every: 2, keep: 2 }), [[1.0, 2.0]])",
+            "row 0 has 2 numbers, but inputs of 'arrays' have 1",
+        ),
+        (
+            "predict(sample(t, sampler::hmc(), #{ steps: 20, every: 2, keep: 2 }), 3)",
+            "must be an array or a tensor [rows, 1] of numbers",
+        ),
+        (
+            "predict(sample(t, sampler::hmc(), #{ steps: 20, every: 2 }), [[1.0]])",
+            "keep",
+        ),
+    ] {
+        let found = message(&format!("{net} {source}"));
+        assert!(found.contains(said), "{source}\n{found}");
+    }
+}

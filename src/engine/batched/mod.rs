@@ -82,6 +82,11 @@ impl<'d> Batched<'d> {
         vectors: usize,
         slots: &Slots,
     ) -> Result<Self> {
+        anyhow::ensure!(
+            !target.prior().has_rest(),
+            "no device computes the prior '{}'; take --device cpu, or one of prior::gaussian, l2, localised and uniform_box",
+            target.prior().describe()
+        );
         let dim = target.dim();
         let vector = || Buffer::new(device, 4 * chains * dim);
         device.compile(STATIC, &names())?;

@@ -41,6 +41,16 @@ pub struct Each {
 }
 
 impl Each {
+    /// A law about 0 with scale 1.
+    pub fn of(law: Law) -> Self {
+        Self {
+            law,
+            half: false,
+            location: Place::Number(0.0),
+            scale: Place::Number(1.0),
+        }
+    }
+
     /// Where its numbers lie.
     pub fn support(&self) -> Support {
         match self.half {

@@ -163,7 +163,7 @@ impl Prior {
     ) -> Result<()> {
         let normal = |sd: f64| Each {
             scale: Place::Number(sd),
-            ..super::about_zero(Law::Normal)
+            ..Each::of(Law::Normal)
         };
         let each = match self {
             Prior::None => return Ok(()),
