@@ -39,6 +39,7 @@ fn cells(scratch: &Scratch, out: &str) -> String {
 
 /// 3 × 4 × 5 cells: the same table whoever runs them, and whatever was interrupted.
 #[test]
+#[ignore = "long: tests/run"]
 fn one_process_and_shards_have_the_same_table() {
     let scratch = Scratch::new();
     let activations = [

@@ -219,6 +219,7 @@ fn classes_are_told_from_each_other_by_formulas_too() {
 /// Null: a hierarchical prior, sampled with NUTS and no data, has the law that its own draws have: means of functions that have all moments,
 /// within four standard errors of both, of at most 0.03.
 #[test]
+#[ignore = "long: tests/run"]
 fn chains_on_a_hierarchical_prior_and_its_own_draws_have_one_law() {
     let t = target(
         "target(potential::closure(#{ x: [2], s: support::positive(), f: support::interval(-1, 2), o: support::ordered(3), g: support::positive() }, |p| 0 * p.s), #{
@@ -278,6 +279,7 @@ fn chains_on_a_hierarchical_prior_and_its_own_draws_have_one_law() {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn ladders_and_populations_start_at_priors_by_name() {
     let found = evaluate(
         "let t = target(potential::closure(#{ x: [3], s: support::positive() }, |p| 4 * (p.x - 1).norm2()), #{ prior: #{ x: prior::normal(0, \"s\"), s: prior::half_normal(1) } });
@@ -382,7 +384,7 @@ fn what_does_not_fit_is_said() {
 /// Null: means and standard deviations of all parameters of the twelve posteriors are those of posteriordb's reference draws, within four standard
 /// errors of both.
 #[test]
-#[ignore = "two minutes"]
+#[ignore = "long: tests/run"]
 fn posteriors_are_those_of_the_reference_draws() {
     let folder = root().join("scripts/posteriors");
     let mut scripts: Vec<_> = std::fs::read_dir(&folder)
@@ -410,6 +412,7 @@ fn posteriors_are_those_of_the_reference_draws() {
 /// Null: means and standard deviations of a logistic regression with a hierarchical prior, written as a network with a closure for its loss, are
 /// those that NUTS of BlackJAX gives, within four standard errors of both, of at most 2 % of a standard deviation.
 #[test]
+#[ignore = "long: tests/run"]
 fn a_hierarchical_logistic_regression_is_that_of_blackjax() {
     let found = evaluate(
         r#"
