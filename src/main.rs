@@ -445,6 +445,11 @@ fn run_script(args: RunArgs) -> u8 {
             code: 1,
         })
     });
+    ended(&*ranks, result)
+}
+
+/// Say how a run has ended, and leave the job; the exit code.
+fn ended(ranks: &dyn Communicator, result: Result<String, ergodic::script::Failure>) -> u8 {
     let code = match result {
         Ok(text) => {
             if !text.is_empty() {
@@ -456,7 +461,7 @@ fn run_script(args: RunArgs) -> u8 {
             output::remark(&failure);
             130
         }
-        Err(failure) => return leave(&*ranks, &failure.message, failure.code),
+        Err(failure) => return leave(ranks, &failure.message, failure.code),
     };
     match ranks.finish() {
         Ok(()) => code,

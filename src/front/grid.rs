@@ -256,8 +256,7 @@ fn folder(request: &Request) -> Result<PathBuf> {
     if let Some(out) = &request.out {
         return Ok(out.clone());
     }
-    let stem = request.script.file_stem();
-    let stem = stem.map_or("run".into(), |s| s.to_string_lossy().into_owned());
+    let stem = run::stem(&request.script);
     let candidate = |k: usize| Path::new("runs").join(format!("{stem}-grid-{k}"));
     let free = (1..).find(|k| !candidate(*k).exists()).unwrap_or(1);
     match request.resume {

@@ -267,10 +267,15 @@ fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
     Ok((out.into(), Some(claim)))
 }
 
+/// The name of a script without its folder and its ending.
+pub fn stem(script: &Path) -> String {
+    let stem = script.file_stem();
+    stem.map_or("run".into(), |s| s.to_string_lossy().into_owned())
+}
+
 /// The next folder of this script, or the last one that it has written to.
 fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
-    let stem = request.script.file_stem();
-    let stem = stem.map_or("run".into(), |s| s.to_string_lossy().into_owned());
+    let stem = stem(&request.script);
     let candidate = |k: usize| {
         PathBuf::from("runs").join(match k {
             1 => stem.clone(),

@@ -166,7 +166,7 @@ impl Formula {
         })
     }
 
-    /// Sums over rows, the derivatives with respect to outputs, and the gradient with respect to its own parameters, which is added. Where a
+    /// Sums over rows, the derivatives with respect to outputs, and the gradient with respect to its own parameters, in `slopes` that were 0. Where a
     /// row has several positions, each counts that much less; the sums are those of all positions.
     pub fn evaluate(
         &self,
@@ -180,21 +180,12 @@ impl Formula {
         BUFFERS.with_borrow_mut(|(scratch, rows, losses)| {
             self.rows(targets, outputs, rows, losses);
             let mut sums = Sums::default();
-            let share = 1.0 / positions as f64;
-            let mut own_slopes = vec![0.0; slopes.len()];
-            self.tape.evaluate_rows(
-                own,
-                rows,
-                losses,
-                Some((&mut *delta, &mut own_slopes)),
-                scratch,
-            );
+            let both = Some((&mut *delta, &mut *slopes));
+            self.tape.evaluate_rows(own, rows, losses, both, scratch);
             sums.loss = losses.iter().sum();
-            slopes
-                .iter_mut()
-                .zip(own_slopes)
-                .for_each(|(s, own)| *s += share * own);
             if positions > 1 {
+                let share = 1.0 / positions as f64;
+                slopes.iter_mut().for_each(|s| *s *= share);
                 delta.iter_mut().for_each(|d| *d *= share as f32);
             }
             if let (TileTargets::Classes(labels), true) = (targets, self.outputs > 1) {

@@ -36,12 +36,12 @@ pub struct Role {
     pub bias: bool,
 }
 
-impl Role {
-    /// A number that belongs to no layer.
-    pub const SINGLE: Self = Self {
-        fan: (1, 1),
-        bias: true,
-    };
+/// Initial parameters with so many standard normal ones behind them, as parameters of losses and priors begin.
+pub fn with_normals(mut w: Vec<f32>, count: usize, stream: &Stream) -> Vec<f32> {
+    let mut more = vec![0.0; count];
+    fill_normal(stream, &mut more);
+    w.append(&mut more);
+    w
 }
 
 /// The roles in a layout whose weights are `[fan_out, fan_in]` and biases `[fan_out]` after their weight.

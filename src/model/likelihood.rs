@@ -117,13 +117,18 @@ pub fn student_t(y: &Tensor, nu: f64, mean: &Tensor, scale: &Tensor) -> Result<T
     let ln = square
         .binary(Binary::Add, &number(1.0, &z)?)?
         .unary(Unary::Ln)?;
-    let constant = libm::lgamma(0.5 * nu) - libm::lgamma(0.5 * (nu + 1.0)) + 0.5 * (nu * PI).ln();
+    let constant = ln_student(nu);
     let rest = scale
         .unary(Unary::Ln)?
         .binary(Binary::Add, &number(constant, scale)?)?;
     sum(&ln
         .binary(Binary::Multiply, &number(0.5 * (nu + 1.0), &z)?)?
         .binary(Binary::Add, &rest)?)
+}
+
+/// -ln of what Student's t with scale 1 is normalised by.
+pub fn ln_student(nu: f64) -> f64 {
+    libm::lgamma(0.5 * nu) - libm::lgamma(0.5 * (nu + 1.0)) + 0.5 * (nu * PI).ln()
 }
 
 /// See `nll::poisson`.

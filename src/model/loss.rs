@@ -83,7 +83,7 @@ impl Loss {
     /// their mean).
     ///
     /// A row has labels at `positions` positions, of `columns` outputs each, and its loss is their mean; one with real targets has one.
-    /// `own` are the parameters of the loss itself; the gradient with respect to them is added to `slopes`.
+    /// `own` are the parameters of the loss itself; the gradient with respect to them goes into `slopes`, which were 0.
     pub fn evaluate(
         &self,
         own: &[f32],

@@ -7,6 +7,7 @@ use super::likelihood::{
 };
 use super::loss::Loss;
 use super::named::Named;
+use super::place::Place;
 use super::support::Support;
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -152,54 +153,23 @@ impl Chosen {
     }
 }
 
-/// A scale that is a number, or the name of a positive parameter that is sampled.
-#[derive(Clone)]
-enum Scale {
-    Number(f64),
-    Parameter(String),
+/// The parameter that a scale is, if it is one.
+fn sampled(scale: &Place) -> Vec<Declared> {
+    match scale {
+        Place::Number(_) => Vec::new(),
+        Place::Parameter(name) => vec![Declared {
+            name: name.clone(),
+            shape: Vec::new(),
+            support: Support::Positive,
+        }],
+    }
 }
 
-impl Scale {
-    fn of(o: &Options, name: &str) -> Result<Self> {
-        match o.get(name) {
-            Some(Value::Text(parameter)) => Ok(Self::Parameter(parameter.clone())),
-            other => {
-                let found = other
-                    .and_then(Value::number)
-                    .filter(|x| *x > 0.0 && x.is_finite());
-                found.map(Self::Number).ok_or_else(|| {
-                    anyhow::anyhow!(
-                        "{}: option '{name}' must be a number > 0, or the name of a parameter that is then sampled",
-                        o.owner()
-                    )
-                })
-            }
-        }
-    }
-
-    fn parameters(&self) -> Vec<Declared> {
-        match self {
-            Self::Number(_) => Vec::new(),
-            Self::Parameter(name) => vec![Declared {
-                name: name.clone(),
-                shape: Vec::new(),
-                support: Support::Positive,
-            }],
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Number(x) => format!("{x}"),
-            Self::Parameter(name) => name.clone(),
-        }
-    }
-
-    fn tensor(&self, own: &Named, like: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Number(x) => Tensor::number(*x, like),
-            Self::Parameter(name) => own.get(name),
-        }
+/// A scale as a part of a formula.
+fn tensor(scale: &Place, own: &Named, like: &Tensor) -> Result<Tensor> {
+    match scale {
+        Place::Number(x) => Tensor::number(*x, like),
+        Place::Parameter(name) => own.get(name),
     }
 }
 
@@ -211,17 +181,17 @@ fn with_scale(
     option: &str,
     of: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Arc<Chosen>> {
-    let scale = Scale::of(o, option)?;
+    let scale = Place::of(o, option, true)?;
     Ok(Arc::new(Chosen::Written {
         name: format!(
             "{}({})",
             o.owner().trim_start_matches("loss::"),
             scale.describe()
         ),
-        parameters: scale.parameters(),
+        parameters: sampled(&scale),
         outputs: Outputs::PerTarget(1),
         link: None,
-        write: Arc::new(move |out, y, own| of(y, out, &scale.tensor(own, out)?)),
+        write: Arc::new(move |out, y, own| of(y, out, &tensor(&scale, own, out)?)),
     }))
 }
 
@@ -327,13 +297,15 @@ pub const REGISTRY: &[Entry<Arc<Chosen>>] = &[
         ],
         example: "loss::student_t(4, 0.5)",
         build: |o| {
-            let (nu, scale) = (o.float("nu")?, Scale::of(o, "scale")?);
+            let (nu, scale) = (o.float("nu")?, Place::of(o, "scale", true)?);
             Ok(Arc::new(Chosen::Written {
                 name: format!("student_t({nu}, {})", scale.describe()),
-                parameters: scale.parameters(),
+                parameters: sampled(&scale),
                 outputs: Outputs::PerTarget(1),
                 link: None,
-                write: Arc::new(move |out, y, own| student_t(y, nu, out, &scale.tensor(own, out)?)),
+                write: Arc::new(move |out, y, own| {
+                    student_t(y, nu, out, &tensor(&scale, own, out)?)
+                }),
             }))
         },
     },

@@ -17,6 +17,7 @@ pub mod loss;
 pub mod losses;
 pub mod mlp;
 pub mod named;
+pub mod place;
 pub(crate) mod rows;
 pub mod support;
 pub(crate) mod teacher;
@@ -153,6 +154,19 @@ impl Layout {
             Ok((self.value_name(t).to_string(), values.reshape(&shape)?))
         });
         Ok(Named::new(each.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The values of a parameter, or the coordinates of a tensor, by name; and their shape.
+    ///
+    /// # Errors
+    /// If there is neither of that name.
+    pub(crate) fn numbers(&self, name: &str, w: &[f32]) -> Result<(Vec<f64>, &[usize])> {
+        if let Some(values) = self.values_of(name, w) {
+            return Ok(values);
+        }
+        let found = self.tensor(name)?;
+        let own = w[found.range.clone()].iter().map(|x| f64::from(*x));
+        Ok((own.collect(), &found.shape))
     }
 
     /// The values of a parameter at these coordinates, if they are not the coordinates themselves, and their shape.

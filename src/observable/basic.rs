@@ -242,17 +242,8 @@ impl Observable for Values {
     }
 
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
-        let layout = view.target.layout();
-        let w = view.chain.w;
-        match layout.values_of(&self.name, w) {
-            Some((values, _)) => out.copy_from_slice(&values),
-            None => {
-                let own = &w[layout.tensor(&self.name)?.range.clone()];
-                out.iter_mut()
-                    .zip(own)
-                    .for_each(|(o, w)| *o = f64::from(*w));
-            }
-        }
+        let (values, _) = view.target.layout().numbers(&self.name, view.chain.w)?;
+        out.copy_from_slice(&values);
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! `grid`: a closure in every cell of a grid of settings.
 
-use super::convert::{from_json, to_json, to_value};
+use super::convert::{self, from_json, to_json};
 use super::{Binder, Bound, Call, OrRaise, raise};
 use crate::error::Result;
-use crate::options::{Kind, Options, Range, Spec, Value, option, optional};
+use crate::options::{Kind, Range, Spec, Value, option, optional};
 use crate::plot::Figure;
 use crate::simulation::cells::Cells;
 use crate::simulation::design::{Design, Setting, cells};
@@ -224,11 +224,7 @@ fn plan(
     settings: &Map,
     options: Map,
 ) -> Result<(Vec<Setting>, Vec<Vec<serde_json::Value>>, String)> {
-    let given = options
-        .iter()
-        .map(|(k, v)| (k.to_string(), to_value(v, call)))
-        .collect();
-    let o = Options::check("grid", OPTIONS, given)?;
+    let o = convert::options(call, "grid", OPTIONS, &options)?;
     let one = |(name, values): (&rhai::Identifier, &Dynamic)| {
         let json = to_json(values, &|x| x.to_string());
         let values = match json {

@@ -35,11 +35,8 @@ impl Interpreter {
             known.variables.extend(own.map(ToString::to_string));
         }
         ast.walk(&mut |path: &[ASTNode]| {
-            match path.last() {
-                Some(ASTNode::Stmt(s)) => known.declared(s),
-                // Closures keep what they capture under its own name.
-                Some(ASTNode::Expr(Expr::Stmt(_))) | None => {}
-                _ => {}
+            if let Some(ASTNode::Stmt(s)) = path.last() {
+                known.declared(s);
             }
             true
         });
@@ -163,11 +160,7 @@ impl<'a> Known<'a> {
     }
 
     fn call(&self, x: &FnCallExpr, position: Position) -> Vec<Finding> {
-        if x.op_token.is_some()
-            || x.args
-                .iter()
-                .any(|a| matches!(a, Expr::FnCall(f, _) if f.capture_parent_scope))
-        {
+        if x.op_token.is_some() {
             return Vec::new();
         }
         let name = x.name.as_str();

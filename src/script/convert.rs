@@ -71,7 +71,7 @@ pub(super) fn given(map: &Map, call: &Call) -> Vec<(String, Value)> {
     let one = |k: &str, v: &Dynamic| match (k, v.read_lock::<FnPtr>()) {
         // Other closures are observables.
         ("loss", Some(f)) => expressions::loss(call, &Map::new(), &f).map(Value::from),
-        ("prior", Some(f)) => expressions::prior_alone(call, &f).map(Value::from),
+        ("prior", Some(f)) => expressions::prior(call, &Map::new(), &f).map(Value::from),
         _ => Ok(to_value(v, call)),
     };
     map.iter()

@@ -141,7 +141,7 @@ fn of_closure(
 }
 
 /// `prior::closure`: the closure is called when a target is made, whose parameters it names.
-fn prior(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Prior>> {
+pub(super) fn prior(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Prior>> {
     const OWNER: &str = "prior::closure";
     let parameters = declared(more, OWNER).or_raise()?;
     let what = format!("{OWNER}: the closure");
@@ -200,11 +200,6 @@ pub(super) fn loss(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Chosen>> {
     }))
 }
 
-/// The closure of a prior, of the option of that name.
-pub(super) fn prior_alone(call: &Call, f: &FnPtr) -> Bound<Arc<Prior>> {
-    prior(call, &Map::new(), f)
-}
-
 /// `nll::…`: of tensors and numbers.
 fn likelihoods(b: &mut Binder) {
     for known in likelihood::ALL {
@@ -232,8 +227,7 @@ fn likelihoods(b: &mut Binder) {
     }
 }
 
-pub(super) fn bind(b: &mut Binder) {
-    likelihoods(b);
+fn losses(b: &mut Binder) {
     const LOSS: &str = "A loss that you write: `|out, y| …` gives the loss of one example from the outputs of the model and the target; of classes `y[0]` is the label. An option `loss: |out, y| …` is the same.\n\n\
          The first argument, if there is one, names parameters of the loss and their shapes or supports, for a closure of three arguments: they are sampled with the weights, and a map of priors has theirs by name. \
          The closure is called once, with symbols, and runs compiled with its derivatives, in double precision. Columns of the target may be anything that a loss needs: a weight, a known noise. Functions that help are those of `nll`.";
@@ -258,6 +252,39 @@ pub(super) fn bind(b: &mut Binder) {
             loss(call, &more, &arguments[1].clone().cast()).map(Dynamic::from)
         },
     );
+}
+
+fn priors(b: &mut Binder) {
+    const PRIOR: &str = "A prior that you write: `|p| …` gives R = -ln p(w), up to a constant, from the parameters p.name of the target's model.\n\n\
+         The first argument, if there is one, names further parameters and their shapes or supports: they are sampled with the weights. The closure is called once, with symbols, when a target is \
+         made, and then runs compiled, number by number in double precision: for networks of more than some 100,000 weights a map of laws is faster. R is differentiated automatically. \
+         From a closure nothing can be drawn: an exchange with a prior's rung and smc need a map of laws.";
+    b.called(
+        "prior::closure(parameters, closure) -> Prior",
+        PRIOR,
+        &[TypeId::of::<FnPtr>()],
+        |call, arguments| prior(call, &Map::new(), &arguments[0].clone().cast()).map(Dynamic::from),
+    )
+    .with(
+        &[],
+        "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{\n    \
+         prior: prior::closure(#{ tau: support::positive() }, |p| 0.5 * p.w1.norm2() / p.tau**2 + 640 * p.tau.ln() + 0.5 * p.tau**2),\n})",
+    );
+    b.raw(
+        "prior",
+        "closure",
+        &[TypeId::of::<Map>(), TypeId::of::<FnPtr>()],
+        |call, arguments| {
+            let more = arguments[0].clone().cast::<Map>();
+            prior(call, &more, &arguments[1].clone().cast()).map(Dynamic::from)
+        },
+    );
+}
+
+pub(super) fn bind(b: &mut Binder) {
+    likelihoods(b);
+    losses(b);
+    priors(b);
     b.function(
         "potential::closure(parameters, closure, data) -> Potential",
         "An energy that you write: `|w| …` of a vector of parameters, or `|w, x, y| …`, the loss of one example of a data set with input x and target y (for \
@@ -296,30 +323,6 @@ pub(super) fn bind(b: &mut Binder) {
         "",
         |native: NativeCallContext, names: Map, f: FnPtr| -> Bound<Arc<dyn Potential>> {
             of_closure(&native, Given::Names(names), &f, None)
-        },
-    );
-    const PRIOR: &str = "A prior that you write: `|p| …` gives R = -ln p(w), up to a constant, from the parameters p.name of the target's model.\n\n\
-         The first argument, if there is one, names further parameters and their shapes or supports: they are sampled with the weights. The closure is called once, with symbols, when a target is \
-         made, and then runs compiled, number by number in double precision: for networks of more than some 100,000 weights a map of laws is faster. R is differentiated automatically. \
-         From a closure nothing can be drawn: an exchange with a prior's rung and smc need a map of laws.";
-    b.called(
-        "prior::closure(parameters, closure) -> Prior",
-        PRIOR,
-        &[TypeId::of::<FnPtr>()],
-        |call, arguments| prior(call, &Map::new(), &arguments[0].clone().cast()).map(Dynamic::from),
-    )
-    .with(
-        &[],
-        "target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{\n    \
-         prior: prior::closure(#{ tau: support::positive() }, |p| 0.5 * p.w1.norm2() / p.tau**2 + 640 * p.tau.ln() + 0.5 * p.tau**2),\n})",
-    );
-    b.raw(
-        "prior",
-        "closure",
-        &[TypeId::of::<Map>(), TypeId::of::<FnPtr>()],
-        |call, arguments| {
-            let more = arguments[0].clone().cast::<Map>();
-            prior(call, &more, &arguments[1].clone().cast()).map(Dynamic::from)
         },
     );
     b.function(

@@ -78,50 +78,51 @@ impl Cells {
         names.map(pair).collect()
     }
 
-    /// As a table of texts.
-    pub fn table(&self) -> Table {
+    /// The names of all columns, and the rows, each entry as a text.
+    fn texts(&self, text: impl Fn(&Value) -> String) -> (Vec<String>, Vec<Vec<String>>) {
         let results = self.results();
-        let mut out = Table::new(self.settings.iter().chain(&results));
-        for (cell, found) in &self.rows {
+        let row = |(cell, found): &(Vec<Value>, Value)| {
             let all = flat(found);
             let of = |name: &String| {
                 let found = all.iter().find(|(n, _)| n == name);
-                found.map_or("–".into(), |(_, v)| shown(v))
+                text(found.map_or(&Value::Null, |(_, v)| v))
             };
-            out.push(cell.iter().map(shown).chain(results.iter().map(of)));
-        }
+            cell.iter()
+                .map(&text)
+                .chain(results.iter().map(of))
+                .collect()
+        };
+        let rows = self.rows.iter().map(row).collect();
+        (
+            self.settings.iter().chain(&results).cloned().collect(),
+            rows,
+        )
+    }
+
+    /// As a table of texts.
+    pub fn table(&self) -> Table {
+        let (names, rows) = self.texts(shown);
+        let mut out = Table::new(names);
+        out.rows = rows;
         out
     }
 
     /// As CSV, every digit of every number.
     pub fn to_csv(&self) -> String {
-        let results = self.results();
         let quoted = |text: &str| match text.contains([',', '"', '\n']) {
             true => format!("\"{}\"", text.replace('"', "\"\"")),
             false => text.to_string(),
         };
-        let text = |v: &Value| match v {
+        let (names, rows) = self.texts(|v| match v {
             Value::Null => String::new(),
             Value::String(s) => quoted(s),
             other => quoted(&other.to_string()),
-        };
-        let names = self.settings.iter().chain(&results).map(|n| quoted(n));
-        let mut out = names.collect::<Vec<_>>().join(",") + "\n";
-        for (cell, found) in &self.rows {
-            let all = flat(found);
-            let of = |name: &String| {
-                all.iter()
-                    .find(|(n, _)| n == name)
-                    .map_or(String::new(), |(_, v)| text(v))
-            };
-            let line: Vec<_> = cell
-                .iter()
-                .map(text)
-                .chain(results.iter().map(of))
-                .collect();
-            out += &(line.join(",") + "\n");
-        }
-        out
+        });
+        let names = names.iter().map(|n| quoted(n)).collect();
+        let lines = std::iter::once(names).chain(rows);
+        lines
+            .map(|line: Vec<String>| line.join(",") + "\n")
+            .collect()
     }
 
     /// A result against a setting: a line for each combination of the other settings; with `heat`, the result as colour over both.

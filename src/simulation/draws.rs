@@ -6,6 +6,7 @@ use super::run::{Run, RunInfo};
 use crate::error::{Result, did_you_mean};
 use crate::memory::gib;
 use crate::model::Layout;
+use crate::options::{Kind, Spec, optional};
 use crate::store::free_space;
 use crate::store::zarr::{Draws, Stream};
 use crate::target::Target;
@@ -14,6 +15,14 @@ use anyhow::{Context, bail, ensure};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The option of verbs that look at draws again.
+pub(super) const TARGET: Spec = optional(
+    "target",
+    Kind::Object("Target"),
+    "that of the run",
+    "What was sampled; needed for runs that were opened from their folder.",
+);
 
 /// The folder of the draws in that of a run.
 const FOLDER: &str = "draws.zarr";

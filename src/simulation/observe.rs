@@ -1,11 +1,11 @@
 //! Observables of draws that were kept.
 
-use super::draws::KeptDraws;
+use super::draws::{KeptDraws, TARGET};
 use super::run::{Column, Group, Run, RunInfo};
 use crate::engine::ChainRef;
 use crate::error::Result;
 use crate::observable::{First, Handle, LossCache, Observable, View};
-use crate::options::{Kind, Value, optional};
+use crate::options::Value;
 use crate::target::{Target, Workspace};
 use crate::verb::{Call, Verb};
 use anyhow::{anyhow, bail, ensure};
@@ -16,12 +16,7 @@ use std::sync::Arc;
 pub static OBSERVE: Verb<(), (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
     name: "observe",
     arguments: &["run", "observables"],
-    options: &[optional(
-        "target",
-        Kind::Object("Target"),
-        "that of the run",
-        "What was sampled; needed for runs that were opened from their folder.",
-    )],
+    options: &[TARGET],
     doc: "Compute observables of the draws that a run has kept (its option `keep`), as a run of these: with summary, traces, draws and figures.\n\n\
           The numbers are those that the run would have recorded after the same steps, to the last bit (but keep_as: \"f16\" rounds). What is known only while \
           a run goes on, as momenta, what the sampler reports or where chains started, is refused. Chains that failed have the draws before that.",

@@ -1,11 +1,12 @@
 //! Predictions for new inputs, averaged over the draws that a run has kept.
 
-use super::draws::KeptDraws;
+use super::draws::{KeptDraws, TARGET};
+use super::prediction::predicted;
 use super::run::Run;
 use crate::dataset::{Inputs, Split, Targets};
 use crate::error::Result;
 use crate::model::loss::Loss;
-use crate::options::{Kind, Options, Range, Value, option, optional};
+use crate::options::{Kind, Options, Range, Value, option};
 use crate::target::network::Network;
 use crate::verb::{Call, Verb};
 use anyhow::{anyhow, ensure};
@@ -24,12 +25,7 @@ pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
             "0",
             "Which temperature of a sweep or a ladder, by its index.",
         ),
-        optional(
-            "target",
-            Kind::Object("Target"),
-            "that of the run",
-            "What was sampled; needed for runs that were opened from their folder.",
-        ),
+        TARGET,
     ],
     doc: "What the networks of a run say of new inputs, averaged over the draws that it has kept (its option `keep`).\n\n\
           Inputs are an array or a tensor [rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. \
@@ -121,25 +117,16 @@ fn split(inputs: &Value, network: &Network) -> Result<Split> {
 
 /// What one network says: probabilities of classes, or means of real targets.
 fn said(network: &Network, w: &[f32], split: &Split) -> Result<Vec<f64>> {
-    let outputs = network.predict(w, split)?;
+    let outputs = predicted(network, w, network.predict(w, split)?);
     let classes = network.dataset().classes;
-    let (logits, columns) = match network.loss() {
-        Loss::Formula(f) if classes > 0 => (
-            f.logits(network.own_parameters(w), &outputs, classes),
-            classes,
-        ),
-        Loss::Formula(f) => return Ok(f.means(&outputs).into_iter().map(f64::from).collect()),
-        Loss::SquaredError => return Ok(outputs.into_iter().map(f64::from).collect()),
-        Loss::CrossEntropy => (
-            outputs,
-            network.model().outputs() / network.model().positions(),
-        ),
-    };
+    if classes == 0 || *network.loss() == Loss::SquaredError {
+        return Ok(outputs.into_iter().map(f64::from).collect());
+    }
     let softmax = |z: &[f32]| {
         let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let each: Vec<f64> = z.iter().map(|z| f64::from(z - most).exp()).collect();
         let sum: f64 = each.iter().sum();
         each.into_iter().map(move |x| x / sum).collect::<Vec<_>>()
     };
-    Ok(logits.chunks(columns).flat_map(softmax).collect())
+    Ok(outputs.chunks(classes).flat_map(softmax).collect())
 }

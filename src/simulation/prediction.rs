@@ -25,6 +25,15 @@ pub struct Predictor<'a> {
 /// Name of the split of a running score's column: these are no draws, and no summary averages them.
 pub const RUNNING: &str = "running_";
 
+/// Logits of the classes, or means of real targets, from the outputs of a network at w.
+pub(super) fn predicted(network: &Network, w: &[f32], outputs: Vec<f32>) -> Vec<f32> {
+    match (network.loss(), network.dataset().classes) {
+        (Loss::Formula(f), 0) => f.means(&outputs),
+        (Loss::Formula(f), classes) => f.logits(network.own_parameters(w), &outputs, classes),
+        _ => outputs,
+    }
+}
+
 impl<'a> Predictor<'a> {
     /// For a split of the target; fails if there is none, or no network.
     pub fn new(target: &'a Target, name: &str) -> Result<Self> {
@@ -89,17 +98,12 @@ impl<'a> Predictor<'a> {
             Loss::Formula(f) => Some((f, self.network.own_parameters(w))),
             _ => None,
         };
-        if let Some((f, own)) = formula {
-            match self.split.labels() {
-                Some(_) => outputs = f.logits(own, &outputs, self.sums.outputs()),
-                None => {
-                    let targets = TileTargets::Values(&self.values);
-                    ln_likelihoods = f.of_each(own, targets, &outputs);
-                    ln_likelihoods.iter_mut().for_each(|l| *l = -*l);
-                    outputs = f.means(&outputs);
-                }
-            }
+        if let (Some((f, own)), None) = (formula, self.split.labels()) {
+            let targets = TileTargets::Values(&self.values);
+            ln_likelihoods = f.of_each(own, targets, &outputs);
+            ln_likelihoods.iter_mut().for_each(|l| *l = -*l);
         }
+        outputs = predicted(self.network, w, outputs);
         let truth = match self.split.labels() {
             Some(labels) if self.values.is_empty() => Truth::Classes(labels),
             _ if formula.is_some() => Truth::LnLikelihoods(&ln_likelihoods),

@@ -5,9 +5,7 @@ use super::prior::Prior;
 use super::{Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
-use crate::kernels::normal::fill_normal;
-use crate::model::deep_linear::LearningCoefficient;
-use crate::model::initialise::Role;
+use crate::model::initialise::{Role, with_normals};
 use crate::model::loss::Sums;
 use crate::model::{Layout, TensorSpec};
 use crate::rng::Stream;
@@ -116,21 +114,13 @@ impl Potential for Extended {
     }
 
     fn roles(&self) -> Vec<Role> {
-        let mut roles = self.inner.roles();
-        roles.resize(self.layout.tensors().len(), Role::SINGLE);
-        roles
+        self.inner.roles()
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {
-        let mut w = self.inner.initialise(stream);
-        let mut more = vec![0.0; self.layout.len() - self.own];
-        fill_normal(&stream.sub_stream(2), &mut more);
-        w.append(&mut more);
-        w
-    }
-
-    fn learning_coefficient(&self) -> Option<LearningCoefficient> {
-        None
+        let own = self.inner.initialise(stream);
+        let more = self.layout.len() - self.own;
+        with_normals(own, more, &stream.sub_stream(2))
     }
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {

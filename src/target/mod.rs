@@ -127,7 +127,7 @@ pub trait Potential: Send + Sync {
         false
     }
 
-    /// What each tensor of the layout is in its layer.
+    /// What each tensor of the layout is in its layer; those behind the last belong to none.
     fn roles(&self) -> Vec<Role> {
         crate::model::initialise::roles(self.layout())
     }
@@ -360,7 +360,7 @@ impl Target {
     /// All energies at `w`, over all examples.
     pub fn energies(&self, w: &[f32], work: &mut Workspace) -> Result<Energies> {
         let sums = self.potential.sums(w, Rows::All, None, work)?;
-        Ok(self.energies_of(w, sums))
+        Ok(self.energies_from(sums, self.prior.energy(w)))
     }
 
     /// All energies and ∇U at `w`, over all examples.
@@ -371,8 +371,8 @@ impl Target {
         work: &mut Workspace,
     ) -> Result<Energies> {
         let sums = self.potential.sums(w, Rows::All, Some(grad), work)?;
-        self.finish_gradient(w, grad, self.examples(), &work.team);
-        Ok(self.energies_of(w, sums))
+        let rest = self.finish_gradient(w, grad, self.examples(), &work.team);
+        Ok(self.energies_from(sums, self.prior.energy_given(rest, w)))
     }
 
     /// The same, at the anchor of control variates, which chains and estimates have in common: the potential may remember it.
@@ -383,8 +383,8 @@ impl Target {
         work: &mut Workspace,
     ) -> Result<Energies> {
         let sums = self.potential.sums_at_anchor(w, grad, work)?;
-        self.finish_gradient(w, grad, self.examples(), &work.team);
-        Ok(self.energies_of(w, sums))
+        let rest = self.finish_gradient(w, grad, self.examples(), &work.team);
+        Ok(self.energies_from(sums, self.prior.energy_given(rest, w)))
     }
 
     /// The unbiased estimate `s·∇L_B + ∇R` of ∇U from the minibatch `indices`; returns L_B.
@@ -408,8 +408,8 @@ impl Target {
         Ok(sums.loss / indices.len() as f64)
     }
 
-    /// From the summed loss gradient over `rows` examples to the gradient of U.
-    fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) {
+    /// From the summed loss gradient over `rows` examples to the gradient of U; the part of R that is not quadratic.
+    fn finish_gradient(&self, w: &[f32], grad: &mut [f32], rows: usize, team: &Team) -> f64 {
         let (precision, centre) = self.prior.pull();
         let scale = (self.s / rows as f64) as f32;
         team.chunks(grad, 1 << 11, |at, grad| {
@@ -421,11 +421,7 @@ impl Target {
             };
             scale_and_pull(grad, scale, &w[here], precision as f32, centre);
         });
-        self.prior.add_rest(w, grad);
-    }
-
-    fn energies_of(&self, w: &[f32], sums: Sums) -> Energies {
-        self.energies_from(sums, self.prior.energy(w))
+        self.prior.add_rest(w, grad)
     }
 
     /// The energies, from sums over all examples and R.

@@ -6,11 +6,10 @@ use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
 use crate::kernels::gemm_baseline::Product;
-use crate::kernels::normal::fill_normal;
 use crate::kernels::thread_pool::Team;
 use crate::kernels::update::add;
 use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
-use crate::model::initialise::Role;
+use crate::model::initialise::{Role, with_normals};
 use crate::model::loss::{Loss, Sums, TileTargets};
 use crate::model::losses::Chosen;
 use crate::model::{self, Block, Layout, Model, Tile};
@@ -532,9 +531,7 @@ impl Potential for Network {
     }
 
     fn roles(&self) -> Vec<Role> {
-        let mut roles = self.model.roles();
-        roles.resize(self.layout.tensors().len(), Role::SINGLE);
-        roles
+        self.model.roles()
     }
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
@@ -549,10 +546,8 @@ impl Potential for Network {
     }
 
     fn initialise(&self, stream: Stream) -> Vec<f32> {
-        let mut w = self.model.initialise(stream);
-        let mut own = vec![0.0; self.layout.len() - w.len()];
-        fill_normal(&stream.sub_stream(3), &mut own);
-        w.append(&mut own);
-        w
+        let w = self.model.initialise(stream);
+        let own = self.layout.len() - w.len();
+        with_normals(w, own, &stream.sub_stream(3))
     }
 }

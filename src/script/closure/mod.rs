@@ -234,12 +234,9 @@ fn params(w: Arc<Vec<f32>>, layout: &Arc<Layout>) -> Tensor {
         return numbers(w, layout);
     }
     let layout = layout.clone();
-    let names: Names = Arc::new(move |name, w| match layout.values_of(name, w) {
-        Some((x, shape)) => Ok((x.into_iter().map(|x| x as f32).collect(), shape.to_vec())),
-        None => {
-            let found = layout.tensor(name)?;
-            Ok((w[found.range.clone()].to_vec(), found.shape.clone()))
-        }
+    let names: Names = Arc::new(move |name, w| {
+        let (x, shape) = layout.numbers(name, w)?;
+        Ok((x.into_iter().map(|x| x as f32).collect(), shape.to_vec()))
     });
     Tensor::Vector(Vector::new(w, Some(names)))
 }

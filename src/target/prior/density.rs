@@ -3,29 +3,12 @@
 use super::law::Law;
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Scratch, Tape};
+use crate::model::place::Place;
 use crate::model::support::Support;
 use crate::model::{Layout, TensorSpec};
 use crate::rng::Stream;
 use std::cell::RefCell;
 use std::ops::Range;
-
-/// A location or a scale.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Place {
-    /// A number.
-    Number(f64),
-    /// The value of a parameter: one for all numbers, or one for each.
-    Parameter(String),
-}
-
-impl Place {
-    pub(super) fn describe(&self) -> String {
-        match self {
-            Self::Number(x) => format!("{x}"),
-            Self::Parameter(name) => name.clone(),
-        }
-    }
-}
 
 /// The law of each number of a tensor.
 #[derive(Debug, Clone, PartialEq)]

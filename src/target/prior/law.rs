@@ -1,6 +1,7 @@
 //! Laws of single numbers: normalised densities with their slopes, and draws.
 
 use crate::error::Result;
+use crate::model::likelihood::ln_student;
 use crate::model::support::Support;
 use rand::RngCore;
 use rand_distr::{Beta, Cauchy, Distribution, Exp1, Gamma, Normal, StandardNormal, StudentT};
@@ -250,11 +251,6 @@ fn student(nu: f64, constant: f64, z: f64) -> (f64, f64) {
 
 /// ½ ln 2π.
 const LN_ROOT_TAU: f64 = 0.918_938_533_204_672_8;
-
-/// -ln of what Student's t with scale 1 is normalised by.
-fn ln_student(nu: f64) -> f64 {
-    libm::lgamma(0.5 * nu) - libm::lgamma(0.5 * (nu + 1.0)) + 0.5 * (nu * PI).ln()
-}
 
 /// -ln of the horseshoe's density at z, (2π³)^(-½) exp(t) E₁(t) with t = z²/2, and its slope. It is infinite at 0, but integrable.
 fn horseshoe(z: f64) -> (f64, f64) {

@@ -1,11 +1,12 @@
 //! Priors by name: which law belongs to which tensor, and which parameters the priors add.
 
-use super::density::{Density, Each, Place, misspelt, unknown};
+use super::density::{Density, Each, misspelt, unknown};
 use super::law::Law;
 use super::{Prior, PriorEnergy};
 use crate::error::Result;
 use crate::kernels::tensor::{Graph, Tape};
 use crate::model::initialise::Role;
+use crate::model::place::Place;
 use crate::model::{Declared, Layout, TensorSpec};
 use crate::options::Value;
 use std::sync::Arc;

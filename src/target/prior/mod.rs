@@ -5,7 +5,7 @@ pub mod law;
 mod map;
 mod registry;
 
-pub use density::{Each, Place};
+pub use density::Each;
 pub use registry::REGISTRY;
 
 use crate::error::Result;
@@ -193,13 +193,22 @@ impl PriorEnergy {
 
     /// R(w) of the [strengthened](PriorEnergy::strengthened) prior.
     pub fn energy_times(&self, strength: f64, w: &[f32]) -> f64 {
-        if self.outside(w) {
-            return f64::INFINITY;
-        }
         let rest = match &self.rest {
             Some((density, own)) => own * strength * density.energy(w, 0.0, None),
             None => 0.0,
         };
+        self.energy_with(rest, strength, w)
+    }
+
+    /// R(w), where the part of it that is not quadratic is known from [`PriorEnergy::add_rest`].
+    pub fn energy_given(&self, rest: f64, w: &[f32]) -> f64 {
+        self.energy_with(rest, 1.0, w)
+    }
+
+    fn energy_with(&self, rest: f64, strength: f64, w: &[f32]) -> f64 {
+        if self.outside(w) {
+            return f64::INFINITY;
+        }
         if self.precision == 0.0 {
             return rest;
         }
@@ -225,11 +234,12 @@ impl PriorEnergy {
         self.add_rest(w, out);
     }
 
-    /// Add to `out` the part of ∇R that is not quadratic.
+    /// Add to `out` the part of ∇R that is not quadratic; that part of R.
     #[inline]
-    pub fn add_rest(&self, w: &[f32], out: &mut [f32]) {
-        if let Some((density, strength)) = &self.rest {
-            density.energy(w, *strength, Some(out));
+    pub fn add_rest(&self, w: &[f32], out: &mut [f32]) -> f64 {
+        match &self.rest {
+            Some((density, strength)) => strength * density.energy(w, *strength, Some(out)),
+            None => 0.0,
         }
     }
 

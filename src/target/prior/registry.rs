@@ -1,11 +1,12 @@
 //! The priors that a script can name: `prior::…`.
 
-use super::density::{Each, Place};
+use super::density::Each;
 use super::law::Law;
 use super::{Parameters, Prior};
 use crate::error::Result;
 use crate::model::initialise::Initialise;
-use crate::options::{Entry, Kind, Options, Range, Spec, Value, option, required};
+use crate::model::place::Place;
+use crate::options::{Entry, Kind, Options, Range, Spec, option, required};
 use std::sync::Arc;
 
 const RANGE: Kind = Kind::Float(Range::NonNegative);
@@ -154,7 +155,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
             "Standard deviation of the whole law.",
         )],
         example: "target(potential::closure(#{ s: support::positive() }, |p| 0 * p.s), #{ prior: #{ s: prior::half_normal(1) } })",
-        build: |o| half(o, Law::Normal, "sd"),
+        build: |o| about_zero(o, Law::Normal, true, "sd"),
     },
     Entry {
         name: "half_student_t",
@@ -162,7 +163,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
         arguments: &["nu", "scale"],
         options: &[NU, required("scale", PLACE, SCALE)],
         example: "prior::half_student_t(4, 1)",
-        build: |o| half(o, Law::StudentT(o.float("nu")?), "scale"),
+        build: |o| about_zero(o, Law::StudentT(o.float("nu")?), true, "scale"),
     },
     Entry {
         name: "half_cauchy",
@@ -170,7 +171,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
         arguments: &["scale"],
         options: &[required("scale", PLACE, SCALE)],
         example: "prior::half_cauchy(2.5)",
-        build: |o| half(o, Law::StudentT(1.0), "scale"),
+        build: |o| about_zero(o, Law::StudentT(1.0), true, "scale"),
     },
     Entry {
         name: "lognormal",
@@ -189,7 +190,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
         arguments: &["rate"],
         options: &[required("rate", PLACE, "1/mean.")],
         example: "prior::exponential(1)",
-        build: |o| scaled_law(o, Law::Gamma(1.0), "rate"),
+        build: |o| about_zero(o, Law::Gamma(1.0), false, "rate"),
     },
     Entry {
         name: "gamma",
@@ -200,7 +201,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
             required("rate", PLACE, "Rate; the mean is shape/rate."),
         ],
         example: "prior::gamma(2, 0.1)",
-        build: |o| scaled_law(o, Law::Gamma(o.float("shape")?), "rate"),
+        build: |o| about_zero(o, Law::Gamma(o.float("shape")?), false, "rate"),
     },
     Entry {
         name: "inverse_gamma",
@@ -208,7 +209,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
         arguments: &["shape", "scale"],
         options: &[SHAPE, required("scale", PLACE, SCALE)],
         example: "prior::inverse_gamma(3, 1)",
-        build: |o| scaled_law(o, Law::InverseGamma(o.float("shape")?), "scale"),
+        build: |o| about_zero(o, Law::InverseGamma(o.float("shape")?), false, "scale"),
     },
     Entry {
         name: "beta",
@@ -259,7 +260,7 @@ pub const REGISTRY: &[Entry<Arc<Prior>>] = &[
             "Global scale; often the name of a parameter with a half-Cauchy prior.",
         )],
         example: "prior::horseshoe(0.1)",
-        build: |o| scaled_law(o, Law::Horseshoe, "scale"),
+        build: |o| about_zero(o, Law::Horseshoe, false, "scale"),
     },
     Entry {
         name: "mixture",
@@ -319,48 +320,20 @@ const SHAPE: Spec = required(
     "Shape, the power of x.",
 );
 
-/// A number, or the name of a parameter.
-fn place(o: &Options, name: &str, scale: bool) -> Result<Place> {
-    match o.get(name) {
-        Some(Value::Text(parameter)) => Ok(Place::Parameter(parameter.clone())),
-        other => {
-            let found = other
-                .and_then(Value::number)
-                .filter(|x| x.is_finite() && (!scale || *x > 0.0));
-            found.map(Place::Number).ok_or_else(|| {
-                anyhow::anyhow!(
-                    "{}: option '{name}' is {}, but must be a number{}, or the name of a parameter",
-                    o.owner(),
-                    other.map_or("missing".into(), Value::describe),
-                    if scale { " > 0" } else { "" }
-                )
-            })
-        }
-    }
-}
-
 fn each(o: &Options, law: Law, location: &str, scale: &str) -> Result<Arc<Prior>> {
     Ok(Arc::new(Prior::Each(Each {
         law,
         half: false,
-        location: place(o, location, false)?,
-        scale: place(o, scale, true)?,
+        location: Place::of(o, location, false)?,
+        scale: Place::of(o, scale, true)?,
     })))
 }
 
-/// A law without a location.
-fn scaled_law(o: &Options, law: Law, scale: &str) -> Result<Arc<Prior>> {
-    let scale = place(o, scale, true)?;
+/// A law without a location, or the positive half of one.
+fn about_zero(o: &Options, law: Law, half: bool, scale: &str) -> Result<Arc<Prior>> {
+    let scale = Place::of(o, scale, true)?;
     Ok(Arc::new(Prior::Each(Each {
-        scale,
-        ..Each::of(law)
-    })))
-}
-
-fn half(o: &Options, law: Law, scale: &str) -> Result<Arc<Prior>> {
-    let scale = place(o, scale, true)?;
-    Ok(Arc::new(Prior::Each(Each {
-        half: true,
+        half,
         scale,
         ..Each::of(law)
     })))
