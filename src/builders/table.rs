@@ -1068,12 +1068,12 @@ pub mod choices {
         Each { Row = "row", Position = "position" }
         /// What `energy` may be.
         Energy { Mean = "mean", Sum = "sum", Tempered = "tempered" }
+        /// What `temper` may be.
+        Temper { Energy = "energy", Likelihood = "likelihood", Prior = "prior" }
         /// What `keep_as` may be.
         KeepAs { F32 = "f32", F16 = "f16" }
         /// What `pairs` may be.
         Pairs { Alternating = "alternating", Random = "random" }
-        /// What `temper` may be.
-        Temper { Likelihood = "likelihood", Energy = "energy" }
         /// What `baseline` may be.
         Baseline { Paired = "paired", Full = "full", FirstBatch = "first_batch" }
         /// What `data` may be.
@@ -1141,6 +1141,8 @@ pub mod verbs {
         Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
             /// T, a number or a schedule. (number or schedule, > 0; default `1`)
             temperature = "temperature": Rate,
+            /// What is divided by T: all of U, exp(-(s·L + R)/T); the likelihood only, exp(-s·L/T - R); or the prior only, exp(-s·L - R/T). ("energy" · "likelihood" · "prior"; default `energy`)
+            temper = "temper": OneOf<choices::Temper>,
             /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
             steps = "steps": Count,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
@@ -1176,6 +1178,8 @@ pub mod verbs {
         Sweep, sweep(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SWEEP => Arc<crate::simulation::run::Run> {
             /// The temperatures; each has its own chains. (array of numbers, > 0; must be given)
             temperatures = "temperatures": Numbers,
+            /// What is divided by T: all of U, exp(-(s·L + R)/T); the likelihood only, exp(-s·L/T - R); or the prior only, exp(-s·L - R/T). ("energy" · "likelihood" · "prior"; default `energy`)
+            temper = "temper": OneOf<choices::Temper>,
             /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
             steps = "steps": Count,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
@@ -1223,7 +1227,7 @@ pub mod verbs {
             swap_every = "swap_every": Count,
             /// Which neighbours try to swap: even and odd pairs in turn (Syed et al. 2022), or as many random pairs as rungs (Baldock 2019). ("alternating" · "random"; default `alternating`)
             pairs = "pairs": OneOf<choices::Pairs>,
-            /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do. ("likelihood" · "energy"; default `likelihood`)
+            /// What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do unless told; or R only. ("energy" · "likelihood" · "prior"; default `likelihood`)
             temper = "temper": OneOf<choices::Temper>,
             /// Steps of rough minimisation of U before burn-in, from each replica's start (Baldock 2019, algorithm 2). (integer, ≥ 0; default `0`)
             minimise = "minimise": Count,

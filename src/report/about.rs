@@ -7,6 +7,7 @@ use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::run::Run;
 use crate::simulation::summary::with_error;
+use crate::simulation::temper::Temper;
 
 /// What was run, in words.
 pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
@@ -38,6 +39,15 @@ pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
         ),
         ("schedules", i.schedules.join("; ")),
         ("ladder", i.ladder.clone().unwrap_or_default()),
+        (
+            "tempering",
+            match i.law() {
+                Temper::Energy => String::new(),
+                // A ladder says so itself.
+                _ if i.ladder.is_some() => String::new(),
+                other => other.describe().into(),
+            },
+        ),
         (
             "chains",
             format!(

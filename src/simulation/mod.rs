@@ -41,6 +41,7 @@ pub mod standing;
 pub(crate) mod state;
 mod stepping;
 pub mod summary;
+pub mod temper;
 pub(crate) mod terminal;
 mod threads;
 pub(crate) mod train;

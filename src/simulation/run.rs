@@ -3,6 +3,7 @@
 use super::exchange::Ladders;
 use super::keep::Kept;
 use super::origin::Origin;
+use super::temper::Temper;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::archive::Archive;
@@ -119,6 +120,9 @@ pub struct RunInfo {
     /// How chains exchange temperatures, if they do: all chains with the same number are one ladder.
     #[serde(default)]
     pub ladder: Option<String>,
+    /// What temperatures divide; see [`RunInfo::law`].
+    #[serde(default)]
+    pub temper: Option<Temper>,
     /// Whether temperatures divide the energy of a prior that is not flat.
     #[serde(default)]
     pub prior_tempered: bool,

@@ -6,6 +6,7 @@ use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::session::Interrupt;
 use super::state::{ChainMut, Lent};
+use super::temper::Temper;
 use crate::engine::Chains;
 use crate::engine::batched::Batched;
 use crate::engine::report::Slots;
@@ -58,26 +59,23 @@ impl Worker<'_, '_> {
 }
 
 impl Shared<'_> {
-    fn temperature(&self, chain: usize, step: u64) -> f64 {
+    /// Of a chain that keeps its own.
+    pub fn temperature(&self, chain: usize, step: u64) -> f64 {
         self.plan.temperatures[chain / self.plan.chains].at(step)
     }
 
     /// Whether U is the same function at all temperatures.
     pub fn same_energy(&self) -> bool {
-        let whole = self
-            .plan
-            .exchange
-            .as_ref()
-            .is_none_or(|x| x.temper.includes_prior());
-        whole || self.target.prior().is_flat()
+        self.plan.temper.same_energy(self.target)
     }
 
-    /// What a chain samples at the temperature of its rung: the target itself, unless its prior is not tempered with the likelihood.
-    fn target_at(&self, rung: f64) -> Cow<'_, Target> {
-        match &self.plan.exchange {
-            Some(x) if !x.temper.includes_prior() && rung.is_finite() => self.target.tempered(rung),
-            _ => Cow::Borrowed(self.target),
-        }
+    /// What a chain samples at the temperature of its rung, or at its own if it never changes (`rung` is NaN).
+    pub fn target_at(&self, rung: f64, chain: usize) -> Cow<'_, Target> {
+        let temperature = match rung.is_nan() {
+            true => self.temperature(chain, 0),
+            false => rung,
+        };
+        self.plan.temper.target_at(self.target, temperature)
     }
 }
 
@@ -136,7 +134,7 @@ impl Lent<'_> {
             }
         }
         let held = self.logs[0].replica.as_ref().map_or(f64::NAN, |r| r.held);
-        let target = run.target_at(held);
+        let target = run.target_at(held, self.block.members[0].index);
         self.sample(run, worker, &target, false, |chains| {
             run.sampler.init(chains)
         })
@@ -151,7 +149,7 @@ impl Lent<'_> {
         until: Instant,
     ) -> Result<()> {
         let plan = run.plan;
-        let target = run.target_at(self.logs[0].rung);
+        let target = run.target_at(self.logs[0].rung, self.block.members[0].index);
         self.arrive(run, worker, &target)?;
         while let Some(step) = self.step().filter(|step| *step < stop) {
             self.block.step = step;
@@ -286,9 +284,9 @@ impl Lent<'_> {
 
     /// Note the energies that β multiplies, where chains exchange temperatures.
     fn note_energies(&mut self, run: &Shared, worker: &mut Worker) -> Result<()> {
-        let Some(exchange) = &run.plan.exchange else {
+        if run.plan.exchange.is_none() {
             return Ok(());
-        };
+        }
         let step = self.block.step;
         let Some(device) = &mut worker.device else {
             debug_assert_eq!(
@@ -301,12 +299,12 @@ impl Lent<'_> {
         let energies = device.likelihoods_and_priors()?;
         for (log, (likelihood, prior)) in self.logs.iter_mut().zip(energies) {
             if let Some(replica) = &mut log.replica {
-                let prior = if exchange.temper.includes_prior() {
-                    prior
-                } else {
-                    0.0
+                let energy = match run.plan.temper {
+                    Temper::Energy => likelihood + prior,
+                    Temper::Likelihood => likelihood,
+                    Temper::Prior => prior,
                 };
-                replica.energy = (step, likelihood + prior);
+                replica.energy = (step, energy);
             }
         }
         Ok(())
@@ -322,27 +320,25 @@ impl Lent<'_> {
     ) -> Result<f64> {
         let (step, w) = (self.block.step, &*self.block.rows[c].w);
         let log = &mut self.logs[c];
-        let (Some(replica), Some(x)) = (&mut log.replica, &run.plan.exchange) else {
+        let Some(replica) = &mut log.replica else {
             return Ok(f64::NAN);
         };
         if replica.energy.0 != step {
             let kept = run.sampler.energy_scalar().filter(|_| log.rung.is_finite());
-            let prior = match (kept, x.temper.includes_prior()) {
-                (Some(_), false) => run.target.prior().energy_times(log.rung, w),
+            let prior = match (kept, run.plan.temper) {
+                (Some(_), Temper::Likelihood) => run.target.prior().energy_times(log.rung, w),
                 _ => 0.0,
             };
-            let energy = match kept {
+            let energy = match (kept, run.plan.temper) {
+                (_, Temper::Prior) => run.target.prior().energy(w),
                 // Of a sum with a much larger prior too few digits would be left.
-                Some(k) if prior < 1e9 => self.block.members[c].scalars[k] - prior,
+                (Some(k), _) if prior < 1e9 => self.block.members[c].scalars[k] - prior,
                 _ => {
                     let energies = match known {
                         Some(e) => e,
                         None => run.target.energies(w, work)?,
                     };
-                    match x.temper.includes_prior() {
-                        true => energies.total,
-                        false => energies.likelihood,
-                    }
+                    run.plan.temper.energy(energies)
                 }
             };
             replica.energy = (step, energy);

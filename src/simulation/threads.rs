@@ -3,6 +3,7 @@
 use super::exchange::Ladders;
 use super::state::{ChainMut, Lent, State};
 use super::stepping::{Shared, Worker};
+use super::temper::Temper;
 use crate::engine::Vector;
 use crate::engine::batched::Batched;
 use crate::error::Result;
@@ -23,8 +24,8 @@ pub(super) struct Workers<'d> {
     device: Option<Batched<'d>>,
     /// Whether all chains are one block.
     together: bool,
-    /// Whether the prior is not tempered with the likelihood.
-    tempers: bool,
+    /// On a device where the prior is not tempered with the likelihood: the strength of the prior of each chain, at first.
+    strengths: Vec<f64>,
 }
 
 impl<'d> Workers<'d> {
@@ -41,10 +42,22 @@ impl<'d> Workers<'d> {
             "{}: a ladder on an accelerator runs in one process; use --device cpu under mpirun, or one process",
             plan.kind
         );
+        anyhow::ensure!(
+            device.is_none() || plan.temper != Temper::Prior,
+            "{}: temper: \"prior\" is not computed on an accelerator; use --device cpu",
+            plan.kind
+        );
         let chains = state.chains;
         let device = device.filter(|_| chains > 0);
         let together = (device.is_some() || run.sampler.couples()) && chains > 0;
         let device = device.map(|d| Self::on_device(run, d, state)).transpose()?;
+        let strengths = match (&device, run.same_energy()) {
+            (Some(_), false) => {
+                let temperature = |c: &usize| run.temperature(*c, 0);
+                state.index.iter().map(temperature).collect()
+            }
+            _ => Vec::new(),
+        };
         let work = match together {
             true => {
                 let own = if device.is_some() || chains == 1 {
@@ -77,7 +90,7 @@ impl<'d> Workers<'d> {
             work,
             device,
             together,
-            tempers: plan.exchange.is_some() && !run.same_energy(),
+            strengths,
         };
         out.store(state)?;
         Ok(out)
@@ -94,8 +107,14 @@ impl<'d> Workers<'d> {
         let Some(device) = &mut self.device else {
             return Ok(());
         };
-        if self.tempers {
-            device.set_prior_strengths(state.replicas.iter().map(|r| r.held).collect())?;
+        if !self.strengths.is_empty() {
+            let held = state.replicas.iter().map(|r| r.held);
+            let strengths = if state.replicas.is_empty() {
+                self.strengths.clone()
+            } else {
+                held.collect()
+            };
+            device.set_prior_strengths(strengths)?;
         }
         device.write(Vector::Params, &state.params)?;
         for (k, v) in state.vectors.iter().enumerate() {

@@ -312,6 +312,14 @@ impl Target {
         })
     }
 
+    /// The target with s times a factor: the likelihood of exp(-U/T) at T = `factor` is then that of this one at T = 1.
+    pub fn with_likelihood_times(&self, factor: f64) -> Self {
+        Self {
+            s: self.s * factor,
+            ..self.clone()
+        }
+    }
+
     /// n of the likelihood; see [`Potential::likelihood_n`].
     pub fn likelihood_n(&self) -> usize {
         self.potential.likelihood_n()

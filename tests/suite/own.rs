@@ -311,6 +311,49 @@ fn ladders_and_populations_start_at_priors_by_name() {
     }
 }
 
+/// Null: with L = ½|w|² and w ~ N(0, ¼) in the prior, exp(-(L + R)/T), exp(-L/T - R) and exp(-L - R/T) have ⟨w²⟩ = T/5, 1/(1/T + 4) and
+/// 1/(1 + 4/T); four standard errors, of at most 3 %.
+#[test]
+#[ignore = "long: tests/run"]
+fn temperatures_divide_what_they_are_told_to() {
+    let laws = [
+        ("energy", 0.4),
+        ("likelihood", 1.0 / 4.5),
+        ("prior", 1.0 / 3.0),
+    ];
+    for prior in ["prior::gaussian(4.0)", "#{ w: prior::normal(0, 0.5) }"] {
+        let found = evaluate(&format!(
+            "let t = target(potential::closure(4, |w| 0.5 * w.norm2()), #{{ prior: {prior} }});
+             let o = #{{ steps: 12_000, chains: 4, burn_in: 2000, every: 2, seed: 7 }};
+             let out = [];
+             for law in [\"energy\", \"likelihood\", \"prior\"] {{
+                let own = o + #{{ temper: law }};
+                let all = [
+                    sample(t, sampler::nuts(), own + #{{ temperature: 2.0 }}),
+                    sweep(t, sampler::hmc(), own + #{{ temperatures: [1.0, 2.0] }}),
+                    sample(t, sampler::sgld(#{{ step: 0.002, batch: 1 }}), own + #{{ temperature: 2.0, steps: 400_000, every: 100 }}),
+                    exchange(t, sampler::hmc(), own + #{{ temperatures: [1.0, 2.0] }}),
+                ];
+                for r in all {{
+                    let s = statistics(r.draws(\"norm2\", r.temperatures.len() - 1));
+                    out.push([s.mean / 4.0, s.mcse / 4.0, r.summary().thermometer[r.temperatures.len() - 1]]);
+                }}
+             }}
+             out"
+        ));
+        let found = found.unwrap_or_else(|e| panic!("{e:?}"));
+        for (k, x) in found.as_array().unwrap().iter().enumerate() {
+            let (law, exact) = laws[k / 4];
+            let [mean, error, heat] = [0, 1, 2].map(|i| x[i].as_f64().unwrap());
+            assert!(
+                error < 0.03 * exact && (mean - exact).abs() < 4.0 * error,
+                "{prior} {law} {k}: {mean} ± {error}, exact {exact}"
+            );
+            assert!((heat - 2.0).abs() < 0.2, "{prior} {law} {k}: {heat}");
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_said() {
     for (options, said) in [

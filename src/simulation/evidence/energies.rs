@@ -5,6 +5,7 @@ use crate::diagnostic::evidence::{Ladder, Replicas};
 use crate::error::Result;
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::standing::lacking;
+use crate::simulation::temper::Temper;
 
 /// The energies of a run as the estimators take them: inverse temperatures, increasing, and draws of each.
 pub struct Energies {
@@ -23,7 +24,7 @@ impl Energies {
 
     fn refused(run: &Run) -> anyhow::Error {
         anyhow::anyhow!(
-            "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with a uniform_box prior that observes cost",
+            "run '{}' is of the kind '{}', in which the prior is tempered too, so that it says nothing about the evidence; use exchange(…) with temper: \"likelihood\", or a sweep with temper: \"likelihood\" (or a uniform_box prior) that observes cost",
             run.info.name,
             run.info.kind
         )
@@ -34,7 +35,9 @@ impl Energies {
         let info = &run.info;
         let (name, factor, replicas) = match &info.ladder {
             Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
-            None if info.walls => ("cost", info.scale, Replicas::Independent),
+            None if info.walls || info.law() == Temper::Likelihood => {
+                ("cost", info.scale, Replicas::Independent)
+            }
             None => return Err(Self::refused(run)),
         };
         let mut out = Self {

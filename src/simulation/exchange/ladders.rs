@@ -379,7 +379,7 @@ impl Ladders {
 
 #[cfg(test)]
 mod ladders_tests {
-    use super::super::{Pairs, Temper};
+    use super::super::Pairs;
     use super::*;
     use crate::store::checkpoint;
 
@@ -388,7 +388,6 @@ mod ladders_tests {
             every: 1,
             pairs: Pairs::Alternating,
             rounds,
-            temper: Temper::Likelihood,
             minimise: 0,
             from_prior: false,
         }

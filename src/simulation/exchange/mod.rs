@@ -42,7 +42,7 @@ pub use pairs::{Assignment, Attempt, Pairs, acceptance, swap};
 pub use replica::{Replica, Talk};
 pub use report::{LadderReport, RungEnergy};
 pub use round_trips::{Label, RoundTrips};
-pub use settings::{Exchange, Temper};
+pub use settings::Exchange;
 pub use tune::{Next, Round, Rounds};
 
 use crate::error::Result;

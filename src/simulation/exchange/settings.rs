@@ -2,23 +2,8 @@
 
 use super::{Pairs, RoughMinimisation, rough_minimise};
 use crate::error::{Result, count};
+use crate::simulation::temper::Temper;
 use crate::target::{Target, Workspace};
-
-/// What temperatures of a ladder divide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Temper {
-    /// The likelihood alone: exp(-s·L/T - R).
-    Likelihood,
-    /// The whole energy: exp(-U/T).
-    Energy,
-}
-
-impl Temper {
-    /// Whether the prior is tempered too.
-    pub fn includes_prior(self) -> bool {
-        self == Self::Energy
-    }
-}
 
 /// How the chains of a run exchange temperatures.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +14,6 @@ pub struct Exchange {
     pub pairs: Pairs,
     /// Rounds that space the rungs, during burn-in.
     pub rounds: u32,
-    /// What temperatures divide.
-    pub temper: Temper,
     /// Steps of rough minimisation before the first step.
     pub minimise: u64,
     /// Whether chains start at draws from the prior.
@@ -39,14 +22,10 @@ pub struct Exchange {
 
 impl Exchange {
     /// What is worth knowing of it, in a line.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, temper: Temper) -> String {
         let pairs = match self.pairs {
             Pairs::Alternating => "alternating pairs",
             Pairs::Random => "random pairs",
-        };
-        let what = match self.temper.includes_prior() {
-            true => "U is tempered",
-            false => "the likelihood is tempered, the prior is not",
         };
         let tuned = match self.rounds {
             0 => "ladder as given".to_string(),
@@ -54,8 +33,9 @@ impl Exchange {
         };
         let steps = if self.every == 1 { "step" } else { "steps" };
         format!(
-            "swaps of {pairs} every {} {steps}, {tuned}; {what}",
-            self.every
+            "swaps of {pairs} every {} {steps}, {tuned}; {}",
+            self.every,
+            temper.describe()
         )
     }
 

@@ -10,6 +10,7 @@ use crate::simulation::keep::Keep;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
 use crate::simulation::session::Session;
+use crate::simulation::temper::Temper;
 use crate::target::Target;
 
 impl Plan {
@@ -151,6 +152,9 @@ impl Plan {
         if let Some(x) = &self.exchange {
             hash.update(format!("{x:?}").as_bytes());
         }
+        if self.temper != Temper::Energy {
+            hash.update(format!("{:?}", self.temper).as_bytes());
+        }
         if let Some(keep) = &self.keep {
             hash.update(format!("{keep:?}").as_bytes());
         }
@@ -223,13 +227,11 @@ impl Plan {
                 .collect(),
             coupled: sampler.couples(),
             ladder: self.exchange.as_ref().map(|x| match sampler.remark {
-                Some(remark) => format!("{}; {remark}", x.describe()),
-                None => x.describe(),
+                Some(remark) => format!("{}; {remark}", x.describe(self.temper)),
+                None => x.describe(self.temper),
             }),
-            prior_tempered: match &self.exchange {
-                Some(x) => x.temper.includes_prior() && !target.prior().is_flat(),
-                None => !target.prior().is_flat(),
-            },
+            temper: Some(self.temper),
+            prior_tempered: self.temper.includes_prior() && !target.prior().is_flat(),
             walls: target.prior().has_walls(),
             exact: sampler.is_exact(),
             start_spread: starts.and_then(|s| s.spread(target)),

@@ -10,6 +10,7 @@ pub use starts::Starts;
 use super::exchange::Exchange;
 use super::keep::Keep;
 use super::prediction::Predictor;
+use super::temper::Temper;
 use crate::error::Result;
 use crate::observable::Handle;
 use crate::options::Options;
@@ -50,6 +51,8 @@ pub struct Plan {
     pub seed: u64,
     /// Steps before --quick cut them, if it did.
     pub full_steps: Option<u64>,
+    /// What temperatures divide.
+    pub temper: Temper,
     /// How chains exchange temperatures, if they do.
     pub exchange: Option<Exchange>,
 }
@@ -77,6 +80,7 @@ impl Plan {
             region: 1000.0,
             seed,
             full_steps: None,
+            temper: Temper::Energy,
             exchange: None,
         }
     }
@@ -92,24 +96,38 @@ impl Plan {
 
     /// The highest finite temperature that the likelihood alone is divided by.
     pub fn hottest(&self) -> Option<f64> {
-        let whole = self
-            .exchange
-            .as_ref()
-            .is_none_or(|x| x.temper.includes_prior());
+        let alone = self.temper == Temper::Likelihood;
         let all = self.temperatures.iter().map(|t| t.at(0));
-        all.filter(|t| t.is_finite() && !whole).reduce(f64::max)
+        all.filter(|t| t.is_finite() && alone).reduce(f64::max)
+    }
+
+    /// Fail if temperatures cannot divide what they are to divide.
+    fn check_temper(&self, target: &Target) -> Result<()> {
+        anyhow::ensure!(
+            self.temper == Temper::Energy
+                || self.temperatures.iter().all(|t| t.constant().is_some()),
+            "{}: option 'temper' needs temperatures that do not change, because what is sampled depends on them; a schedule goes with temper: \"energy\"",
+            self.kind
+        );
+        anyhow::ensure!(
+            self.temper != Temper::Prior || !target.prior().is_flat(),
+            "{}: option 'temper' is \"prior\", but the target has none",
+            self.kind
+        );
+        Ok(())
     }
 
     /// The points where the chains start; checked.
     pub(in crate::simulation) fn starts(&self, target: &Target) -> Result<Starts> {
+        self.check_temper(target)?;
         if let Some(x) = &self.exchange {
             let infinite = self.temperatures.iter().any(|t| t.at(0).is_infinite());
             if let (Some(why), true) = (target.prior().improper(), infinite || x.from_prior) {
                 anyhow::bail!("{}: {why}", self.kind);
             }
             anyhow::ensure!(
-                !(infinite && x.temper.includes_prior()),
-                "{}: option 'prior_rung' needs temper: \"likelihood\": with all of U tempered nothing is left at β = 0",
+                !(infinite && self.temper.includes_prior()),
+                "{}: option 'prior_rung' needs temper: \"likelihood\": with the prior tempered no law is left at β = 0",
                 self.kind
             );
         }

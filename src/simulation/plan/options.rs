@@ -6,9 +6,10 @@ use crate::observable::{Handle, Observable};
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
 use crate::sampler::ConfiguredSampler;
 use crate::schedule::Schedule;
-use crate::simulation::exchange::{self, Exchange, Pairs, Temper};
+use crate::simulation::exchange::{self, Exchange, Pairs};
 use crate::simulation::keep::Keep;
 use crate::simulation::session::{self, Session};
+use crate::simulation::temper::{self, Temper};
 use crate::trigger::Trigger;
 use anyhow::Context;
 
@@ -42,20 +43,27 @@ const EVERY: Spec = option(
     "When to make a record: every so many steps, or a trigger.",
 );
 
+const TEMPER: Spec = option(
+    "temper",
+    Kind::Choice(temper::NAMES),
+    "energy",
+    "What is divided by T: all of U, exp(-(s·L + R)/T); the likelihood only, exp(-s·L/T - R); or the prior only, exp(-s·L - R/T).",
+);
+
 /// Options of `sample(target, sampler, #{…})`.
 pub const SAMPLE_OPTIONS: &[Spec] = run_options!(option(
     "temperature",
     Kind::Schedule(Range::Positive),
     "1",
     "T, a number or a schedule."
-); EVERY);
+), TEMPER; EVERY);
 
 /// Options of `sweep(target, sampler, #{…})`.
 pub const SWEEP_OPTIONS: &[Spec] = run_options!(required(
     "temperatures",
     Kind::Floats(Range::Positive),
     "The temperatures; each has its own chains."
-); EVERY);
+), TEMPER; EVERY);
 
 /// Options of `exchange(target, sampler, #{…})`.
 pub const EXCHANGE_OPTIONS: &[Spec] = run_options!(
@@ -90,9 +98,9 @@ pub const EXCHANGE_OPTIONS: &[Spec] = run_options!(
     ),
     option(
         "temper",
-        Kind::Choice(&["likelihood", "energy"]),
+        Kind::Choice(temper::NAMES),
         "likelihood",
-        "What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do."
+        "What is divided by T: s·L only, exp(-s·L/T - R), so that the hot end is the prior; or all of U, as sample and sweep do unless told; or R only."
     ),
     option(
         "minimise",
@@ -281,6 +289,7 @@ impl Plan {
                 .opt_int("seed")
                 .unwrap_or_else(|| session::seed_of(session.seed, &name)),
             full_steps,
+            temper: Temper::named(o.text("temper")?),
             exchange: None,
         })
     }
@@ -326,10 +335,6 @@ impl Plan {
                 _ => Pairs::Alternating,
             },
             rounds: o.int("tune")? as u32,
-            temper: match o.text("temper")? {
-                "energy" => Temper::Energy,
-                _ => Temper::Likelihood,
-            },
             minimise: o.int("minimise")?,
             from_prior,
         };

@@ -251,11 +251,8 @@ impl Work<'_> {
         work: &mut Workspace,
         progress: &Progress,
     ) -> Result<Pairs> {
-        let whole = self.run.info.ladder.is_none() || self.run.info.prior_tempered;
-        let target = match whole {
-            true => std::borrow::Cow::Borrowed(&*self.origin.target),
-            false => self.origin.target.tempered(temperature),
-        };
+        let law = self.run.info.law();
+        let target = law.target_at(&self.origin.target, temperature);
         let sampler = &self.origin.sampler;
         let block = &mut lent.block;
         block.members[0].temperature = temperature;

@@ -106,6 +106,7 @@ fn run(
         region: 1e3,
         seed: 20_261_121,
         full_steps: None,
+        temper: ergodic::simulation::temper::Temper::Energy,
         exchange: None,
     };
     simulation::run(&plan, target, sampler, &session).unwrap()

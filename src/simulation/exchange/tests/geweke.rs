@@ -12,10 +12,11 @@ use crate::options::Options;
 use crate::rng::{Purpose, Stream};
 use crate::sampler::{self, ConfiguredSampler};
 use crate::schedule::Schedule;
-use crate::simulation::exchange::{Exchange, Pairs, Temper, betas_of};
+use crate::simulation::exchange::{Exchange, Pairs, betas_of};
 use crate::simulation::plan::Plan;
 use crate::simulation::run_in_memory;
 use crate::simulation::session::Session;
+use crate::simulation::temper::Temper;
 use crate::target::prior::{Parameters, Prior};
 use crate::target::{EnergyScale, Potential, Rows, Target, Workspace};
 use std::sync::Arc;
@@ -127,11 +128,11 @@ fn traces(temperatures: &[f64], pairs: Pairs, rounds: u64) -> Vec<Vec<f64>> {
             .iter()
             .map(|t| Schedule::Constant(*t))
             .collect();
+        plan.temper = Temper::Likelihood;
         plan.exchange = Some(Exchange {
             every: 2,
             pairs,
             rounds: 0,
-            temper: Temper::Likelihood,
             minimise: 0,
             from_prior: false,
         });
