@@ -142,7 +142,15 @@ pub(super) fn draws(b: &mut Binder) {
         "All draws of one tensor that a run with the option `keep` has kept of a chain, as a tensor `[draws, …]`.",
         |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Tensor> { kept(r, name, index(chain)?).or_raise() },
     )
-    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()");
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()")
+    .function(
+        "run.thin(n) -> Run",
+        "The same run with one record of n, and one kept draw of n: the last of every n, as if it had been recorded that much more rarely. Nothing on disk changes.\n\n\
+         What the sampler reported is then that of the records that are left, not an average over those between. Thinning saves time where draws are \
+         looked at again; means are better with all draws.",
+        |r: &mut Arc<Run>, n: i64| -> Bound<Arc<Run>> { r.thin(index(n)?).map(Arc::new).or_raise() },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10, every: 10 });\nobserve(r.thin(2), [observable::energy()]).summary()");
 }
 
 /// The records of a trace, chain by chain, from those of its components: numbers, or an array each for a vector.

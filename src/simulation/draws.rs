@@ -8,7 +8,7 @@ use crate::memory::gib;
 use crate::model::Layout;
 use crate::options::{Kind, Spec, optional};
 use crate::store::free_space;
-use crate::store::zarr::{Draws, Stream};
+use crate::store::zarr::{Draws, Reader, Stream};
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::{Context, bail, ensure};
@@ -136,6 +136,10 @@ impl Keeper {
 /// The draws of a run, to be read.
 pub struct KeptDraws {
     stream: Stream,
+    /// After which steps they were made.
+    steps: Vec<u64>,
+    /// One of so many is taken.
+    apart: usize,
     /// How many there are of each chain.
     counts: Vec<usize>,
 }
@@ -150,7 +154,10 @@ impl KeptDraws {
             (run.info.steps / 1000).max(1)
         );
         let stream = Stream::open(&run.folder.join(FOLDER))?;
-        let steps = &stream.draws().steps;
+        // Of a run that was thinned the last of every so many are left.
+        let apart = run.info.thinned.max(1);
+        let every = stream.draws().steps.iter().skip(apart - 1);
+        let steps: Vec<u64> = every.step_by(apart).copied().collect();
         let counts = run
             .failures
             .iter()
@@ -160,12 +167,17 @@ impl KeptDraws {
                 None => steps.partition_point(|s| s <= step),
             });
         let counts = counts.collect();
-        Ok(Self { stream, counts })
+        Ok(Self {
+            stream,
+            steps,
+            apart,
+            counts,
+        })
     }
 
     /// After which steps they were made.
     pub fn steps(&self) -> &[u64] {
-        &self.stream.draws().steps
+        &self.steps
     }
 
     /// How many there are of a chain.
@@ -178,6 +190,15 @@ impl KeptDraws {
     /// # Errors
     /// If there is none, or only some of the tensors were kept.
     pub fn draw(&self, info: &RunInfo, chain: usize, i: usize) -> Result<Vec<f32>> {
+        self.check(info, chain, i)?;
+        self.chain(info, chain)?.draw(i)
+    }
+
+    /// The draws of a chain, to be read one after the other, all parameters.
+    ///
+    /// # Errors
+    /// If only some of the tensors were kept.
+    pub fn chain(&self, info: &RunInfo, chain: usize) -> Result<ChainDraws<'_>> {
         let (name, tensors) = (&info.name, self.stream.draws().tensors.len());
         ensure!(
             tensors == info.tensors.len(),
@@ -185,12 +206,12 @@ impl KeptDraws {
             tensors,
             info.tensors.len()
         );
-        let mut out = Vec::with_capacity(info.parameters);
-        self.check(info, chain, i)?;
-        for tensor in 0..tensors {
-            out.extend(self.stream.read(tensor, chain, i)?);
-        }
-        Ok(out)
+        Ok(ChainDraws {
+            reader: self.stream.reader(chain),
+            apart: self.apart,
+            tensors,
+            parameters: info.parameters,
+        })
     }
 
     /// All draws of one tensor of a chain, one after the other, and its shape.
@@ -213,9 +234,9 @@ impl KeptDraws {
             );
         };
         self.check(info, chain, 0)?;
-        let mut out = Vec::new();
+        let (mut reader, mut out) = (self.stream.reader(chain), Vec::new());
         for i in 0..self.counts[chain] {
-            out.extend(self.stream.read(at, chain, i)?);
+            reader.read(at, (i + 1) * self.apart - 1, &mut out)?;
         }
         Ok((out, tensors[at].1.clone()))
     }
@@ -234,6 +255,26 @@ impl KeptDraws {
             self.counts[chain]
         );
         Ok(())
+    }
+}
+
+/// The draws of a chain, one after the other.
+pub struct ChainDraws<'a> {
+    reader: Reader<'a>,
+    apart: usize,
+    tensors: usize,
+    parameters: usize,
+}
+
+impl ChainDraws<'_> {
+    /// The `i`-th draw, all parameters; NaN if it was never made.
+    pub fn draw(&mut self, i: usize) -> Result<Vec<f32>> {
+        let mut out = Vec::with_capacity(self.parameters);
+        for tensor in 0..self.tensors {
+            self.reader
+                .read(tensor, (i + 1) * self.apart - 1, &mut out)?;
+        }
+        Ok(out)
     }
 }
 

@@ -119,8 +119,9 @@ fn measure(
     };
     let mut work = Workspace::new(1);
     let mut records = Vec::with_capacity(draws.count(chain) * info.width());
+    let mut kept = draws.chain(info, chain)?;
     for i in 0..draws.count(chain) {
-        let w = draws.draw(info, chain, i)?;
+        let w = kept.draw(i)?;
         let mut view = View {
             chain: ChainRef {
                 index: chain,

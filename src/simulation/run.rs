@@ -111,6 +111,9 @@ pub struct RunInfo {
     /// Which draws are kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// One record and one draw of so many are left, if the run was thinned.
+    #[serde(skip)]
+    pub thinned: usize,
     /// Observables that are closures: their text, and what they have captured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub closures: BTreeMap<String, String>,
@@ -207,7 +210,7 @@ impl RunInfo {
 }
 
 /// A finished run. Chains are ordered by temperature, then by number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Run {
     /// All but the numbers.
     pub info: RunInfo,
@@ -287,6 +290,41 @@ impl Run {
                     .collect()
             })
             .collect())
+    }
+
+    /// The same run with one record of `apart`, and one kept draw: the last of each so many, counted from the first step, as if recorded that much more rarely.
+    ///
+    /// # Errors
+    /// If nothing would be left after burn-in.
+    pub fn thin(&self, apart: usize) -> Result<Self> {
+        let info = &self.info;
+        anyhow::ensure!(apart > 0, "run.thin: 0 given; thin by 1 or more");
+        let (warm, all) = (
+            info.warm_draws / apart,
+            (info.warm_draws + info.draws) / apart,
+        );
+        anyhow::ensure!(
+            all > warm,
+            "run.thin: run '{}' has {} after burn-in, too few to keep one of {apart}",
+            info.name,
+            crate::error::count(info.draws, "record")
+        );
+        let width = info.width().max(1);
+        let thinned = |records: &Vec<f64>| {
+            let rows = records.chunks(width).skip(apart - 1).step_by(apart);
+            rows.flatten().copied().collect()
+        };
+        Ok(Self {
+            records: self.records.iter().map(thinned).collect(),
+            info: RunInfo {
+                warm_draws: warm,
+                draws: all - warm,
+                every: format!("{}, one of {apart} left", info.every),
+                thinned: info.thinned.max(1) * apart,
+                ..info.clone()
+            },
+            ..self.clone()
+        })
     }
 
     /// All values of one trace of one chain, burn-in included.

@@ -9,10 +9,14 @@
 //! | `zarr/layout.rs`  | how an array is cut into chunks              |
 //! | `zarr/write.rs`   | a tree to files, swapped in as a whole       |
 //! | `zarr/read.rs`    | files to a tree; damage is an error          |
-//! | `zarr/stream.rs`  | arrays that grow while a run goes on         |
+//! | `zarr/draws.rs`   | which arrays of draws there are              |
+//! | `zarr/stream.rs`  | writing them while a run goes on             |
+//! | `zarr/reader.rs`  | reading them one after the other             |
 
+mod draws;
 mod layout;
 mod read;
+mod reader;
 mod stream;
 mod write;
 
@@ -22,8 +26,10 @@ use serde_json::{Map, Value, json};
 
 use super::temp_files;
 
+pub use draws::Draws;
 pub use read::read;
-pub use stream::{Draws, Stream};
+pub use reader::Reader;
+pub use stream::Stream;
 pub use write::write;
 #[cfg(test)]
 pub(super) use write::write_chunked;

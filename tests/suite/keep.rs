@@ -62,6 +62,26 @@ fn draws_of_a_ladder_belong_to_its_rungs() {
     assert_eq!(found, serde_json::json!([true, true]), "{found}");
 }
 
+/// A run that is thinned is the run that was recorded and kept that much more rarely.
+#[test]
+fn thinned_runs_are_those_that_were_recorded_more_rarely() {
+    let found = script(
+        r#"
+        let o = [observable::cost(), observable::named("largest", |s| s.params.slice("w1").abs().max())];
+        let make = |k| sample(t, sampler::sgld(#{ step: 0.001, batch: 20 }), #{ temperature: 1e-3, chains: 2, steps: 440, burn_in: 210, every: 20 * k, keep: 10 * k, observe: o, seed: 3 });
+        let thin = make.call(1).thin(3);
+        let rare = make.call(3);
+        [thin.trace("cost", 1) == rare.trace("cost", 1), thin.trace("cost", 1).len(), thin.kept("w2", 1) == rare.kept("w2", 1),
+            thin.kept("w2", 1).shape(), observe(thin, o).trace("largest", 0) == observe(rare, o).trace("largest", 0), thin.thin(2).draw(0, 1).tensor() == rare.draw(0, 3).tensor()]
+        "#,
+    );
+    assert_eq!(
+        found,
+        serde_json::json!([true, 7, true, [7, 10, 6], true, true]),
+        "{found}"
+    );
+}
+
 #[test]
 fn parts_and_halves() {
     let found = script(

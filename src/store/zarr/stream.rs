@@ -1,114 +1,51 @@
 //! Arrays `[chain, draw, …]` that are written draw by draw, while a run goes on.
 //!
 //! The metadata stands from the beginning, with the final shape, and a chunk holds consecutive draws of one chain: so a draw is one write into
-//! one file per array, nothing of it is held in memory, and what is not written yet is NaN to every reader. Chunks have no checksum: they would
-//! have to be read again for that.
+//! one file per array, nothing of it is held in memory, and what is not written yet is NaN to every reader. A checksum is linear in the bytes, so
+//! that of a chunk follows every draw without reading the others.
 
 use super::super::bytes::{decode, encode};
 use super::super::{cannot, sync, sync_folder, temp_files, write_atomic};
-use super::{METADATA, array_metadata, is_plain, little_endian};
+use super::draws::Draws;
+use super::{CRC32C, METADATA, array_metadata, little_endian};
 use crate::error::Result;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use half::f16;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Result as IoResult, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-
-/// Bytes of a chunk at most, if a single draw is not larger.
-const CHUNK_BYTES: usize = 4 << 20;
-
-/// What is written: an array `[chain, draw, …]` per tensor, with a dimension `temperature` behind the draws where there are several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draws {
-    /// Chains per temperature.
-    pub chains: usize,
-    /// How many temperatures; none if there is no such dimension.
-    pub temperatures: Option<usize>,
-    /// After which steps the draws are made: on disk the coordinate `step`.
-    #[serde(skip)]
-    pub steps: Vec<u64>,
-    /// Names and shapes of the tensors.
-    pub tensors: Vec<(String, Vec<usize>)>,
-    /// Whether they are kept in half precision.
-    pub half: bool,
-}
-
-impl Draws {
-    /// Bytes of one number.
-    fn size(&self) -> usize {
-        if self.half { 2 } else { 4 }
-    }
-
-    /// Numbers of a tensor.
-    fn numbers(&self, tensor: usize) -> usize {
-        self.tensors[tensor].1.iter().product()
-    }
-
-    /// Bytes of all of them.
-    pub fn bytes(&self) -> u128 {
-        let numbers: usize = (0..self.tensors.len()).map(|t| self.numbers(t)).sum();
-        let chains = self.chains * self.temperatures.unwrap_or(1);
-        (self.size() * numbers) as u128 * chains as u128 * self.steps.len() as u128
-    }
-
-    /// Draws in a chunk.
-    fn per_chunk(&self, tensor: usize) -> usize {
-        let draw = (self.numbers(tensor) * self.size()).max(1);
-        (CHUNK_BYTES / draw).clamp(1, self.steps.len().max(1))
-    }
-
-    /// Fail if the tensors cannot be arrays beside the coordinates.
-    pub fn check(&self) -> Result<()> {
-        for (name, _) in &self.tensors {
-            ensure!(
-                is_plain(name) && !["chain", "draw", "temperature", "step"].contains(&&**name),
-                "the tensor '{name}' cannot be kept: an array of draws cannot have this name"
-            );
-        }
-        Ok(())
-    }
-
-    /// Dimensions and shapes, of the array and of a chunk.
-    fn layout(&self, tensor: usize) -> (Vec<String>, Vec<usize>, Vec<usize>) {
-        let (name, shape) = &self.tensors[tensor];
-        let mut dims = vec!["chain".to_string(), "draw".to_string()];
-        let mut lengths = vec![self.chains, self.steps.len()];
-        let mut chunk = vec![1, self.per_chunk(tensor)];
-        if let Some(count) = self.temperatures {
-            dims.push("temperature".into());
-            lengths.push(count);
-            chunk.push(1);
-        }
-        for (i, length) in shape.iter().enumerate() {
-            dims.push(format!("{name}_dim_{i}"));
-            lengths.push(*length);
-            chunk.push((*length).max(1));
-        }
-        (dims, lengths, chunk)
-    }
-}
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Draws on disk.
 #[derive(Debug)]
 pub struct Stream {
-    root: PathBuf,
-    draws: Draws,
+    pub(super) root: PathBuf,
+    pub(super) draws: Draws,
     /// Chunks that are not flushed yet, and whether they are new.
     written: Mutex<BTreeMap<PathBuf, bool>>,
+    /// Checksums of the chunks that are written to, by tensor and chain.
+    sums: Mutex<BTreeMap<[usize; 2], (usize, u32)>>,
+    /// Chunks whose checksums were found right: tensor, chain, number.
+    pub(super) sound: Mutex<BTreeSet<[usize; 3]>>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stream {
     /// Draws that are written to the folder `root`, or already there.
     pub fn new(root: PathBuf, draws: Draws) -> Self {
-        let written = Mutex::default();
         Self {
             root,
             draws,
-            written,
+            written: Mutex::default(),
+            sums: Mutex::default(),
+            sound: Mutex::default(),
         }
     }
 
@@ -129,7 +66,7 @@ impl Stream {
     }
 
     /// The file of a chunk of a chain, which are ordered by temperature, then by number.
-    fn path(&self, tensor: usize, chain: usize, chunk: usize) -> PathBuf {
+    pub(super) fn path(&self, tensor: usize, chain: usize, chunk: usize) -> PathBuf {
         let (name, shape) = &self.draws.tensors[tensor];
         let (temperature, number) = (chain / self.draws.chains, chain % self.draws.chains);
         let mut path = self.root.join(name).join("c");
@@ -171,7 +108,15 @@ impl Stream {
         let data_type = if draws.half { "float16" } else { "float32" };
         for (tensor, (name, _)) in draws.tensors.iter().enumerate() {
             let (dims, shape, chunk) = draws.layout(tensor);
-            let metadata = array((data_type, json!("NaN")), &dims, &shape, &chunk);
+            let codecs = [little_endian(), json!({ "name": CRC32C })];
+            let chunk: Vec<_> = chunk.iter().map(|n| *n.max(&1)).collect();
+            let metadata = array_metadata(
+                (data_type, json!("NaN")),
+                &dims,
+                (&shape, &chunk),
+                &codecs,
+                &Map::new(),
+            );
             self.array(name, metadata, &mut nodes)?;
         }
         let attributes = json!({
@@ -203,7 +148,9 @@ impl Stream {
     ) -> Result<()> {
         let shape = [length];
         write_atomic(&self.root.join(name).join("c/0"), bytes)?;
-        self.array(name, array(kind, &[dim.to_string()], &shape, &shape), nodes)
+        let (dims, codecs) = ([dim.to_string()], [little_endian()]);
+        let metadata = array_metadata(kind, &dims, (&shape, &shape), &codecs, &Map::new());
+        self.array(name, metadata, nodes)
     }
 
     fn array(&self, name: &str, metadata: Value, nodes: &mut Map<String, Value>) -> Result<()> {
@@ -218,31 +165,61 @@ impl Stream {
         let bytes = self.encoded(values);
         let (chunk, at) = self.place(tensor, k);
         let path = self.path(tensor, chain, chunk);
-        let write = || -> std::io::Result<()> {
-            let mut file = match at {
-                0 => self.begin(tensor, &path)?,
-                _ => File::options().write(true).open(&path)?,
+        let length = self.draws.chunk_bytes(tensor);
+        let write = || -> IoResult<u32> {
+            let (file, sum) = match (at, self.sum_of(tensor, chain, chunk)) {
+                (0, _) => self.begin(tensor, &path)?,
+                (_, Some(sum)) => (open(&path)?, sum),
+                // A run that goes on has made this draw before, perhaps in part.
+                (_, None) => {
+                    let file = open(&path)?;
+                    let mut all = vec![0; length];
+                    file.read_exact_at(&mut all, 0)?;
+                    (file, crc32c::crc32c(&all))
+                }
             };
-            file.seek(SeekFrom::Start((at * bytes.len()) as u64))?;
-            file.write_all(&bytes)
+            let offset = at * bytes.len();
+            let mut before = vec![0; bytes.len()];
+            file.read_exact_at(&mut before, offset as u64)?;
+            let change = crc32c::crc32c(&before) ^ crc32c::crc32c(&bytes);
+            let after = length - offset - bytes.len();
+            let sum = sum ^ crc32c::crc32c_combine(change, 0, after);
+            file.write_all_at(&bytes, offset as u64)?;
+            file.write_all_at(&sum.to_le_bytes(), length as u64)?;
+            Ok(sum)
         };
-        write().map_err(|e| cannot("write", &path, e))?;
+        let sum = write().map_err(|e| cannot("write", &path, e))?;
+        lock(&self.sums).insert([tensor, chain], (chunk, sum));
         self.note(path, at == 0);
         Ok(())
     }
 
-    fn note(&self, path: PathBuf, new: bool) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        *written.entry(path).or_default() |= new;
+    /// The checksum of a chunk that was written to by this process.
+    fn sum_of(&self, tensor: usize, chain: usize, chunk: usize) -> Option<u32> {
+        let sums = lock(&self.sums);
+        let (of, sum) = sums.get(&[tensor, chain])?;
+        (*of == chunk).then_some(*sum)
     }
 
-    /// A chunk without draws: a disk that is full is met here, before any of them is made.
-    fn begin(&self, tensor: usize, path: &Path) -> std::io::Result<File> {
+    fn note(&self, path: PathBuf, new: bool) {
+        *lock(&self.written).entry(path).or_default() |= new;
+    }
+
+    /// A chunk without draws, and its checksum: a disk that is full is met here, before any of them is made.
+    fn begin(&self, tensor: usize, path: &Path) -> IoResult<(File, u32)> {
         std::fs::create_dir_all(temp_files::folder(path))?;
         let numbers = self.draws.numbers(tensor) * self.draws.per_chunk(tensor);
-        let mut file = File::create(path)?;
-        file.write_all(&self.encoded(&vec![f32::NAN; numbers]))?;
-        Ok(file)
+        let mut bytes = self.encoded(&vec![f32::NAN; numbers]);
+        let sum = crc32c::crc32c(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        file.write_all(&bytes)?;
+        Ok((file, sum))
     }
 
     fn encoded(&self, values: &[f32]) -> Vec<u8> {
@@ -256,17 +233,14 @@ impl Stream {
     }
 
     /// The chunk of a draw, and its place there.
-    fn place(&self, tensor: usize, k: usize) -> (usize, usize) {
+    pub(super) fn place(&self, tensor: usize, k: usize) -> (usize, usize) {
         let per = self.draws.per_chunk(tensor);
         (k / per, k % per)
     }
 
     /// Flush what was written to the disk.
     pub fn sync(&self) -> Result<()> {
-        let written = {
-            let mut all = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *all)
-        };
+        let written = std::mem::take(&mut *lock(&self.written));
         let mut folders = BTreeSet::new();
         for (path, new) in &written {
             sync(path).map_err(|e| cannot("write", path, e))?;
@@ -278,31 +252,6 @@ impl Stream {
             sync_folder(folder).map_err(|e| cannot("write", folder, e))?;
         }
         Ok(())
-    }
-
-    /// A tensor of the `k`-th draw of a chain; NaN if it was never made.
-    pub fn read(&self, tensor: usize, chain: usize, k: usize) -> Result<Vec<f32>> {
-        let numbers = self.draws.numbers(tensor);
-        let (chunk, at) = self.place(tensor, k);
-        let path = self.path(tensor, chain, chunk);
-        if !path.exists() {
-            return Ok(vec![f32::NAN; numbers]);
-        }
-        let mut bytes = vec![0; numbers * self.draws.size()];
-        let read = || -> std::io::Result<Vec<u8>> {
-            let mut file = File::open(&path)?;
-            file.seek(SeekFrom::Start((at * bytes.len()) as u64))?;
-            file.read_exact(&mut bytes)?;
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|e| cannot("read", &path, e))?;
-        Ok(match self.draws.half {
-            true => {
-                let halves = bytes.as_chunks::<2>().0.iter();
-                halves.map(|b| f16::from_le_bytes(*b).to_f32()).collect()
-            }
-            false => decode(&bytes),
-        })
     }
 
     /// Take over the draws of a chain from another folder, as that of a shard.
@@ -331,58 +280,11 @@ impl Stream {
     }
 }
 
-/// The metadata of an array of numbers without a checksum.
-fn array(kind: (&str, Value), dims: &[String], shape: &[usize], chunk: &[usize]) -> Value {
-    let chunk: Vec<_> = chunk.iter().map(|n| *n.max(&1)).collect();
-    array_metadata(kind, dims, (shape, &chunk), &[little_endian()], &Map::new())
+/// A chunk to be written to.
+fn open(path: &Path) -> IoResult<File> {
+    File::options().read(true).write(true).open(path)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stream(name: &str, half: bool) -> Stream {
-        let root = std::env::temp_dir().join(format!("ergodic-{name}-{}", std::process::id()));
-        let draws = Draws {
-            chains: 2,
-            temperatures: Some(2),
-            steps: vec![10, 20, 30],
-            // The second has a chunk per draw.
-            tensors: vec![
-                ("w".into(), vec![2, 2]),
-                ("big".into(), vec![CHUNK_BYTES / 2]),
-            ],
-            half,
-        };
-        Stream::new(root, draws)
-    }
-
-    #[test]
-    fn draws_come_back_and_what_was_not_made_is_nan() {
-        for half in [false, true] {
-            let s = stream("stream", half);
-            s.describe(&[1.0, 2.0]).unwrap();
-            s.write(0, 3, 0, &[1.0, 2.0, 3.0, 4.0]).unwrap();
-            s.write(0, 3, 2, &[0.5; 4]).unwrap();
-            s.write(1, 0, 1, &vec![-1.0; CHUNK_BYTES / 2]).unwrap();
-            s.sync().unwrap();
-            let other = Stream::open(&s.root).unwrap();
-            assert_eq!(other.draws, s.draws);
-            assert_eq!(other.read(0, 3, 0).unwrap(), [1.0, 2.0, 3.0, 4.0]);
-            assert_eq!(other.read(0, 3, 2).unwrap(), [0.5; 4]);
-            assert!(other.read(0, 3, 1).unwrap().iter().all(|x| x.is_nan()));
-            assert!(other.read(0, 0, 0).unwrap().iter().all(|x| x.is_nan()));
-            assert_eq!(other.read(1, 0, 1).unwrap()[7], -1.0);
-            assert!(s.root.join("big/c/0/1/0/0").exists());
-            std::fs::remove_dir_all(&s.root).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_tensor_with_the_name_of_a_coordinate_is_refused() {
-        let mut s = stream("names", false);
-        assert!(s.draws.check().is_ok());
-        s.draws.tensors[0].0 = "step".into();
-        assert!(s.draws.check().is_err());
-    }
-}
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,100 @@
+//! Reading draws one after the other; what is damaged is found.
+
+use super::super::{bytes::decode, cannot};
+use super::stream::{Stream, lock};
+use super::{CHECKSUM, checksum};
+use crate::error::Result;
+use anyhow::bail;
+use half::f16;
+use std::fs::File;
+use std::io::Result as IoResult;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+impl Stream {
+    /// What reads the draws of a chain.
+    pub fn reader(&self, chain: usize) -> Reader<'_> {
+        Reader {
+            stream: self,
+            chain,
+            open: self.draws.tensors.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// A chunk whose checksum is right; none if there is no such file, because none of its draws was made.
+    fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<File>> {
+        let path = self.path(tensor, chain, chunk);
+        let at = [tensor, chain, chunk];
+        let read = || -> IoResult<Option<(File, bool)>> {
+            if !path.exists() {
+                return Ok(None);
+            }
+            let file = File::open(&path)?;
+            if lock(&self.sound).contains(&at) {
+                return Ok(Some((file, true)));
+            }
+            let length = self.draws.chunk_bytes(tensor);
+            let mut bytes = vec![0; length + CHECKSUM];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok(Some((file, checksum(&bytes[..length]) == bytes[length..])))
+        };
+        // Whoever makes draws at this time writes numbers and checksum one after the other.
+        for _ in 0..5 {
+            match read().map_err(|e| cannot("read", &path, e))? {
+                None => return Ok(None),
+                Some((file, true)) => {
+                    lock(&self.sound).insert(at);
+                    return Ok(Some(file));
+                }
+                Some(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+        bail!(
+            "'{}' is damaged: its checksum is wrong. Draws of other chains and tensors are not affected; a run that is not finished makes its last draws again with --resume",
+            path.display()
+        )
+    }
+}
+
+/// What reads the draws of a chain; chunks stay open from one draw to the next.
+pub struct Reader<'a> {
+    stream: &'a Stream,
+    chain: usize,
+    /// Per tensor: which chunk, and its file if there is one.
+    open: Vec<Option<(usize, Option<File>)>>,
+}
+
+impl Reader<'_> {
+    /// Append a tensor of the `k`-th draw; NaN if it was never made.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its chunk is damaged.
+    pub fn read(&mut self, tensor: usize, k: usize, out: &mut Vec<f32>) -> Result<()> {
+        let (stream, draws) = (self.stream, &self.stream.draws);
+        let (chunk, at) = stream.place(tensor, k);
+        let numbers = draws.numbers(tensor);
+        let found = match &self.open[tensor] {
+            Some((of, file)) if *of == chunk => file,
+            _ => {
+                let file = stream.chunk(tensor, self.chain, chunk)?;
+                &self.open[tensor].insert((chunk, file)).1
+            }
+        };
+        let Some(file) = found else {
+            out.extend(std::iter::repeat_n(f32::NAN, numbers));
+            return Ok(());
+        };
+        let mut bytes = vec![0; numbers * draws.size()];
+        let offset = (at * bytes.len()) as u64;
+        file.read_exact_at(&mut bytes, offset)
+            .map_err(|e| cannot("read", &stream.path(tensor, self.chain, chunk), e))?;
+        match draws.half {
+            true => {
+                let halves = bytes.as_chunks::<2>().0.iter();
+                out.extend(halves.map(|b| f16::from_le_bytes(*b).to_f32()));
+            }
+            false => out.extend(decode::<f32>(&bytes)),
+        }
+        Ok(())
+    }
+}
