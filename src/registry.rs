@@ -135,6 +135,7 @@ verbs! {
     crate::simulation::autocorrelation::AUTOCORRELATION,
     crate::simulation::observe::OBSERVE,
     crate::simulation::overlaps::OVERLAPS,
+    crate::simulation::two_time::TWO_TIME,
     crate::simulation::predict::PREDICT,
     crate::target::grid::POSTERIOR,
 }

@@ -1264,7 +1264,7 @@ pub mod verbs {
         }
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
-        /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
+        /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
         Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
             /// Chains that step side by side. (integer, 1 … 1000000; default `1`)
             chains = "chains": Count,
@@ -1274,6 +1274,8 @@ pub mod verbs {
             seconds = "seconds": Number,
             /// Where chains start. (Parameters; if absent: drawn by the model)
             start = "start": Handle<crate::target::prior::Parameters>,
+            /// Observables whose cost per record is measured, too, each for a tenth of the seconds. (array of Observables; if absent: none)
+            observe = "observe": Handles<Box<dyn crate::observable::Observable>>,
         }
         /// Test the assumptions of pseudo-Langevin along short trajectories (Zambon et al. 2026, §III.1 and Fig. 3a to c).
         ///
@@ -1350,6 +1352,13 @@ pub mod verbs {
             split = "split": OneOf<choices::Split>,
             /// What was sampled; needed with `split` for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
+        }
+        /// Two-time correlations: how much of a draw is left later, w(t) beside w(t_w) of the same chain, from the kept draws (the option `keep` of the run).
+        ///
+        /// `#{ temperatures, steps, waiting, overlap, overlap_error, distance2, distance2_error }`: for each temperature and each waiting time t_w, of which `waiting` has the steps, q = w(t)·w(t_w)/(|w(t)||w(t_w)|) and |w(t) - w(t_w)|²/N at t_w and all kept draws after it (the last ones of `steps`), means over the chains that did not fail with standard errors from the spread between them. In equilibrium a curve depends on t - t_w alone; where it depends on t_w, the chains age. With `burn_in: 0` and `keep: trigger::logarithmic(…)` the whole relaxation is seen.
+        TwoTime, two_time(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::two_time::TWO_TIME => serde_json::Value {
+            /// How many waiting times: kept draws, from the first on, evenly spaced in the logarithm of the step. (integer, 1 … 1000; default `5`)
+            waiting = "waiting": Count,
         }
         /// What the networks of a run say of new inputs, averaged over the draws that it has kept (its option `keep`).
         ///
@@ -1560,5 +1569,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

@@ -62,6 +62,23 @@ macro_rules! custom {
     };
 }
 
+/// A record of `$observable` of a network, in the place of a step.
+macro_rules! record {
+    ($observable:literal) => {
+        Work::Script(concat!(
+            "let net = model::mlp(#{ layers: [100, 50, 100, 10], output: \"relu\" });\n",
+            "let spins = target(net, dataset::spin_vectors(#{ test: 0 }));\n",
+            "let b = benchmark(spins, sampler::sgld(#{ step: 1e-3, batch: 558 }), #{ seconds: param(\"seconds\", 3.0), observe: [",
+            $observable,
+            "] });\n",
+            "b.seconds_per_step = b.seconds_per_record.values()[0];\n",
+            "b.steps_per_second = 1.0 / b.seconds_per_step;\n",
+            "b.floor_seconds = ();\n",
+            "b"
+        ))
+    };
+}
+
 /// SGLD of an attention-only transformer on sequences that repeat.
 macro_rules! transformer {
     ($data:literal, $net:literal, $batch:literal) => {
@@ -234,6 +251,21 @@ const WORKLOADS: &[Workload] = &[
         name: "noise-1m",
         about: "Langevin update of 1,000,000 parameters, noise included, on one thread",
         work: Work::Update(1_000_000),
+    },
+    Workload {
+        name: "record-native-11k",
+        about: "one record of observable::norm2 of 11k parameters",
+        work: record!("observable::norm2()"),
+    },
+    Workload {
+        name: "record-closure-11k",
+        about: "the same as a closure of the parameters: compiled",
+        work: record!("|s| s.params.norm2()"),
+    },
+    Workload {
+        name: "record-called-11k",
+        about: "the same as a closure that needs more than parameters: called at every record",
+        work: record!("|s| s.params.norm2() + 0.0 * s.temperature"),
     },
 ];
 

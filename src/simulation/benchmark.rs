@@ -5,16 +5,19 @@ use super::session::Session;
 use super::state::State;
 use super::stepping::Shared;
 use super::threads::Workers;
+use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
 use crate::kernels::gemm_baseline;
 use crate::memory;
+use crate::observable::{First, Handle, LossCache, Observable, View};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::ranks::SingleProcess;
 use crate::sampler::ConfiguredSampler;
-use crate::target::Target;
+use crate::target::{Target, Workspace};
 use crate::verb::{Call, Verb};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +47,12 @@ pub const OPTIONS: &[Spec] = &[
         "drawn by the model",
         "Where chains start.",
     ),
+    optional(
+        "observe",
+        Kind::Objects("Observable"),
+        "none",
+        "Observables whose cost per record is measured, too, each for a tenth of the seconds.",
+    ),
 ];
 
 /// What was measured.
@@ -69,6 +78,9 @@ pub struct Benchmark {
     pub needed_bytes: u64,
     /// Most bytes that the whole process held up to the end of the measurement, where the system tells.
     pub peak_bytes: Option<u64>,
+    /// Seconds that a record of each observable takes, of one chain on one thread.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seconds_per_record: BTreeMap<String, f64>,
 }
 
 /// Measure.
@@ -116,6 +128,14 @@ pub fn benchmark(
     let (per_row, data) = target.potential().sizes();
     let vectors = chains * (1 + sampler.vectors.len()) + workers;
     let steps_per_second = steps / elapsed;
+    let observables = o.objects::<Box<dyn Observable>>("observe");
+    let cost = |o: &Handle| {
+        Ok((
+            o.name(),
+            cost_of(o, target, &starts.of(0, target), seconds / 10.0)?,
+        ))
+    };
+    let costs = observables.iter().map(cost).collect::<Result<_>>()?;
     Ok(Benchmark {
         sampler: sampler.name().into(),
         parameters: target.dim(),
@@ -127,7 +147,47 @@ pub fn benchmark(
         floor_seconds,
         needed_bytes: (4 * (vectors * target.dim() + workers * batch * per_row) + data) as u64,
         peak_bytes,
+        seconds_per_record: costs,
     })
+}
+
+/// Seconds of one measurement of an observable.
+fn cost_of(o: &Handle, target: &Target, w: &Arc<Vec<f32>>, seconds: f64) -> Result<f64> {
+    o.check(target)?;
+    o.begin(&First {
+        target,
+        start: &|| w.clone(),
+        step: 1,
+        temperature: 1.0,
+        info: &[],
+    })?;
+    let mut out = vec![0.0; o.components(target).map_or(1, |(_, labels)| labels.len())];
+    let mut work = Workspace::new(1);
+    let begin = Instant::now();
+    let mut count = 0u32;
+    // Clocks are slow beside a small observable.
+    while count < 16 || count % 16 > 0 || begin.elapsed().as_secs_f64() < seconds {
+        let mut view = View {
+            chain: ChainRef {
+                index: 0,
+                seed: 1,
+                step: 1,
+                temperature: 1.0,
+                w,
+                vectors: &[],
+            },
+            vector_names: &[],
+            info: (&[], &[]),
+            batch: None,
+            start: &|| w.clone(),
+            target,
+            work: &mut work,
+            known: LossCache::default(),
+        };
+        o.measure(&mut view, &mut out)?;
+        count += 1;
+    }
+    Ok(begin.elapsed().as_secs_f64() / f64::from(count))
 }
 
 /// Seconds of stepping after warming up, and the steps and rows of gradients in them.
@@ -179,7 +239,7 @@ pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Json>
     options: OPTIONS,
     doc: "Measure how fast a sampler steps on a target, without recording anything.\n\n\
          Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step \
-         alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`. \
+         alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. \
          `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.",
     example: "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
     call: Call::Checked(|(target, sampler), o, session| {

@@ -47,6 +47,7 @@ mod threads;
 pub(crate) mod train;
 pub(crate) mod trained;
 mod training_state;
+pub(crate) mod two_time;
 pub(crate) mod validate;
 pub(crate) mod verbs;
 pub mod verify;

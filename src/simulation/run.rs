@@ -111,7 +111,7 @@ pub struct RunInfo {
     /// Which draws are kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
-    /// One record and one draw of so many are left, if the run was thinned.
+    /// One record and one draw of so many are left, if the run was thinned; otherwise 0.
     #[serde(skip)]
     pub thinned: usize,
     /// Observables that are closures: their text, and what they have captured.

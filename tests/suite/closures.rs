@@ -534,3 +534,49 @@ fn the_state_has_losses_outputs_and_gradients() {
         assert!(format!("{failure:?}").contains(expected), "{failure:?}");
     }
 }
+
+/// A closure of the parameters is compiled; a summand that needs more than them has it called. Both are what they were.
+#[test]
+fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
+    let found = evaluate(
+        r#"
+        let t = target(model::mlp(#{ layers: [64, 12, 10] }), dataset::digits(#{ per_class: 10 }));
+        let c = 0.3;
+        let all = [
+            |s| s.params.norm2(), |s| s.params.w1.norm2() / s.params.w2.norm2(), |s| s.params.slice("w1").abs().max(), |s| s.params[3],
+            |s| (s.params.w2.relu() * c).sum().sqrt(), |s| s.params.w2.matmul(s.params.w1).tanh().mean(), |s| s.params.b1, |s| #{ a: s.params.b2[1], b: 2.5, n: s.params.len() },
+            |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum }, |s| if s.params.b1[0].item() > 0.0 { 1.0 } else { 0.0 },
+        ];
+        let called = [
+            |s| s.params.norm2() + 0 * s.step, |s| s.params.w1.norm2() / s.params.w2.norm2() + 0 * s.step, |s| s.params.slice("w1").abs().max() + 0 * s.step, |s| s.params[3] + 0 * s.step,
+            |s| (s.params.w2.relu() * c).sum().sqrt() + 0 * s.step, |s| s.params.w2.matmul(s.params.w1).tanh().mean() + 0 * s.step, |s| s.params.b1 + 0 * s.step,
+            |s| #{ a: s.params.b2[1] + 0 * s.step, b: 2.5, n: s.params.len() },
+            |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum + 0 * s.step }, |s| if s.params.b1[0].item() + 0 * s.step > 0.0 { 1.0 } else { 0.0 },
+        ];
+        let names = [];
+        let observe = [];
+        for k in 0..all.len() {
+            observe.push(observable::named(`a${k}`, all[k]));
+            observe.push(observable::named(`b${k}`, called[k]));
+        }
+        let r = sample(t, sampler::sgld(#{ step: 0.01, batch: 10 }), #{ steps: 60, burn_in: 0, every: 1, chains: 2, observe: observe });
+        let out = [];
+        for k in 0..all.len() { out.push([r.trace(`a${k}`, 1), r.trace(`b${k}`, 1)]); }
+        out
+        "#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e:?}"));
+    fn flat(x: &serde_json::Value) -> Vec<f64> {
+        match x.as_array() {
+            Some(list) => list.iter().flat_map(flat).collect(),
+            None => vec![x.as_f64().unwrap()],
+        }
+    }
+    for (k, pair) in found.as_array().unwrap().iter().enumerate() {
+        let (compiled, called) = (flat(&pair[0]), flat(&pair[1]));
+        assert!(compiled.len() >= 60 && compiled.len() == called.len());
+        for (x, y) in compiled.iter().zip(&called) {
+            assert!((x - y).abs() <= 1e-5 * y.abs().max(0.01), "{k}: {x} {y}");
+        }
+    }
+}

@@ -337,7 +337,7 @@ fn temperatures_divide_what_they_are_told_to() {
                 for r in all {{
                     let s = statistics(r.draws(\"norm2\", r.temperatures.len() - 1));
                     let heat = r.summary().thermometer;
-                    out.push([s.mean / 4.0, s.mcse / 4.0, if r.temperatures.len() > 1 { heat[1] } else { heat }]);
+                    out.push([s.mean / 4.0, s.mcse / 4.0, if r.temperatures.len() > 1 {{ heat[1] }} else {{ heat }}]);
                 }}
              }}
              out"

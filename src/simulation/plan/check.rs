@@ -241,7 +241,7 @@ impl Plan {
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
             fingerprint: starts.map_or(String::new(), |s| self.fingerprint(target, s)),
             kept: self.keep.as_ref().map(Keep::info),
-            thinned: 1,
+            thinned: 0,
             closures: self
                 .observables
                 .iter()

@@ -27,28 +27,51 @@ struct Lowering<'a> {
     /// Where the numbers of each value are.
     sources: Vec<Option<Source>>,
     out: Program,
+    /// Its constants in double precision.
+    exact: Vec<f64>,
 }
 
 impl Program {
     /// Compile a graph whose parameters lie at these ranges of a vector.
     pub fn compile(graph: &Graph, parameters: &[Range<usize>]) -> Result<Self> {
-        let mut all = Lowering {
+        let mut all = Lowering::new(graph, parameters)?;
+        all.finish();
+        Ok(all.out)
+    }
+
+    /// Compile a graph without rows: with its constants in double precision, and where its result is.
+    pub(super) fn compile_alone(
+        graph: &Graph,
+        parameters: &[Range<usize>],
+    ) -> Result<(Self, Vec<f64>, Operand)> {
+        let all = Lowering::new(graph, parameters)?;
+        let output = Operand {
+            source: all.sources[graph.output].clone().unwrap_or(Source::Input),
+            width: graph.shape().count(),
+            active: false,
+            first: false,
+        };
+        Ok((all.out, all.exact, output))
+    }
+}
+
+impl<'a> Lowering<'a> {
+    fn new(graph: &'a Graph, parameters: &[Range<usize>]) -> Result<Self> {
+        let mut all = Self {
             graph,
             fused: vec![None; graph.values.len()],
             sources: vec![None; graph.values.len()],
             out: Program::default(),
+            exact: Vec::new(),
         };
         all.fuse()?;
         let needed = all.needed();
         for v in (0..graph.values.len()).filter(|v| needed[*v]) {
             all.add(v, parameters)?;
         }
-        all.finish();
-        Ok(all.out)
+        Ok(all)
     }
-}
 
-impl Lowering<'_> {
     /// The value whose numbers these are, in another shape perhaps.
     fn root(&self, mut v: usize) -> usize {
         while let ValueKind::Apply(Operation::Reshape(_)) = self.graph.values[v].kind {
@@ -166,6 +189,7 @@ impl Lowering<'_> {
             ValueKind::Constant(numbers) => {
                 let start = self.out.constants.len();
                 self.out.constants.extend(numbers.iter().map(|x| *x as f32));
+                self.exact.extend(numbers.iter());
                 Source::Constant(start..self.out.constants.len())
             }
             ValueKind::Apply(Operation::Reshape(_)) => match self.sources[self.root(v)].clone() {

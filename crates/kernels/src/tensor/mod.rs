@@ -22,6 +22,7 @@
 //! | `lower.rs` | from a graph to passes |
 //! | `program.rs`, `gradient.rs` | the passes of a graph over a block of rows; the gradient over a tile |
 //! | `pass.rs`, `elements.rs`, `reduce.rs` | one pass |
+//! | `numbers.rs` | numbers that follow from parameters alone |
 //! | `unrolled.rs`, `scalars.rs` | a graph number by number; what of it is computed |
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
@@ -37,6 +38,7 @@ mod formula;
 mod gradient;
 mod graph;
 mod lower;
+mod numbers;
 mod operation;
 mod pass;
 mod program;
@@ -51,6 +53,7 @@ mod unrolled;
 mod vector;
 
 pub use graph::Graph;
+pub use numbers::Numbers;
 pub use operation::{Binary, Operation, Reduce, Unary};
 pub use program::{Layer, Program};
 pub use registers::Scratch;

@@ -20,6 +20,8 @@ pub(super) struct Node {
     shape: Shape,
     /// Whether it depends on what is in double precision.
     double: bool,
+    /// Named parts of a vector of parameters.
+    parts: Vec<(String, Symbol)>,
 }
 
 #[derive(Clone)]
@@ -54,7 +56,28 @@ impl Symbol {
             operands,
             shape,
             double,
+            parts: Vec::new(),
         }))
+    }
+
+    /// The vector of all `count` parameters, number 0, and its tensors, by name and shape, as those that follow.
+    pub fn parameters(count: usize, tensors: Vec<(String, Vec<usize>)>) -> Self {
+        let each = tensors.into_iter().enumerate();
+        let parts = each.map(|(i, (name, dims))| (name, Self::parameter(i + 1, &dims)));
+        Self(Arc::new(Node {
+            kind: Kind::Parameter(0),
+            operands: Vec::new(),
+            shape: Shape::fixed(&[count]),
+            double: false,
+            parts: parts.collect(),
+        }))
+    }
+
+    /// A named tensor of the parameters.
+    pub(super) fn named(&self, name: &str) -> Result<Self> {
+        let found = self.0.parts.iter().find(|(n, _)| n == name);
+        let found = found.map(|(_, symbol)| symbol.clone());
+        found.ok_or_else(|| anyhow!("there is no tensor '{name}' here"))
     }
 
     /// Parameter number `index`.

@@ -79,12 +79,18 @@ impl Tensor {
 
     /// A named tensor of a vector of parameters, flattened.
     pub fn part(&self, name: &str) -> Result<Tensor> {
+        if let Tensor::Traced(s) = self {
+            return Tensor::Traced(s.named(name)?).flatten();
+        }
         let (numbers, _) = self.names()?.named(name)?;
         Ok(Tensor::Vector(Vector::new(Arc::new(numbers), None)))
     }
 
     /// A named tensor of a vector of parameters, in its shape.
     pub fn named(&self, name: &str) -> Result<Tensor> {
+        if let Tensor::Traced(s) = self {
+            return Ok(Tensor::Traced(s.named(name)?));
+        }
         let (numbers, shape) = self.names()?.named(name)?;
         Self::from_f32(numbers, &shape)
     }
