@@ -136,6 +136,8 @@ verbs! {
     crate::simulation::observe::OBSERVE,
     crate::simulation::overlaps::OVERLAPS,
     crate::simulation::predict::PREDICT,
+    crate::simulation::weights::LOAD,
+    crate::simulation::weights::SAVE,
     crate::target::grid::POSTERIOR,
 }
 verbs! {

@@ -49,6 +49,7 @@ mod training_state;
 pub(crate) mod validate;
 pub(crate) mod verbs;
 pub mod verify;
+pub(crate) mod weights;
 
 use crate::error::{EveryChainFailed, Result};
 use crate::ranks::agree;
