@@ -258,3 +258,43 @@ fn halves_of_other_programs_are_read() {
     let file = Kept::new("halves.npz", &zip);
     assert_eq!(read(&file.0, None).unwrap().tensors[0].2, [1.0, -0.5]);
 }
+
+/// Nothing panics, whatever byte of a file or of its pickle is another one.
+#[test]
+#[ignore = "long: tests/run"]
+fn damage_is_an_error_or_harmless() {
+    let whole = std::fs::read(data("kinds.pt")).unwrap();
+    let file = Kept::new("damage.pt", &whole);
+    let check = |bytes: &[u8]| {
+        // To write over a file is to wait for the disk, to make one is not.
+        std::fs::remove_file(&file.0).unwrap();
+        std::fs::write(&file.0, bytes).unwrap();
+        drop(read(&file.0, None));
+    };
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= [0x01, 0x80, 0xff][at % 3];
+        check(&bytes);
+        check(&whole[..at]);
+    }
+    // The checksum of the archive hides what happens in the pickle.
+    let mut zip = ZipArchive::new(BufReader::new(File::open(data("kinds.pt")).unwrap())).unwrap();
+    let mut pickle = Vec::new();
+    let mut entry = zip.by_name("kinds/data.pkl").unwrap();
+    entry.read_to_end(&mut pickle).unwrap();
+    for at in 0..pickle.len() {
+        for other in [
+            pickle[at] ^ 1,
+            pickle[at].wrapping_add(1),
+            b'(',
+            b'R',
+            b'h',
+            0x86,
+            0xff,
+        ] {
+            let mut bytes = pickle.clone();
+            bytes[at] = other;
+            check(&archive(&bytes, &SIX));
+        }
+    }
+}
