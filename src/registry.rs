@@ -137,6 +137,8 @@ verbs! {
     crate::simulation::overlaps::OVERLAPS,
     crate::simulation::two_time::TWO_TIME,
     crate::simulation::predict::PREDICT,
+    crate::simulation::weights::LOAD,
+    crate::simulation::weights::SAVE,
     crate::target::grid::POSTERIOR,
 }
 verbs! {

@@ -11,7 +11,7 @@ use std::any::{Any, TypeId};
 
 /// A verb: `name(arguments…, #{ options }) -> R`. `S` is what it needs of the session, `A` its arguments, by form if there are several.
 pub struct Verb<S: 'static, A: 'static, R: 'static> {
-    /// Name, with its namespace if it has one.
+    /// Name, with its namespace if it has one, or with the object that it is a method of: `model.load`.
     pub name: &'static str,
     /// Names of the arguments, of the form that the reference shows.
     pub arguments: &'static [&'static str],
@@ -42,7 +42,10 @@ impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
     /// How a script calls it.
     pub fn signature(&self) -> String {
         let options = self.takes_options().then_some("#{ options }");
-        let parts: Vec<&str> = self.arguments.iter().copied().chain(options).collect();
+        // What a method is called on stands before its name.
+        let first = usize::from(self.name.contains('.'));
+        let arguments = self.arguments.iter().skip(first).copied();
+        let parts: Vec<&str> = arguments.chain(options).collect();
         format!("{}({}) -> {}", self.name, parts.join(", "), R::NAME)
     }
 
@@ -61,7 +64,7 @@ impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
     }
 }
 
-/// What a verb returns: an object, or numbers and texts by name.
+/// What a verb returns: an object, a text, or numbers and texts by name.
 pub trait Outcome: Any + Clone + Send + Sync {
     /// Name of the type, as the reference has it.
     const NAME: &'static str;
@@ -69,6 +72,10 @@ pub trait Outcome: Any + Clone + Send + Sync {
 
 impl<H: Held> Outcome for H {
     const NAME: &'static str = <H::Object as Object>::NAME;
+}
+
+impl Outcome for String {
+    const NAME: &'static str = "string";
 }
 
 impl Outcome for Json {

@@ -100,6 +100,7 @@ impl Tables {
     fn made(&self, name: &str) -> String {
         match self.types.get(name) {
             Some((_, path)) => format!("Arc<{path}>"),
+            None if name == String::NAME => "String".into(),
             None => "serde_json::Value".into(),
         }
     }
@@ -243,20 +244,15 @@ impl Visitor for Tables {
     ) where
         Session: AsRef<S>,
     {
-        let name = verb.name.rsplit("::").next().unwrap_or(verb.name);
+        let name = verb.name.rsplit(['.', ':']).next().unwrap_or(verb.name);
         self.meet(name, verb.options);
         for (number, kinds) in A::forms().into_iter().enumerate() {
-            // The reference names the arguments of the first form only.
-            let names = verb
-                .arguments
-                .iter()
-                .copied()
-                .map(Some)
-                .filter(|_| number == 0);
-            let names = names.chain(std::iter::repeat(None));
-            let arguments = names
-                .zip(kinds)
-                .map(|(name, kind)| self.argument(name, kind));
+            // The reference names the arguments of the first form; in others objects are called by their types.
+            let arguments = kinds.into_iter().enumerate().map(|(i, kind)| {
+                let own = number == 0 || !matches!(kind, argument::Kind::Held(_));
+                let name = verb.arguments.get(i).filter(|_| own).copied();
+                self.argument(name, kind)
+            });
             // A list of anything is better given to a function that says of what.
             let Some(arguments) = arguments.collect::<Option<Vec<_>>>() else {
                 continue;

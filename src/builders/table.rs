@@ -119,7 +119,7 @@ pub mod dataset {
             seed = "seed": Count,
         }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
-        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
+        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
         Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array of training inputs. (string; default `x_train`)
             x_train = "x_train": Words,
@@ -1369,6 +1369,47 @@ pub mod verbs {
             /// What was sampled; needed for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
         }
+        /// Parameters from a file of weights: PyTorch's .pt and .pth, .safetensors, or .npz.
+        ///
+        /// The file has every tensor of the model and no other floats, in float16, bfloat16, float32 or float64; whole numbers, such as `num_batches_tracked`, are left out with a word. Of a .pt file the state dict is read (`torch.save(model.state_dict(), path)`), without running anything of it. The layers of `model::mlp` are \[out, in] as PyTorch's Linear, so that the state dict of a Sequential loads as it is: `0.weight, 0.bias, 2.weight, …` are w1, b1, w2, …, and a remark says so. `model.save` with the same options writes such files.
+        Load, load(model: Arc<dyn crate::model::Model>, path: String) = Into::into, crate::simulation::weights::LOAD => Arc<crate::target::prior::Parameters> {
+            /// What each tensor of the file is in the model: #{ "0.weight": "w1", "0.bias": "b1" }. One * on both sides stands for any text: "module.*": "*" takes a beginning away. Names that are not mentioned stay as they are. (map from names in the file to names of the model; if absent: names are the model's; where none of the file is, its tensors are taken by shape and number if there is one reading only)
+            rename = "rename": Anything,
+            /// Matrices that are transposed on the way, by their names in the file or in the model; a * stands for any text, \[] is none. (array of names, or true for all matrices; if absent: none of those that have the model's names; of others called ….weight those that the layers of the model multiply as \[in, out], since PyTorch's Linear is \[out, in])
+            transpose = "transpose": Anything,
+            /// Which state dict of a PyTorch file: "state_dict" where it was saved as {"epoch": …, "state_dict": …}, "model.net" of one within another, "" the outermost. (string; if absent: the only state dict there is)
+            key = "key": Words,
+        }
+        /// Write parameters as a file of weights that PyTorch loads: .pt and .pth (a state dict), .safetensors or .npz, by the ending.
+        ///
+        /// Parameters are what was trained, loaded, or a draw: `net.save("draw.pt", run.draw(0, 99), #{ like: "net.pt" })`, then in Python `net.load_state_dict(torch.load("draw.pt", weights_only=True))`. The options are those of `model.load`, with the names of the file on the left there as here. Numbers are float32. `target.save(path, parameters)` writes the network of a target whose prior or loss has parameters, too: these are left out. A relative path is below the folder of results. Returns the path.
+        Save, save(model: Arc<dyn crate::model::Model>, path: String, parameters: crate::options::Value) = Into::into, crate::simulation::weights::SAVE => String {
+            /// What each tensor of the file is in the model: #{ "0.weight": "w1", "0.bias": "b1" }. One * on both sides stands for any text: "module.*": "*" takes a beginning away. Names that are not mentioned stay as they are. (map from names in the file to names of the model; if absent: names are the model's; where none of the file is, its tensors are taken by shape and number if there is one reading only)
+            rename = "rename": Anything,
+            /// Matrices that are transposed on the way, by their names in the file or in the model; a * stands for any text, \[] is none. (array of names, or true for all matrices; if absent: none of those that have the model's names; of others called ….weight those that the layers of the model multiply as \[in, out], since PyTorch's Linear is \[out, in])
+            transpose = "transpose": Anything,
+            /// A file of weights that `model.load` reads with these options: the new one has its names, its order and its matrices the same way round. (string; if absent: by rename and transpose alone)
+            like = "like": Words,
+            /// Which state dict of a PyTorch file: "state_dict" where it was saved as {"epoch": …, "state_dict": …}, "model.net" of one within another, "" the outermost. (string; if absent: the only state dict there is)
+            key = "key": Words,
+            /// Which of several vectors, from 0. (integer, ≥ 0; if absent: there is one vector only)
+            chain = "chain": Count,
+        }
+        /// Write parameters as a file of weights that PyTorch loads: .pt and .pth (a state dict), .safetensors or .npz, by the ending.
+        ///
+        /// Parameters are what was trained, loaded, or a draw: `net.save("draw.pt", run.draw(0, 99), #{ like: "net.pt" })`, then in Python `net.load_state_dict(torch.load("draw.pt", weights_only=True))`. The options are those of `model.load`, with the names of the file on the left there as here. Numbers are float32. `target.save(path, parameters)` writes the network of a target whose prior or loss has parameters, too: these are left out. A relative path is below the folder of results. Returns the path.
+        SaveOfTarget, save_of_target(target: Arc<crate::target::Target>, path: String, parameters: crate::options::Value) = crate::verb::Either::Second, crate::simulation::weights::SAVE => String {
+            /// What each tensor of the file is in the model: #{ "0.weight": "w1", "0.bias": "b1" }. One * on both sides stands for any text: "module.*": "*" takes a beginning away. Names that are not mentioned stay as they are. (map from names in the file to names of the model; if absent: names are the model's; where none of the file is, its tensors are taken by shape and number if there is one reading only)
+            rename = "rename": Anything,
+            /// Matrices that are transposed on the way, by their names in the file or in the model; a * stands for any text, \[] is none. (array of names, or true for all matrices; if absent: none of those that have the model's names; of others called ….weight those that the layers of the model multiply as \[in, out], since PyTorch's Linear is \[out, in])
+            transpose = "transpose": Anything,
+            /// A file of weights that `model.load` reads with these options: the new one has its names, its order and its matrices the same way round. (string; if absent: by rename and transpose alone)
+            like = "like": Words,
+            /// Which state dict of a PyTorch file: "state_dict" where it was saved as {"epoch": …, "state_dict": …}, "model.net" of one within another, "" the outermost. (string; if absent: the only state dict there is)
+            key = "key": Words,
+            /// Which of several vectors, from 0. (integer, ≥ 0; if absent: there is one vector only)
+            chain = "chain": Count,
+        }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
         Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter. (array of numbers, any finite number; must be given)
@@ -1569,5 +1610,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc, load, save, save_of_target};
 }

@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     doc: "NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.\n\
         Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further \
         dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
-        regression targets, [rows] or [rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or \
+        regression targets, [rows] or [rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or \
         Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.",
     arguments: &["path"],
     options: &[

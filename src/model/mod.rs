@@ -17,6 +17,7 @@ pub mod loss;
 pub mod losses;
 pub mod mlp;
 pub mod named;
+pub(crate) mod naming;
 pub mod place;
 pub(crate) mod rows;
 pub mod support;

@@ -90,6 +90,12 @@ impl From<&String> for Value {
     }
 }
 
+impl From<OptionMap> for Value {
+    fn from(x: OptionMap) -> Self {
+        Value::Map(x.0)
+    }
+}
+
 impl<T: Into<Value>> From<Vec<T>> for Value {
     fn from(x: Vec<T>) -> Self {
         Value::List(x.into_iter().map(Into::into).collect())

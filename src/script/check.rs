@@ -181,7 +181,7 @@ impl<'a> Known<'a> {
                     format!("there is no function '{first}::{name}'{hint}"),
                 )];
             }
-            return self.options(first, x);
+            return self.options(first, false, x);
         }
         let symbol = !name.starts_with(|c: char| c.is_alphabetic() || c == '_');
         if symbol
@@ -202,47 +202,42 @@ impl<'a> Known<'a> {
             let hint = did_you_mean(name, names.collect::<Vec<_>>());
             return vec![(position, format!("there is no function '{name}'{hint}"))];
         }
-        self.options("", x)
+        self.options("", false, x)
     }
 
-    /// A method that is not there, if one of nearly the same name is: a map may hold closures by any name.
-    fn method(&self, x: &FnCallExpr, position: Position) -> Option<Finding> {
+    /// A method that is not there, if one of nearly the same name is, and likewise its options: a map may hold closures by any name.
+    fn method(&self, x: &FnCallExpr, position: Position) -> Vec<Finding> {
         let name = x.name.as_str();
         let there = [&self.native, &self.own, &self.variables];
         if there.iter().any(|names| names.contains(name)) || OF_THE_LANGUAGE.contains(&name) {
-            return None;
+            return self.options("", true, x);
         }
         let methods = self.items.iter().filter(|i| !i.object.is_empty());
         let near = nearest(name, methods.map(|i| i.name.as_str()));
-        let near = near.filter(|_| name.len() >= 4)?;
-        Some((
-            position,
-            format!("there is no method '{name}'; did you mean '{near}'?"),
-        ))
+        let near = near.filter(|_| name.len() >= 4);
+        let text = |near| format!("there is no method '{name}'; did you mean '{near}'?");
+        near.map(|near| (position, text(near)))
+            .into_iter()
+            .collect()
     }
 
     /// The options of a call that are written out.
-    fn options(&self, space: &str, x: &FnCallExpr) -> Vec<Finding> {
+    fn options(&self, space: &str, method: bool, x: &FnCallExpr) -> Vec<Finding> {
         let Some(Expr::Map(map, _)) = x.args.last() else {
             return Vec::new();
         };
-        let called =
-            |i: &&Item| i.namespace == space && i.object.is_empty() && i.name == x.name.as_str();
-        let tables: Vec<&[Spec]> = self
-            .items
-            .iter()
-            .filter(called)
-            .map(|i| i.options)
-            .collect();
-        let known: Vec<&Spec> = tables.into_iter().flatten().collect();
+        let called = |i: &&Item| {
+            i.namespace == space && i.object.is_empty() != method && i.name == x.name.as_str()
+        };
+        let items: Vec<&Item> = self.items.iter().filter(called).collect();
+        let known: Vec<&Spec> = items.iter().flat_map(|i| i.options).collect();
         // Of recipes and verbs that pass options on, nothing is known.
-        if known.is_empty() {
+        let Some(path) = items
+            .iter()
+            .find(|i| !i.options.is_empty())
+            .map(|i| i.path())
+        else {
             return Vec::new();
-        }
-        let path = if space.is_empty() {
-            x.name.to_string()
-        } else {
-            format!("{space}::{}", x.name)
         };
         if OPEN.contains(&path.as_str()) {
             return Vec::new();
@@ -250,8 +245,10 @@ impl<'a> Known<'a> {
         let one = |(key, value): &(rhai::Ident, Expr)| {
             let name = key.name.as_str();
             let Some(spec) = known.iter().find(|s| s.name == name) else {
-                let hint = did_you_mean(name, known.iter().map(|s| s.name).collect::<Vec<_>>());
-                return Some((key.pos, format!("{path} has no option '{name}'{hint}")));
+                let names: Vec<_> = known.iter().map(|s| s.name).collect();
+                let near = nearest(name, names.iter().copied());
+                let text = format!("{path} has no option '{name}'{}", did_you_mean(name, names));
+                return (!method || near.is_some()).then_some((key.pos, text));
             };
             let wrong = accepts(&literal(value)?, spec).err()?;
             Some((value.position(), format!("{path}: option '{name}' {wrong}")))

@@ -8,7 +8,6 @@ use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::tensor::{Tensor, Vector};
-use crate::model::{self, Model};
 use crate::schedule::Schedule;
 use crate::target::Target;
 use crate::target::prior::Parameters;
@@ -39,14 +38,6 @@ pub(super) fn bind(b: &mut Binder) {
     .with(&[], "parameters([0.0, 1.5])");
     observable(b);
     targets(b);
-    b.function(
-        "model.load(path) -> Parameters",
-        "Parameters from a safetensors file, as PyTorch's `safetensors.torch.save_file` writes it: tensors of the model's names and shapes, as float32.",
-        |m: &mut Arc<dyn Model>, path: &str| -> Bound<Arc<Parameters>> {
-            let w = model::load::weights(m.layout(), path.as_ref()).or_raise()?;
-            Ok(Arc::new(Parameters { vectors: vec![Arc::new(w)] }))
-        },
-    );
     b.function(
         "parameters.vector(index) -> Tensor",
         "One of the vectors, as a tensor.",

@@ -51,6 +51,7 @@ pub(crate) mod two_time;
 pub(crate) mod validate;
 pub(crate) mod verbs;
 pub mod verify;
+pub(crate) mod weights;
 
 use crate::error::{EveryChainFailed, Result};
 use crate::ranks::agree;

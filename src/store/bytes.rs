@@ -2,6 +2,7 @@
 //!
 //! Fixed-size blocks, so that the loops compile to plain copies on the little-endian machines this runs on.
 
+use half::{bf16, f16};
 use std::io;
 
 /// A number that is stored as little-endian bytes.
@@ -33,7 +34,7 @@ macro_rules! element {
     )*};
 }
 
-element!(f32: f32::NAN, f64: f64::NAN, i64: 0, u64: 0);
+element!(f32: f32::NAN, f64: f64::NAN, f16: f16::NAN, bf16: bf16::NAN, i64: 0, u64: 0);
 
 /// How much is converted at a time: much larger than a system call costs, small enough to stay in the processor's cache.
 pub(super) const PIECE: usize = 1 << 18;

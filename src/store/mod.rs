@@ -8,7 +8,10 @@
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
-//! | `weights.rs`    | weights that PyTorch loads                                             |
+//! | `weights.rs`    | weights as safetensors                                                 |
+//! | `named.rs`      | weights in any of the formats that others have                         |
+//! | `pytorch.rs`    | state dicts as `torch.save` writes them                                |
+//! | `pickle.rs`     | the pickle within one, without running any of it                       |
 //! | `integers.rs`   | whole numbers from safetensors files of others                         |
 //! | `npy.rs`        | single arrays, as NumPy writes them                                    |
 //! | `tensor_file.rs`| a few tensors in a file of either format                               |
@@ -22,7 +25,10 @@ mod bytes;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod integers;
+pub(crate) mod named;
 pub(crate) mod npy;
+mod pickle;
+mod pytorch;
 mod temp_files;
 pub(crate) mod tensor_file;
 mod tensors;

@@ -4,6 +4,7 @@
 
 use super::tensors::DataRef;
 use crate::memory;
+use half::f16;
 use std::io::Read;
 
 /// A C-ordered array.
@@ -54,12 +55,12 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
     };
     let item = match kind {
         "i1" | "u1" => 1,
-        "i2" | "u2" => 2,
+        "i2" | "u2" | "f2" => 2,
         "i4" | "u4" | "f4" => 4,
         "i8" | "u8" | "f8" => 8,
         _ => {
             return Err(format!(
-                "its type '{}' is not supported; supported are f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 (convert it by .astype)",
+                "its type '{}' is not supported; supported are f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 (convert it by .astype)",
                 header.descr
             ));
         }
@@ -103,7 +104,7 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
 }
 
 /// The next bytes, or all that are left.
-fn take(r: &mut dyn Read, n: u64) -> Result<Vec<u8>, String> {
+pub(super) fn take(r: &mut dyn Read, n: u64) -> Result<Vec<u8>, String> {
     // As much as it may be: by doubling it would take up to three times that for a while.
     let mut out = Vec::with_capacity(n as usize);
     match r.take(n).read_to_end(&mut out) {
@@ -172,6 +173,11 @@ fn decode(raw: &[u8], kind: &str, big: bool) -> Numbers {
         "u4" => Numbers::Whole(decode!(u32)),
         "i8" => Numbers::Whole(decode!(i64)),
         "u8" => Numbers::Whole(decode!(u64)),
+        "f2" => {
+            let bits: Vec<f64> = decode!(u16);
+            let number = |x: f64| f64::from(f16::from_bits(x as u16));
+            Numbers::Float(bits.into_iter().map(number).collect())
+        }
         "f4" => Numbers::Float(decode!(f32)),
         _ => Numbers::Float(decode!(f64)),
     }

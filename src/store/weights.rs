@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use crc32fast::Hasher;
+use half::{bf16, f16};
 use safetensors::Dtype;
 
 use super::tensors::{DataRef, Layout, Reader, TensorRef};
@@ -14,6 +15,34 @@ use crate::error::Result;
 
 /// A tensor that was read: its name, its shape, its numbers in row-major order.
 pub type NamedTensor = (String, Vec<usize>, Vec<f32>);
+
+/// What a file of weights has.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Found {
+    /// Tensors of floats, in the order of the file.
+    pub tensors: Vec<NamedTensor>,
+    /// What it has besides, each with what it is.
+    pub others: Vec<(String, String)>,
+}
+
+impl Found {
+    /// Take note of something that cannot be parameters.
+    pub(super) fn left_out(&mut self, name: &str, kind: &str) {
+        self.others.push((name.into(), kind.into()));
+    }
+}
+
+/// Numbers in single precision.
+///
+/// # Errors
+/// If one is too large for it.
+pub(super) fn single(numbers: Vec<f64>) -> Result<Vec<f32>> {
+    let large = |x: &&f64| x.is_finite() && !(**x as f32).is_finite();
+    if let Some(x) = numbers.iter().find(large) {
+        bail!("{x:e} is too large for single precision");
+    }
+    Ok(numbers.into_iter().map(|x| x as f32).collect())
+}
 
 /// Named tensors as they are saved, and free-form metadata.
 pub type Weights<'a> = (Vec<(String, Vec<usize>, &'a [f32])>, Vec<(String, String)>);
@@ -73,27 +102,38 @@ fn description(metadata: &BTreeMap<&str, &str>) -> Result<String> {
     Ok(serde_json::to_string(metadata)?)
 }
 
-/// Reads all tensors of a safetensors file, which must be f32, in the order they were saved.
+/// Reads all tensors of a safetensors file in the order they were saved.
 ///
 /// # Errors
-/// If one is of another type, or the file is not what was saved. Files of others have no checksum, and those of earlier versions.
-pub fn load_weights(path: &Path) -> Result<Vec<NamedTensor>> {
+/// If the file is not what was saved. Files of others have no checksum, and those of earlier versions.
+pub fn load_weights(path: &Path) -> Result<Found> {
     let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
     read(file, path).with_context(|| format!("cannot load weights from '{}'", path.display()))
 }
 
-fn read(file: File, path: &Path) -> Result<Vec<NamedTensor>> {
+/// The same of an open file; its errors do not name it.
+pub(super) fn read(file: File, path: &Path) -> Result<Found> {
     let reader = Reader::new(file, path).context("it is damaged or not a safetensors file")?;
-    let mut out = Vec::with_capacity(reader.names.len());
+    let mut out = Found::default();
     let mut take = |name: &str, hasher: &mut Hasher| {
         let info = reader.info(name)?;
-        ensure!(
-            info.dtype == Dtype::F32,
-            "tensor '{name}' is {}, but only F32 can be loaded; convert it first (in PyTorch: tensor.float())",
-            info.dtype
-        );
-        let values = reader.numbers(name, |piece| hasher.update(piece))?;
-        out.push((name.to_string(), info.shape.clone(), values));
+        let watch = |piece: &[u8]| hasher.update(piece);
+        let half = |x: Vec<f16>| x.into_iter().map(f16::to_f32).collect();
+        let brain = |x: Vec<bf16>| x.into_iter().map(bf16::to_f32).collect();
+        let values = match info.dtype {
+            Dtype::F32 => reader.numbers(name, watch)?,
+            Dtype::F64 => {
+                single(reader.numbers(name, watch)?).with_context(|| format!("tensor '{name}'"))?
+            }
+            Dtype::F16 => half(reader.numbers(name, watch)?),
+            Dtype::BF16 => brain(reader.numbers(name, watch)?),
+            other => {
+                out.left_out(name, &other.to_string());
+                return reader.pieces(name, watch);
+            }
+        };
+        out.tensors
+            .push((name.to_string(), info.shape.clone(), values));
         Ok(())
     };
     if !reader.has_checksum() {

@@ -358,6 +358,10 @@ fn mistakes_are_found_without_running_a_script() {
             "fn f(r) { r.sumary() }",
             "there is no method 'sumary'; did you mean 'summary'?",
         ),
+        (
+            "fn f(net) { net.load(\"a.pt\", #{ renme: #{} }) }",
+            "model.load has no option 'renme'; did you mean 'rename'?",
+        ),
         ("let x = [1, 2", "Expecting"),
         (
             "fn f(t, s) { sample(t, s, #{ steps: \"many\", stps: 3 }) }",
@@ -379,7 +383,7 @@ fn mistakes_are_found_without_running_a_script() {
     for source in [
         "import \"llc_protocol\" as p; p::anything(#{ of: 1 })",
         "let o = #{ stps: 3 }; sample(1, 2, o)",
-        "let m = #{ f: |x| x }; m.f(3); m.anything_else()",
+        "let m = #{ f: |x| x, load: |x| x }; m.f(3); m.anything_else(); m.load(#{ z: 1 })",
         "try { throw 1 } catch (e) { print(e) }",
         "const N = 3; fn f() { N } for (x, i) in [1] { print(x + i) } let g = |a| |b| a + b; g(1)",
     ] {

@@ -33,6 +33,7 @@ mod limits;
 mod models;
 mod notebook;
 mod own;
+mod pytorch;
 #[cfg(feature = "mpi")]
 mod ranks;
 mod recipes;

@@ -88,7 +88,7 @@ fn weights_come_back_in_their_order_and_bytes_are_stable() {
     save_weights(&again, &tensors, &metadata).unwrap();
     assert_eq!(fs::read(&path).unwrap(), fs::read(&again).unwrap());
     let expected = tensors.map(|(name, shape, values)| (name, shape, values.to_vec()));
-    assert_eq!(load_weights(&path).unwrap(), expected);
+    assert_eq!(load_weights(&path).unwrap().tensors, expected);
     damage(&path, |_| drop(load_weights(&path)));
 }
 
@@ -139,14 +139,4 @@ fn weights_that_cannot_be_used_say_why() {
     assert!(refused(&[one("a", vec![1]), one("a", vec![1])]).contains("names must differ"));
     assert!(refused(&[one("__metadata__", vec![1])]).contains("reserves"));
     assert!(scratch.names().is_empty());
-
-    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F16, vec![1], &[0, 0]);
-    fs::write(
-        &path,
-        safetensors::serialize([("h", view.unwrap())], None).unwrap(),
-    )
-    .unwrap();
-    let message = format!("{:#}", load_weights(&path).unwrap_err());
-    assert!(message.contains("tensor 'h' is F16"), "{message}");
-    assert!(message.contains(path.to_str().unwrap()), "{message}");
 }
