@@ -38,6 +38,7 @@ mod ranks;
 mod recipes;
 mod report;
 mod reports;
+mod runs;
 mod samplers;
 mod scripts;
 mod shards;

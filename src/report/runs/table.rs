@@ -224,7 +224,7 @@ crate::object::object! {
     fields: {
         "folders" => |r| r.all.iter().map(|f| f.folder.display().to_string().into()).collect::<Vec<crate::options::Value>>().into(),
     },
-    entries: to_json, "runs.to_array() -> array", "A map per run: folder, begun, time (seconds since 1970), kind, state (finished, running, interrupted, failed, damaged), share, owner, message, verdict, tags, bytes, seconds, parts (folders that `open` takes), and script, settings, seed, quick where there is a record of a script.",
+    entries: to_json, "runs.to_array() -> array", "A map per run, in their order.\n\nEntries: folder, begun, time (seconds since 1970), kind, state (finished, running, interrupted, failed, damaged), share, owner, message, verdict, tags, bytes, seconds, parts (folders that `open` takes), and script, settings, seed, quick where there is a record of a script.",
     table: table,
 }
 
