@@ -8,7 +8,7 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
-    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, show, slurm, stack,
+    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, runs, show, slurm, stack,
 };
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
@@ -116,6 +116,31 @@ fn perform(command: Command) -> anyhow::Result<u8> {
                 }
             }
         }
+        Command::Ls {
+            folders,
+            tags,
+            sort,
+            json,
+        } => {
+            let text = runs::list(&folders, &tags, sort, json)?;
+            output::line(ergodic::error::printable(&text));
+        }
+        Command::Diff { a, b, json } => {
+            let text = report::diff(&a, &b, json)?;
+            output::print(ergodic::error::printable(&text));
+        }
+        Command::Rm {
+            runs,
+            tags,
+            yes,
+            dry_run,
+        } => runs::remove(&runs::Removal {
+            runs,
+            tags,
+            yes,
+            dry_run,
+        })?,
+        Command::Tag { run, tags, remove } => output::line(runs::tag(&run, &tags, remove)?),
         Command::Report { runs, out } => {
             let path = report::report(&runs, out.as_deref())?;
             output::line(format_args!("report  {}", path.display()));
@@ -423,6 +448,8 @@ fn run_script(args: RunArgs) -> u8 {
         checkpoint: args.checkpoint,
         quick: args.quick,
         resume: args.resume,
+        force: args.force,
+        tags: args.tags.clone(),
         json: args.json,
         quiet: args.quiet || args.json,
         console: None,

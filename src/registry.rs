@@ -81,6 +81,7 @@ pub(crate) fn objects(v: &mut impl Visitor) {
         crate::simulation::evidence::ModelComparison,
         crate::simulation::smc::Smc,
         crate::simulation::cells::Cells,
+        crate::report::runs::Runs,
     }
 }
 
@@ -142,9 +143,10 @@ verbs! {
     crate::target::grid::POSTERIOR,
 }
 verbs! {
-    /// The verbs of learning coefficients, and `open`.
+    /// The verbs of learning coefficients, and those that find and read what is on disk.
     coefficients:
     crate::simulation::verbs::OPEN,
+    crate::report::runs::LIST,
     crate::simulation::llc::LLC,
     crate::simulation::llc::problems::LLC_PROBLEM,
     crate::simulation::llc::problems::LEARNING_COEFFICIENT,

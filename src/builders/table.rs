@@ -1332,7 +1332,7 @@ pub mod verbs {
         }
         /// Two runs side by side: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.
         ///
-        /// The first is the reference: differences are the second minus the first, as `ergodic compare` has them.
+        /// The first is the reference: differences are the second minus the first, as `ergodic compare` has them. `comparison.verdicts` are those of both, in this order.
         Compare, compare(reference: Arc<crate::simulation::run::Run>, run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::compare::COMPARE => Arc<crate::simulation::compare::Comparison> {
         }
         /// The autocorrelation ρ of an observable of one number after burn-in, per temperature: `#{ temperatures, lags, rho, time }`.
@@ -1427,6 +1427,11 @@ pub mod verbs {
         ///
         /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.
         Open, open(folder: String) = Into::into, crate::simulation::verbs::OPEN => Arc<crate::simulation::run::Run> {
+        }
+        /// All runs in and below a folder, or in `runs`, in order of time: what `ergodic ls` lists. Nothing of their numbers is read.
+        ///
+        /// A run is what one script has left in its folder, or a session, or a grid. `open` reads one of its parts.
+        Runs, runs(folder: String) = Into::into, crate::report::runs::LIST => Arc<crate::report::runs::Runs> {
         }
         /// Estimate the local learning coefficient at a point: `λ̂ = nβ(⟨L(w)⟩ - L(w0))` over `exp(-nβ L(w) - ½γ|w-w0|²)`.
         ///
@@ -1610,5 +1615,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc, load, save, save_of_target};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, posterior, open, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc, load, save, save_of_target, runs};
 }

@@ -2,7 +2,9 @@
 
 use super::jupyter;
 use super::kernel::kernelspec::Target;
+use crate::report::runs::{RUNS, Sort};
 use crate::simulation::session::Session;
+use crate::store::tags;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -71,7 +73,25 @@ pub enum Command {
         #[allow(missing_docs)]
         command: NotebookCommand,
     },
-    /// Show the summaries of what is on disk, finished or not.
+    /// List runs, in order of time: how far each is, its verdict, its tags, its size.
+    #[command(
+        after_help = "Examples: ergodic ls · ergodic ls runs/width --tag pilot · ergodic ls --sort size --json"
+    )]
+    Ls {
+        /// Folders to look in, and below.
+        #[arg(default_value = RUNS, value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
+        /// Only those with this tag; with several, those that have all.
+        #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = tag)]
+        tags: Vec<String>,
+        /// The order: time, name or size.
+        #[arg(long, default_value = "time", value_parser = sort, value_name = "ORDER")]
+        sort: Sort,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one run: settings, results, verdicts, files, and what to do next; finished or not.
     Show {
         /// Folders of runs, or of a script's results.
         #[arg(required = true)]
@@ -80,15 +100,54 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Write one HTML page with everything about runs on disk: verdicts, tables, figures.
+    /// Say in what two runs differ: settings first, script and versions included, then results.
+    Diff {
+        /// The folder of a run, or of a script's results.
+        #[arg(value_name = "A")]
+        a: PathBuf,
+        /// The one that is held against it: differences are those of B minus A.
+        #[arg(value_name = "B")]
+        b: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete runs. Nothing else is deleted, and none that is being written.
+    #[command(after_help = "Examples: ergodic rm runs/pilot-3 · ergodic rm --tag pilot --dry-run")]
+    Rm {
+        /// Folders of runs; with --tag, folders to look in (default: runs).
+        #[arg(required_unless_present = "tags", value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// All that have this tag; with several, those that have all.
+        #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = tag)]
+        tags: Vec<String>,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+        /// Say what would be deleted, and delete nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Give a run tags, or take them away; without tags, print those it has.
+    Tag {
+        /// The folder of a run.
+        run: PathBuf,
+        /// Tags, without spaces.
+        #[arg(value_name = "TAG", value_delimiter = ',', value_parser = tag)]
+        tags: Vec<String>,
+        /// Take these tags away.
+        #[arg(long, requires = "tags")]
+        remove: bool,
+    },
+    /// Write one HTML page with everything about runs on disk: verdicts, tables, figures. Of a folder of many runs, an index and a page each.
     #[command(
-        after_help = "The page needs no other file and no network: send it, print it, read it on a phone.\nExample: ergodic report runs/quickstart"
+        after_help = "A page needs no other file and no network: send it, print it, read it on a phone.\nExamples: ergodic report runs/quickstart · ergodic report runs"
     )]
     Report {
-        /// Folders of runs, or of a script's results.
+        /// Folders of runs, of a script's results, or of many of them.
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
-        /// The file (default: RUN/report.html).
+        /// The file (default: RUN/report.html, or FOLDER/index.html of many; with it, the pages of many lie in a folder beside it).
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -285,6 +344,12 @@ pub struct RunArgs {
     /// Continue an interrupted run, bit for bit.
     #[arg(long)]
     pub resume: bool,
+    /// Begin anew in --out, in the place of the results that are there. They are kept until the new run has begun.
+    #[arg(long, requires = "out", conflicts_with = "resume")]
+    pub force: bool,
+    /// Give the results a tag, or several: --tag pilot --tag width=8. `ergodic ls --tag` finds them.
+    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = tag)]
+    pub tags: Vec<String>,
     /// Print the value of the last expression as JSON, and nothing else. (Otherwise it is shown if the script printed nothing.)
     #[arg(long)]
     pub json: bool,
@@ -311,6 +376,14 @@ pub struct RunArgs {
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.trim().to_string(), value.to_string()))
+}
+
+fn sort(text: &str) -> Result<Sort, String> {
+    text.parse()
+}
+
+fn tag(text: &str) -> Result<String, String> {
+    tags::checked(text)
 }
 
 fn device(text: &str) -> Result<String, String> {

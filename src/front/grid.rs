@@ -7,12 +7,15 @@ use super::run::{self, Request};
 use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
+use crate::report::layout::GRID;
+use crate::report::runs::inner;
 use crate::script::{Failure, declared};
 use crate::simulation::cells::Cells;
 use crate::simulation::console::{Bar, Console, Stage, Task};
 use crate::simulation::design::{Design, Setting, cells};
 use crate::simulation::session::seed_of;
-use crate::store::{self, claim::holds_something};
+use crate::store::claim::{Claim, holds_something};
+use crate::store::{self, aside, tags};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -28,9 +31,6 @@ pub struct Grid {
     /// `--jobs`.
     pub jobs: usize,
 }
-
-/// The file that says which grid is in a folder.
-const DEFINITION: &str = "grid.json";
 
 /// Cells whose failures are shown.
 const SHOWN: usize = 3;
@@ -146,6 +146,8 @@ impl Plan {
                     threads: Some((threads / grid.jobs).max(1)),
                     quiet: true,
                     json: true,
+                    force: false,
+                    tags: Vec::new(),
                     shard: None,
                     merge: None,
                     ranks: Arc::new(SingleProcess),
@@ -171,7 +173,17 @@ impl Plan {
 
     /// Write down which grid is in the folder, or make sure that it is this one.
     fn define(&self, request: &Request, grid: &Grid, source: &str) -> Result<()> {
-        let path = self.out.join(DEFINITION);
+        let path = self.out.join(GRID);
+        let alone = request.shard.is_none() && request.merge.is_none() && request.ranks.size() == 1;
+        if request.force {
+            ensure!(
+                alone,
+                "--force with --grid is for one process; delete the grid with `ergodic rm` and begin anew"
+            );
+            make_room(request, &self.out)?;
+        } else if alone {
+            settle(&self.out)?;
+        }
         let now = json!({
             "script": request.script.display().to_string(), "source": source, "settings": request.settings, "grid": grid.settings,
             "seed": request.seed.unwrap_or(1), "quick": request.quick,
@@ -193,7 +205,7 @@ impl Plan {
                 request.merge.is_none(),
                 "--out {shown}: there is no grid in this folder"
             );
-            return store::write_json(&path, &now);
+            return self.write(&path, &now, request);
         }
         let before: Value = store::read_json(&path)?;
         let differs = ["source", "settings", "grid", "seed", "quick"]
@@ -211,12 +223,16 @@ impl Plan {
                 "--out {shown}: the grid in this folder has another {what}; choose another folder"
             );
         }
-        let alone = request.shard.is_none() && request.merge.is_none() && request.ranks.size() == 1;
         ensure!(
             request.resume || !alone,
-            "--out {shown}: there is a grid in this folder already; go on with --resume, or choose another"
+            "--out {shown}: there is a grid in this folder already; go on with --resume, begin anew in its place with --force, or choose another"
         );
-        Ok(())
+        tags::change(&self.out, &request.tags, &[]).map(drop)
+    }
+
+    fn write(&self, path: &Path, definition: &Value, request: &Request) -> Result<()> {
+        store::write_json(path, definition)?;
+        tags::change(&self.out, &request.tags, &[]).map(drop)
     }
 
     /// What a cell ended with, if it has.
@@ -243,6 +259,33 @@ impl Plan {
             settings: self.settings.clone(),
             rows: self.cells.iter().map(row).collect(),
         }
+    }
+}
+
+/// Set aside what a grid replaces; it is forgotten once a cell has begun.
+fn make_room(request: &Request, out: &Path) -> Result<()> {
+    if !holds_something(out) {
+        return Ok(());
+    }
+    settle(out)?;
+    run::may_be_replaced(request, out)?;
+    // Nobody may be at it, in whichever of its folders.
+    let folders = std::iter::once(out.to_path_buf()).chain(inner(out));
+    let claims: Vec<_> = folders.map(|f| Claim::of(&f)).collect::<Result<_>>()?;
+    let set = aside::set(out, |_| false);
+    drop(claims);
+    set
+}
+
+/// Forget what was set aside if a cell has begun in its place, else put it back.
+fn settle(out: &Path) -> Result<()> {
+    match (aside::waits(out), inner(out).is_empty()) {
+        (true, true) => aside::restore(out, |_| false),
+        (true, false) => {
+            aside::discard(out);
+            Ok(())
+        }
+        (false, _) => Ok(()),
     }
 }
 
@@ -317,9 +360,13 @@ pub fn run(request: &Request, grid: &Grid) -> std::result::Result<String, Failur
         .shard
         .unwrap_or((request.ranks.rank(), request.ranks.size()));
     let failures = match request.merge {
-        Some(_) => Vec::new(),
-        None => run_cells(request, grid, &plan, (number, of))?,
+        Some(_) => Ok(Vec::new()),
+        None => run_cells(request, grid, &plan, (number, of)),
     };
+    if leads {
+        settle(&plan.out).map_err(fail)?;
+    }
+    let failures = failures?;
     request.ranks.barrier().map_err(fail)?;
     if !leads {
         return Ok(String::new());
@@ -369,6 +416,9 @@ fn run_cells(
             own.resume = holds_something(&cell.folder);
             let cell_begun = Instant::now();
             let result = run::run(&own);
+            if result.is_ok() {
+                aside::discard(&plan.out);
+            }
             let all = done.fetch_add(1, Ordering::SeqCst) + 1;
             let what = plan.describe(cell);
             let how = match result {

@@ -14,6 +14,7 @@ pub mod notebook;
 pub mod repl;
 pub mod report;
 pub mod run;
+pub mod runs;
 pub mod show;
 pub mod slurm;
 pub mod stack;

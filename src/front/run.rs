@@ -3,16 +3,19 @@
 use crate::error::{Result, did_you_mean};
 use crate::output;
 use crate::ranks::{self, Communicator};
+use crate::report::runs;
 use crate::script::{Failure, Interpreter, declared, library};
+use crate::simulation::beginning::{Beginning, Stays, since};
 use crate::simulation::console::Console;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
-use crate::simulation::sharding::shard_folder;
+use crate::simulation::sharding::{is_shard, shard_folder};
 use crate::simulation::terminal::Terminal;
-use crate::store;
 use crate::store::claim::{Claim, LOCK, holds_something};
+use crate::store::tags::{self, TAGS};
+use crate::store::{self, aside};
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +42,10 @@ pub struct Request {
     pub quick: bool,
     /// `--resume`.
     pub resume: bool,
+    /// `--force`.
+    pub force: bool,
+    /// `--tag`.
+    pub tags: Vec<String>,
     /// `--json`.
     pub json: bool,
     /// `--quiet`.
@@ -117,8 +124,24 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     let mut session = Session::new(PathBuf::new()).moved(out, claim);
     session.ranks = ranks;
     let done = run_in(request, &source, session.clone());
+    let ended = match session.leads() {
+        true => session.beginning().end(&session.out, done.is_ok()),
+        false => Ok(()),
+    };
     session.release();
-    done
+    match ended {
+        Err(e) if done.is_ok() => Err(fail(e)),
+        _ => done,
+    }
+}
+
+/// What is known of a script before it runs, as its record has it.
+fn record_of(request: &Request, source: &str, session: &Session) -> Value {
+    let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
+    json!({
+        "script": request.script.display().to_string(), "source": source, "settings": settings, "seed": session.seed, "threads": session.threads,
+        "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
+    })
 }
 
 /// Run it in a session of its own.
@@ -151,9 +174,11 @@ fn run_in(
     session.choose_device(device).map_err(fail)?;
     // A device that does not open should not be found out about after an hour of training.
     drop(session.open_device().map_err(fail)?);
-    let (seed, threads) = (session.seed, session.threads);
+    let mut record = record_of(request, source, &session);
+    let replaces = Some(stays(request)).filter(|_| request.force && holds_something(&out));
+    *session.beginning() = Beginning::new(record.clone(), request.tags.clone(), replaces);
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
-    let mut interpreter = Interpreter::new(session, settings.clone());
+    let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
     let result = interpreter.run(&file, source);
@@ -162,14 +187,18 @@ fn run_in(
         .as_ref()
         .map(|v| interpreter.json(v))
         .unwrap_or_default();
-    if leads && holds_something(&out) {
-        let record = json!({
-            "script": file, "source": source, "imported": interpreter.imported(), "settings": settings, "seed": seed, "threads": threads, "device": device, "quick": request.quick,
-            "versions": versions(), "timings": { "seconds": seconds },
-            "status": result.as_ref().map_or_else(|f| f.message.clone(), |_| "done".to_string()),
-            "result": value, "printed": interpreter.printed(),
-        });
-        if let Err(e) = store::write_json(&out.join("run.json"), &record) {
+    let written = holds_something(&out) && !session.beginning().keeps_old(result.is_ok());
+    if leads && written {
+        record["imported"] = json!(interpreter.imported());
+        record["parts"] = json!(session.beginning().parts);
+        record["timings"] = json!({ "seconds": seconds });
+        let status = result.as_ref().map_or_else(|f| &*f.message, |_| "done");
+        record["status"] = status.into();
+        record["result"] = value.clone();
+        record["printed"] = interpreter.printed().into();
+        let saved = store::write_json(&out.join("run.json"), &record);
+        let tagged = saved.and_then(|()| tags::change(&out, &request.tags, &[]));
+        if let Err(e) = tagged {
             // The script's own failure, and its exit code, come first.
             if result.is_ok() {
                 return Err(fail(e));
@@ -192,7 +221,7 @@ fn run_in(
         for figure in interpreter.session().figures() {
             lines.push(format!("figure  {}", figure.display()));
         }
-        if holds_something(&out) {
+        if written {
             lines.push(format!("results {} ({seconds:.1} s)", out.display()));
         }
         text = lines.join("\n");
@@ -207,10 +236,17 @@ fn run_in(
 fn only_shards(out: &Path) -> bool {
     let shard = |e: std::fs::DirEntry| {
         let name = e.file_name();
-        ["run.json", LOCK].iter().any(|n| name == *n)
-            || name.to_string_lossy().starts_with("shard-")
+        ["run.json", TAGS, LOCK].iter().any(|n| name == *n) || is_shard(&name.to_string_lossy())
     };
     out.read_dir().is_ok_and(|d| d.flatten().all(shard))
+}
+
+/// What --force leaves where it is: the shards that are merged.
+fn stays(request: &Request) -> Stays {
+    match request.merge {
+        Some(_) => is_shard,
+        None => |_| false,
+    }
 }
 
 /// The GPU of this process: "cuda" without a number is that of its number on the machine.
@@ -255,16 +291,36 @@ fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
         "--out {shown}: this is a file, not a folder"
     );
     let nothing = || format!("--out {shown}: there is nothing to continue in this folder");
-    anyhow::ensure!(!request.resume || holds_something(out), nothing());
+    anyhow::ensure!(
+        !request.resume || holds_something(out) || aside::waits(out),
+        nothing()
+    );
     let claim = Claim::of(out)?;
     // From here on nobody else changes what is in it.
+    aside::settle(out, stays(request))?;
     let used = holds_something(out);
-    anyhow::ensure!(
-        request.resume || !used || request.merge.is_some() && only_shards(out),
-        "--out {shown}: this folder is not empty; continue what is in it with --resume, or choose another"
-    );
+    if used && !request.resume && !(request.merge.is_some() && only_shards(out)) {
+        may_be_replaced(request, out)?;
+    }
     anyhow::ensure!(!request.resume || used, nothing());
     Ok((out.into(), Some(claim)))
+}
+
+/// Fail unless what is in a folder may be replaced.
+pub(super) fn may_be_replaced(request: &Request, out: &Path) -> Result<()> {
+    let shown = out.display();
+    if let Err(why) = runs::only_ours(out) {
+        anyhow::bail!("--out {shown}: this folder is not empty, and {why}; choose another");
+    }
+    anyhow::ensure!(
+        request.force,
+        "--out {shown}: this folder is not empty; continue what is in it with --resume, begin anew in its place with --force, or choose another"
+    );
+    anyhow::ensure!(
+        request.merge.is_some() || !runs::has_shards(out),
+        "--out {shown}: there are shards in this folder, which --force does not replace; delete it with `ergodic rm`, or choose another"
+    );
+    Ok(())
 }
 
 /// The name of a script without its folder and its ending.
@@ -295,5 +351,6 @@ fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
         )
     })?;
     let claim = Claim::of(&last).context("--resume")?;
+    aside::settle(&last, stays(request))?;
     Ok((last, Some(claim)))
 }

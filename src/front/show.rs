@@ -1,8 +1,10 @@
-//! `ergodic show`: the summary of what is on disk, finished or not.
+//! `ergodic show`: a run on disk, finished or not: what it is, its summaries, and what to do next.
 
 use crate::error::Result;
 use crate::report::part::Part;
 use crate::report::read::Results;
+use crate::report::record::quoted;
+use crate::report::runs::{Found, State, date, duration, size};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -29,11 +31,111 @@ pub fn parts(folder: &Path) -> Result<Vec<Part>> {
     Ok(results.parts)
 }
 
-/// The summaries of what is in a folder, as text.
+/// What a folder is, the summaries of what is in it, and what to do next, as text.
 pub fn text(folder: &Path) -> Result<String> {
-    let texts = parts(folder)?.into_iter().map(|p| p.of.text(&p.name));
+    let found = Found::of(folder);
+    let some = found.as_ref().is_some_and(|f| f.parts.is_empty());
+    let parts = match some {
+        // A script that has made figures only, or failed before it had anything.
+        true => Vec::new(),
+        false => parts(folder)?,
+    };
+    let texts = parts.into_iter().map(|p| p.of.text(&p.name));
     let text = texts.collect::<Result<Vec<_>>>()?.concat();
-    Ok(text.trim_end().to_string())
+    let Some(found) = found else {
+        return Ok(text.trim_end().to_string());
+    };
+    let next = next(&found);
+    let next = next.iter().map(|(what, how)| format!("{what}: {how}\n"));
+    let blocks = [heading(&found), text, next.collect()];
+    let blocks = blocks.iter().map(|b| b.trim_end());
+    let blocks: Vec<_> = blocks.filter(|b| !b.is_empty()).collect();
+    Ok(blocks.join("\n\n"))
+}
+
+/// What was run, and how far it is.
+fn heading(found: &Found) -> String {
+    let mut lines = vec![format!("{}: {}", found.folder.display(), found.state())];
+    let mut put = |name: &str, text: String| {
+        if !text.is_empty() {
+            lines.push(format!("  {name:<9} {text}"));
+        }
+    };
+    let first = found.message().and_then(|m| m.lines().next());
+    put("error", first.unwrap_or_default().into());
+    put("kind", found.kind.clone());
+    put(
+        "verdict",
+        found.verdict.map_or(String::new(), |v| v.to_string()),
+    );
+    put("tags", found.tags.join(", "));
+    if let Some(record) = &found.record {
+        if !record.script.is_empty() {
+            put("command", record.command());
+        }
+        let settings = record.settings.iter().map(|(k, v)| format!("{k} = {v}"));
+        put("settings", settings.collect::<Vec<_>>().join(", "));
+        let word = |k: &str| {
+            record
+                .versions
+                .get(k)
+                .and_then(|v| v.as_str())
+                .unwrap_or("?")
+        };
+        let made = format!(
+            "ergodic {} on {}, {}",
+            word("ergodic"),
+            word("os"),
+            record.device
+        );
+        put("made by", made.trim_end_matches([',', ' ']).into());
+    }
+    put(
+        "begun",
+        format!("{}, took {}", date(found.begun), duration(found.seconds)),
+    );
+    put(
+        "files",
+        format!("{}: {}", size(found.bytes), files(&found.folder)),
+    );
+    lines.join("\n")
+}
+
+/// The names in a folder; folders end in a slash.
+fn files(folder: &Path) -> String {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let name = |e: std::fs::DirEntry| {
+        let slash = if e.path().is_dir() { "/" } else { "" };
+        format!("{}{slash}", e.file_name().to_string_lossy())
+    };
+    let mut names: Vec<_> = entries.map(name).filter(|n| !n.starts_with('.')).collect();
+    names.sort();
+    names.join(", ")
+}
+
+/// What can be done now, and by which command.
+fn next(found: &Found) -> Vec<(&'static str, String)> {
+    let place = quoted(&found.folder.display().to_string());
+    let again = |how: &str| {
+        let record = found.record.as_ref().filter(|r| !r.script.is_empty())?;
+        Some(format!("{} --out {place} {how}", record.command()))
+    };
+    let report = ("as a page", format!("ergodic report {place}"));
+    match (&found.state, again("--resume"), again("--force")) {
+        (State::Interrupted, Some(resume), _) => vec![("to go on", resume)],
+        (State::Failed(_), Some(resume), Some(force)) => {
+            vec![
+                ("to go on, once it is mended", resume),
+                ("to begin anew", force),
+            ]
+        }
+        (State::Finished, ..) => vec![
+            report,
+            ("beside another run", format!("ergodic diff {place} OTHER")),
+        ],
+        (State::Damaged(_), ..) => vec![report],
+        _ => Vec::new(),
+    }
 }
 
 /// The summaries of what is in a folder, by name.

@@ -1,9 +1,10 @@
 //! Runs beside each other: how good each is for its time, and where their means differ.
 
+use super::part::Part;
 use super::verdict::{Level, temperature};
 use crate::diagnostic::Verdict;
 use crate::error::Result;
-use crate::simulation::compare::{Line, compare};
+use crate::simulation::compare::{Line, lines, not_trusted};
 use crate::simulation::run::Run;
 use crate::simulation::summary::{Summary, with_error};
 use serde_json::{Map, Value, json};
@@ -24,6 +25,23 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A part as one of them, if it is a run.
+    ///
+    /// # Errors
+    /// If it cannot be summarised.
+    pub fn of(part: &Part, label: String) -> Result<Option<Self>> {
+        let Some(run) = part.of.run().cloned() else {
+            return Ok(None);
+        };
+        let (summary, done) = (Summary::new(&run)?, part.of.done());
+        Ok(Some(Self {
+            label,
+            run,
+            done,
+            summary,
+        }))
+    }
+
     /// The largest R̂ of its observables.
     pub fn worst_r_hat(&self) -> f64 {
         let each = (0..self.summary.temperatures.len()).filter_map(|t| self.summary.worst_r_hat(t));
@@ -85,8 +103,8 @@ impl SideBySide {
         let others = entries.iter().skip(1);
         let with_first = others
             .map(|e| {
-                let found = compare(&e.run, &entries[0].run);
-                found.map(|c| c.lines).map_err(|e| format!("{e:#}"))
+                let found = lines(&e.run, &entries[0].run);
+                found.map_err(|e| format!("{e:#}"))
             })
             .collect();
         Ok(Self {
@@ -267,17 +285,10 @@ impl fmt::Display for SideBySide {
             let (sign, _) = Level::Look.sign();
             writeln!(f, "{sign} {why}")?;
         }
-        for (verdict, word) in [(Verdict::Wrong, "WRONG"), (Verdict::NotYet, "NOT YET")] {
-            let found = self.entries.iter();
-            let found = found.filter(|e| e.summary.verdict() == verdict);
-            let labels: Vec<_> = found.map(|e| e.label.as_str()).collect();
-            if !labels.is_empty() {
-                writeln!(
-                    f,
-                    "{word}: {}; the differences above are not to be trusted",
-                    labels.join(", ")
-                )?;
-            }
+        let entries = self.entries.iter();
+        let all: Vec<_> = entries.map(|e| (&*e.label, e.summary.verdict())).collect();
+        for line in not_trusted(&all) {
+            writeln!(f, "{line}")?;
         }
         Ok(())
     }

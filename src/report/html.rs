@@ -2,9 +2,26 @@
 
 pub use crate::table::escape;
 
+use super::runs::date;
 use super::verdict::{Check, Level};
 use serde_json::Value;
 use std::fmt::Write;
+use std::time::SystemTime;
+
+/// A whole page: its title, its body as HTML, a sentence for its foot, and a script of ours.
+pub fn document(title: &str, body: &str, foot: &str, script: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"ergodic {version}\">\n<title>{}</title>\n\
+         <style>\n{}</style>\n</head>\n<body>\n{body}\
+         <footer><p>Written by ergodic {version} on {}. {}</p></footer>\n<script>{script}</script>\n</body>\n</html>\n",
+        escape(title),
+        include_str!("style.css"),
+        date(SystemTime::now()),
+        escape(foot),
+    )
+}
 
 /// A name of letters, digits and dashes.
 pub fn plain(name: &str) -> String {

@@ -84,6 +84,15 @@ impl Told for Course<Trained> {
         .concat()
     }
 
+    fn settings(&self) -> Vec<(String, String)> {
+        let t = &self.so_far;
+        vec![
+            ("target".into(), t.target.clone()),
+            ("optimizer".into(), t.text.clone()),
+            ("chains".into(), t.history.len().to_string()),
+        ]
+    }
+
     fn notes(&self) -> &[String] {
         &self.so_far.notes
     }
@@ -152,6 +161,16 @@ impl Told for Course<Smc> {
         ]);
         out += &details("Target, sampler and sizes", &about);
         out
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        let s = &self.so_far;
+        vec![
+            ("target".into(), s.target.clone()),
+            ("sampler".into(), s.sampler.clone()),
+            ("particles".into(), s.particles.to_string()),
+            ("populations".into(), s.ln_z.len().to_string()),
+        ]
     }
 
     fn notes(&self) -> &[String] {

@@ -2,27 +2,35 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `read.rs` | what is in a folder of results |
+//! | `read.rs`, `record.rs`, `layout.rs` | what is in a folder of results |
+//! | `runs/` | many folders: what `ergodic ls` lists |
 //! | `verdict.rs`, `checks.rs` | what speaks for the numbers, and what against |
 //! | `kinds.rs`, `sampled.rs` | what is told of each kind of result |
 //! | `tables.rs`, `about.rs`, `figures.rs`, `gallery.rs` | numbers, words and figures of every kind of result |
 //! | `html.rs`, `page.rs`, `section.rs`, `style.css` | one self-contained page |
-//! | `compare.rs` | runs beside each other |
+//! | `index.rs`, `index.js` | the index of many runs |
+//! | `compare.rs`, `diff.rs`, `settings.rs` | runs beside each other |
 //!
 //! Numbers come from the summaries that scripts have; nothing is computed here that is not there.
 
 mod about;
 mod checks;
 pub mod compare;
+pub mod diff;
 pub mod figures;
 pub(crate) mod gallery;
 mod html;
+pub(crate) mod index;
 pub(crate) mod kinds;
+pub(crate) mod layout;
 mod page;
 pub mod part;
 pub mod read;
+pub mod record;
+pub mod runs;
 mod sampled;
 mod section;
+mod settings;
 mod tables;
 pub mod verdict;
 
@@ -37,7 +45,7 @@ pub(crate) type Paint = fn(&str) -> Vec<(Range<usize>, &'static str)>;
 
 /// The page of one or several results.
 pub fn html(all: &[Results], paint: Paint) -> Result<String> {
-    page::page(all, paint)
+    page::page(all, None, paint)
 }
 
 /// Write the page of one or several results; returns its path.
@@ -45,6 +53,13 @@ pub fn html(all: &[Results], paint: Paint) -> Result<String> {
 /// # Errors
 /// If the name does not end in `.html`, or the file cannot be written.
 pub fn write(all: &[Results], file: &Path, paint: Paint) -> Result<PathBuf> {
+    check_name(file)?;
+    store::write_atomic(file, html(all, paint)?.as_bytes())?;
+    Ok(file.to_path_buf())
+}
+
+/// Fail unless a page may have this name.
+pub(crate) fn check_name(file: &Path) -> Result<()> {
     let ending = file.extension().unwrap_or_default();
     anyhow::ensure!(
         ending.eq_ignore_ascii_case("html") || ending.eq_ignore_ascii_case("htm"),
@@ -56,6 +71,5 @@ pub fn write(all: &[Results], file: &Path, paint: Paint) -> Result<PathBuf> {
         "{}: this is a folder, not a file",
         file.display()
     );
-    store::write_atomic(file, html(all, paint)?.as_bytes())?;
-    Ok(file.to_path_buf())
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! The page: what ran, verdicts, tables and figures, in the order in which a sceptical reader wants them.
 
 use super::html::{self, cut, details, escape, facts, list, slug};
-use super::read::{Record, Results};
+use super::read::Results;
+use super::record::Record;
+use super::runs::date;
 use super::section::{Room, Section, own_figures};
 use super::verdict::{self, Check, Level, check};
 use super::{Paint, gallery};
@@ -9,13 +11,12 @@ use crate::error::Result;
 use crate::simulation::run::versions;
 use serde_json::Value;
 use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Opens what is folded when a browser prints that cannot by the style alone.
 const OPEN_TO_PRINT: &str = "addEventListener(\"beforeprint\",()=>document.querySelectorAll(\"details\").forEach(d=>d.open=true))";
 
-/// The whole page.
-pub fn page(all: &[Results], paint: Paint) -> Result<String> {
+/// The whole page; `back` leads to an index that it belongs to.
+pub fn page(all: &[Results], back: Option<&str>, paint: Paint) -> Result<String> {
     let mut checks = Vec::new();
     let mut bodies = String::new();
     let mut contents = String::new();
@@ -68,21 +69,22 @@ pub fn page(all: &[Results], paint: Paint) -> Result<String> {
     };
     let (sign, _) = level.sign();
     let class = level.sign().1;
-    Ok(format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"ergodic {}\">\n<title>{} – ergodic report</title>\n\
-         <style>\n{}</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">ergodic report</p>\n<h1>{}</h1>\n\
-         <p class=\"verdict {class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span> <span>{}</span></p>\n</header>\n{nav}<main>\n{bodies}{}</main>\n\
-         <footer><p>Written by ergodic {} on {}. {}</p></footer>\n<script>{OPEN_TO_PRINT}</script>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION"),
-        escape(&title),
-        include_str!("style.css"),
+    let back = back.map_or(String::new(), |link| {
+        format!("<p class=\"kicker\"><a href=\"{link}\">← all runs</a></p>\n")
+    });
+    let body = format!(
+        "<header>\n{back}<p class=\"kicker\">ergodic report</p>\n<h1>{}</h1>\n\
+         <p class=\"verdict {class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span> <span>{}</span></p>\n</header>\n{nav}<main>\n{bodies}{}</main>\n",
         escape(&title),
         escape(&sentence),
         again(all),
-        env!("CARGO_PKG_VERSION"),
-        date(SystemTime::now()),
-        escape(&gallery::limits()),
+    );
+    let title = format!("{title} – ergodic report");
+    Ok(html::document(
+        &title,
+        &body,
+        &gallery::limits(),
+        OPEN_TO_PRINT,
     ))
 }
 
@@ -97,25 +99,6 @@ fn title_of(r: &Results) -> String {
         Some(above) if r.single && !above.is_empty() => format!("{above} / {}", name(&whole)),
         _ => name(&whole),
     }
-}
-
-/// Year, month, day, hour and minute in UTC (days to dates: Hinnant, "chrono-compatible low-level date algorithms").
-fn date(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
 /// What the script's record says, and what is to be noted of the folder.
@@ -262,16 +245,6 @@ fn again(all: &[Results]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn dates() {
-        let at = |s| date(UNIX_EPOCH + Duration::from_secs(s));
-        assert_eq!(at(0), "1970-01-01 00:00 UTC");
-        assert_eq!(at(951_827_696), "2000-02-29 12:34 UTC");
-        assert_eq!(at(1_798_761_599), "2026-12-31 23:59 UTC");
-        assert_eq!(at(4_107_542_400), "2100-03-01 00:00 UTC");
-    }
 
     #[test]
     fn what_is_painted_is_still_the_script() {

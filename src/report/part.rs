@@ -58,6 +58,11 @@ pub trait Told: Debug {
     /// Its tables, as HTML.
     fn tables(&self, part: &Part, summary: Option<&Summary>) -> String;
 
+    /// What it was given, by name, if it is no run.
+    fn settings(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// What happened on the way.
     fn notes(&self) -> &[String] {
         &[]

@@ -1,7 +1,8 @@
 //! Comparison of two runs: what they have both observed, temperature by temperature.
 
 use super::run::{Group, Run};
-use super::summary::with_error;
+use super::summary::{Summary, with_error};
+use crate::diagnostic::Verdict;
 use crate::error::Result;
 use crate::table::Table;
 use crate::verb::{Call, Verb};
@@ -38,12 +39,45 @@ impl Line {
 #[derive(Debug, Clone)]
 pub struct Comparison {
     names: [String; 2],
+    /// The verdicts of the run and of the reference, the worst of their temperatures.
+    pub verdicts: [Verdict; 2],
     /// All that was compared.
     pub lines: Vec<Line>,
 }
 
-/// Compare the observables of a run with those of a reference, at the temperatures they share (to a part in 10⁶).
+/// Compare the observables of a run with those of a reference, and say how far both can be trusted.
 pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
+    Ok(Comparison {
+        names: [run.info.name.clone(), reference.info.name.clone()],
+        lines: lines(run, reference)?,
+        verdicts: [
+            Summary::new(run)?.verdict(),
+            Summary::new(reference)?.verdict(),
+        ],
+    })
+}
+
+/// What is to be said of differences of runs that are not, or not yet, what they should be: labels and verdicts.
+pub(crate) fn not_trusted(all: &[(&str, Verdict)]) -> Vec<String> {
+    let one = |(verdict, word): (Verdict, &str)| {
+        let found = all.iter().filter(|(_, v)| *v == verdict);
+        let labels: Vec<_> = found.map(|(label, _)| *label).collect();
+        let text = || {
+            format!(
+                "{word}: {}; the differences above are not to be trusted",
+                labels.join(", ")
+            )
+        };
+        (!labels.is_empty()).then(text)
+    };
+    [(Verdict::Wrong, "WRONG"), (Verdict::NotYet, "NOT YET")]
+        .into_iter()
+        .filter_map(one)
+        .collect()
+}
+
+/// The observables of a run and of a reference, at the temperatures they share (to a part in 10⁶).
+pub(crate) fn lines(run: &Run, reference: &Run) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let columns = run.info.columns.iter();
     for c in columns.filter(|c| c.group == Group::Posterior && c.components.is_none()) {
@@ -73,10 +107,7 @@ pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
         run.info.name,
         reference.info.name
     );
-    Ok(Comparison {
-        names: [run.info.name.clone(), reference.info.name.clone()],
-        lines,
-    })
+    Ok(lines)
 }
 
 impl Comparison {
@@ -114,6 +145,7 @@ impl Comparison {
                 format!("{:+.1}", l.deviation()),
             ]);
         }
+        out.below = not_trusted(&[(reference, self.verdicts[1]), (run, self.verdicts[0])]);
         out
     }
 }
@@ -126,6 +158,9 @@ impl fmt::Display for Comparison {
 
 crate::object::object! {
     Comparison: "Comparison",
+    fields: {
+        "verdicts" => |c| [c.verdicts[1], c.verdicts[0]].iter().map(|v| v.to_string().into()).collect::<Vec<crate::options::Value>>().into(),
+    },
     entries: to_json, "comparison.to_array() -> array", "Its lines as maps: name, temperature, reference (the mean of the first run), mean (that of the second), relative_error, deviation (second minus first, in joint standard errors).",
     table: table,
 }
@@ -136,7 +171,7 @@ pub static COMPARE: Verb<(), (Arc<Run>, Arc<Run>), Arc<Comparison>> = Verb {
     arguments: &["reference", "run"],
     options: &[],
     doc: "Two runs side by side: every observable of one number that they share, at the temperatures they share, with the relative difference and its size in standard errors.\n\n\
-         The first is the reference: differences are the second minus the first, as `ergodic compare` has them.",
+         The first is the reference: differences are the second minus the first, as `ergodic compare` has them. `comparison.verdicts` are those of both, in this order.",
     example: "",
     call: Call::Checked(|(reference, run), _, ()| compare(&run, &reference).map(Arc::new)),
 };

@@ -1,6 +1,8 @@
 //! A run on disk: traces for ArviZ, weights for PyTorch, run.json for people.
 
 use super::run::{Column, Group, Run, versions};
+use super::summary::Summary;
+use crate::diagnostic::Verdict;
 use crate::engine::report::HAMILTONIAN;
 use crate::error::Result;
 use crate::model::Layout;
@@ -8,7 +10,17 @@ use crate::store::{self, weights, zarr};
 use anyhow::Context;
 use serde_json::{Map, json};
 
+/// Numbers of a run up to which it is judged when it is written.
+const MOST_JUDGED: usize = 20_000_000;
+
 impl Run {
+    /// The verdict that lists of runs show, where it takes no long time.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        let numbers: usize = self.records.iter().map(Vec::len).sum();
+        let summary = (numbers <= MOST_JUDGED).then(|| Summary::new(self));
+        Some(summary?.ok()?.verdict())
+    }
+
     /// Write traces, weights and run.json into the run's folder.
     pub fn write(&self) -> Result<()> {
         zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
@@ -32,6 +44,7 @@ impl Run {
                 "notes": self.notes,
                 "failures": self.failures,
                 "predictions": self.scores,
+                "verdict": self.verdict(),
                 "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
                 "versions": versions(),
             }),

@@ -23,6 +23,8 @@ pub struct Record {
     pub seconds: f64,
     /// Whether it has come to its end.
     pub done: bool,
+    /// The part of it that is done, if that was written.
+    pub share: Option<f64>,
 }
 
 impl Record {
@@ -33,6 +35,7 @@ impl Record {
             notes: notes.filter_map(Value::as_str).map(String::from).collect(),
             seconds: meta["seconds"].as_f64().unwrap_or(0.0),
             done: meta["done"].as_bool().unwrap_or(false),
+            share: meta["share"].as_f64(),
         }
     }
 }
@@ -159,6 +162,7 @@ pub fn described(mut meta: Map<String, Value>, record: &Record) -> Value {
     }
     meta.insert("seconds".into(), record.seconds.into());
     meta.insert("done".into(), record.done.into());
+    meta.insert("share".into(), record.share.into());
     Value::Object(meta)
 }
 
@@ -198,7 +202,7 @@ pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
     let progress = Progress::new(session, &drive.name, unit, total, first as u64);
     drive.go_on(&progress)?;
     progress.finish();
-    drive.record.done = true;
+    (drive.record.done, drive.record.share) = (true, Some(1.0));
     drive.save()?;
     drive.job.finish(&drive.folder, drive.record, session)
 }
@@ -237,7 +241,8 @@ impl<J: Job> Drive<'_, J> {
             return Err(Interrupted { what }.into());
         }
         agree(ranks, begun)?;
-        self.save()
+        self.save()?;
+        agree(ranks, self.session.begun())
     }
 
     fn save(&mut self) -> Result<()> {
@@ -269,6 +274,7 @@ impl<J: Job> Drive<'_, J> {
                 progress.watch(name, *value);
             }
             progress.set(sum(3), sum(4) as usize);
+            self.record.share = Some(sum(3) as f64 / self.job.size().1.max(1) as f64);
             if !some(0) {
                 return Ok(());
             }

@@ -6,6 +6,7 @@
 //! interruptions, because nothing but the state and the counters of the random streams enters a step.
 
 pub mod autocorrelation;
+pub mod beginning;
 pub(crate) mod benchmark;
 pub mod cells;
 pub mod compare;
@@ -275,6 +276,7 @@ impl Job for Sampling<'_> {
             failures: all.failures.clone(),
             seconds: record.seconds,
             done: record.done,
+            share: record.share,
         };
         let meta = serde_json::to_value(meta)?;
         checkpoint::save(

@@ -262,6 +262,9 @@ pub(crate) struct Meta {
     pub seconds: f64,
     /// Whether the run is complete.
     pub done: bool,
+    /// The part of its steps that is done.
+    #[serde(default)]
+    pub share: Option<f64>,
 }
 
 impl Run {

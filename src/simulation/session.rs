@@ -1,5 +1,6 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
+use super::beginning::Beginning;
 use super::console::Console;
 use super::terminal::Terminal;
 use crate::error::Result;
@@ -9,7 +10,7 @@ use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, interrupted_for};
 
@@ -61,6 +62,7 @@ pub struct Session {
     /// To stop what this session runs, and nothing else of the process.
     pub interrupt: Interrupt,
     claim: Arc<Mutex<Option<Claim>>>,
+    beginning: Arc<Mutex<Beginning>>,
     names: Arc<Mutex<Names>>,
     /// What names of runs begin with.
     scope: Arc<Mutex<String>>,
@@ -89,6 +91,7 @@ impl Session {
             merge: None,
             interrupt: Interrupt::default(),
             claim: Arc::default(),
+            beginning: Arc::default(),
             names: Arc::default(),
             scope: Arc::default(),
             figures: Arc::default(),
@@ -134,10 +137,40 @@ impl Session {
     /// Make the folder of results this session's own, if it is not yet. Nobody else writes there from now on.
     fn own(&self) -> Result<()> {
         let mut claim = self.claim.lock().unwrap_or_else(|e| e.into_inner());
-        if claim.is_none() && self.leads() && !writes_nothing() {
+        if claim.is_none() && self.writes() {
             *claim = Some(Claim::of(&self.out)?);
         }
         Ok(())
+    }
+
+    /// The same, to write there now.
+    fn enter(&self) -> Result<()> {
+        self.own()?;
+        match self.writes() {
+            true => self.beginning().make_room(&self.out),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether this process writes the results.
+    fn writes(&self) -> bool {
+        self.leads() && !writes_nothing()
+    }
+
+    /// What is done when the results of this session begin.
+    pub fn beginning(&self) -> MutexGuard<'_, Beginning> {
+        self.beginning.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Say that there is something in the folder of results from now on.
+    ///
+    /// # Errors
+    /// If the record of the script cannot be written.
+    pub fn begun(&self) -> Result<()> {
+        match self.writes() {
+            true => self.beginning().begun(&self.out),
+            false => Ok(()),
+        }
     }
 
     /// Let go of the folder of results.
@@ -150,7 +183,8 @@ impl Session {
     /// # Errors
     /// If another process owns the folder of results, or there is a run in its place that is not to go on.
     pub fn begin(&self, run: &str) -> Result<PathBuf> {
-        self.own()?;
+        self.enter()?;
+        self.beginning().note(run);
         let folder = self.out.join(run);
         anyhow::ensure!(
             self.resume || !self.leads() || !holds_something(&folder),
@@ -290,7 +324,10 @@ impl Session {
             !name.is_empty() && !name.split(['/', '\\']).any(|part| part == ".."),
             "{what}: the name is \"{name}\", but must be a name within {within}, or an absolute path"
         );
-        self.own()?;
+        match Path::new(name).is_absolute() {
+            true => self.own()?,
+            false => self.enter()?,
+        }
         Ok(self.out.join(folder).join(name))
     }
 

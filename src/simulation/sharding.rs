@@ -280,6 +280,13 @@ impl StateBuilder<'_> {
     }
 }
 
+/// Whether a folder has the name of one of a shard.
+pub fn is_shard(name: &str) -> bool {
+    let rest = name.strip_prefix("shard-");
+    rest.and_then(|r| r.split_once("-of-"))
+        .is_some_and(|(k, n)| [k, n].iter().all(|x| x.parse::<usize>().is_ok()))
+}
+
 /// The folder of a shard within that of the results.
 pub fn shard_folder(number: usize, of: usize) -> String {
     format!("shard-{}-of-{of}", number + 1)

@@ -225,6 +225,21 @@ fn why(name: &str, outcome: &Result<Option<Checkpoint>>) -> String {
     }
 }
 
+/// The description in the newest checkpoint that has one, without its numbers and unchecked: for lists of many.
+pub fn description(dir: &Path) -> Option<Value> {
+    let one = |name: &str| {
+        let path = dir.join(name);
+        let reader = Reader::new(File::open(&path).ok()?, &path).ok()?;
+        serde_json::from_str(reader.metadata(META)?).ok()
+    };
+    one(CURRENT).or_else(|| one(PREVIOUS))
+}
+
+/// Whether a folder has a checkpoint, be it damaged.
+pub fn is_there(dir: &Path) -> bool {
+    [CURRENT, PREVIOUS].iter().any(|f| dir.join(f).is_file())
+}
+
 /// One generation; `None` when there is no such file.
 fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
     let file = match File::open(path) {

@@ -18,6 +18,9 @@ use std::time::Duration;
 /// The file that is locked.
 pub const LOCK: &str = ".lock";
 
+/// The folder within, where results that are about to be replaced wait.
+pub const ASIDE: &str = ".replaced";
+
 /// How often to try again where a former owner is just cleaning up.
 const TRIES: usize = 100;
 
@@ -79,7 +82,7 @@ impl Claim {
 
     fn locked(folder: &Path, made: Vec<PathBuf>) -> Result<Self> {
         let path = folder.join(LOCK);
-        for _ in 0..TRIES {
+        for attempt in 0..TRIES {
             fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
             let options = File::options()
                 .read(true)
@@ -97,6 +100,11 @@ impl Claim {
                 Ok(()) if stands(&file, &path) => Some(file),
                 // The former owner has removed the file before this process had its lock.
                 Ok(()) => continue,
+                // Somebody may only be asking who owns it.
+                Err(TryLockError::WouldBlock) if attempt < 3 => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => bail!(in_use(folder, &mut file)),
                 Err(TryLockError::Error(e)) => {
                     output::remark(format_args!(
@@ -134,10 +142,10 @@ impl Drop for Claim {
     }
 }
 
-/// Whether there is anything in a folder but its lock.
+/// Whether there is anything in a folder but its lock, and what is about to be replaced.
 pub fn holds_something(folder: &Path) -> bool {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
-    entries.into_iter().any(|e| e.file_name() != LOCK)
+    let mut entries = folder.read_dir().into_iter().flatten().flatten();
+    entries.any(|e| [LOCK, ASIDE].iter().all(|n| e.file_name() != *n))
 }
 
 /// Whether an open file is the one of that name.
@@ -162,8 +170,28 @@ fn owner() -> String {
     format!("{} {}", std::process::id(), machine.trim())
 }
 
-/// What is said of a folder that another process owns.
-fn in_use(folder: &Path, file: &mut File) -> String {
+/// Who owns a folder at this moment, as "process 4711 on thales"; none if nobody does. No claim is made.
+pub fn owner_of(folder: &Path) -> Option<String> {
+    let mut file = File::open(folder.join(LOCK)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {}
+        _ => return None,
+    }
+    let said = said(&mut file);
+    Some(match said.split_once(' ').unwrap_or((&said, "")) {
+        ("", _) => "another process".into(),
+        (id, machine) if is_here(machine) => format!("process {id}"),
+        (id, machine) => format!("process {id} on {machine}"),
+    })
+}
+
+/// Whether this is the name of this machine, or none was said.
+fn is_here(machine: &str) -> bool {
+    machine.is_empty() || owner().ends_with(&format!(" {machine}"))
+}
+
+/// What the owner of a folder says of itself.
+fn said(file: &mut File) -> String {
     let mut said = String::new();
     for _ in 0..20 {
         said.clear();
@@ -174,15 +202,17 @@ fn in_use(folder: &Path, file: &mut File) -> String {
         // Its owner has the lock but has not said its name yet.
         std::thread::sleep(Duration::from_millis(5));
     }
-    let (id, machine) = said.trim().split_once(' ').unwrap_or((said.trim(), ""));
-    let here = owner();
-    let who = match id {
-        "" => "another process uses".to_string(),
-        id if said.trim() == here.trim() => format!("this process (id {id}) already uses"),
-        id if machine.is_empty() || here.ends_with(&format!(" {machine}")) => {
-            format!("another process (id {id}) uses")
-        }
-        id => format!("another process (id {id} on {machine}) uses"),
+    said.trim().to_string()
+}
+
+/// What is said of a folder that another process owns.
+fn in_use(folder: &Path, file: &mut File) -> String {
+    let said = said(file);
+    let who = match said.split_once(' ').unwrap_or((&said, "")) {
+        ("", _) => "another process uses".to_string(),
+        (id, _) if said == owner().trim() => format!("this process (id {id}) already uses"),
+        (id, machine) if is_here(machine) => format!("another process (id {id}) uses"),
+        (id, machine) => format!("another process (id {id} on {machine}) uses"),
     };
     format!(
         "{}: {who} this folder; wait until it has ended, or choose another --out",

@@ -5,6 +5,8 @@
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
 //! | `temp_files.rs` | temporary names beside a path, and what killed processes left there    |
 //! | `claim.rs`      | who owns a folder                                                      |
+//! | `aside.rs`      | results that are about to be replaced                                  |
+//! | `tags.rs`       | the tags of a run                                                      |
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
@@ -21,6 +23,7 @@
 //! name in the same folder, flushed to the disk, then renamed; a killed process leaves the old content or the new one.
 
 pub(crate) mod archive;
+pub(crate) mod aside;
 mod bytes;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
@@ -29,6 +32,7 @@ pub(crate) mod named;
 pub(crate) mod npy;
 mod pickle;
 mod pytorch;
+pub(crate) mod tags;
 mod temp_files;
 pub(crate) mod tensor_file;
 mod tensors;
@@ -166,6 +170,24 @@ pub(crate) fn free_space(folder: &Path) -> Option<u64> {
     let text = String::from_utf8(out.stdout).ok()?;
     let fourth = text.lines().nth(1)?.split_whitespace().nth(3)?;
     fourth.parse::<u64>().ok().map(|k| k * 1024)
+}
+
+/// Bytes of all files in a folder; links count themselves.
+pub(crate) fn bytes_in(folder: &Path) -> u64 {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let one = |e: fs::DirEntry| match e.metadata() {
+        Ok(m) if m.is_dir() => bytes_in(&e.path()),
+        Ok(m) => m.len(),
+        Err(_) => 0,
+    };
+    entries.map(one).sum()
+}
+
+/// Deletes a folder with everything in it, and follows no link. It has lost its name before the first file goes: nobody finds half of it.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    let old = temp_files::name(folder, "old", &temp_files::suffix());
+    fs::rename(folder, &old).map_err(|e| cannot("delete", folder, e))?;
+    fs::remove_dir_all(&old).map_err(|e| cannot("delete", &old, e))
 }
 
 /// An input/output error with the path it concerns and what to do about it.

@@ -39,6 +39,7 @@ mod ranks;
 mod recipes;
 mod report;
 mod reports;
+mod runs;
 mod samplers;
 mod scripts;
 mod shards;

@@ -407,7 +407,7 @@ fn an_unfinished_and_a_damaged_run_are_told_as_far_as_they_go() {
     std::fs::write(folder.join("run.json"), "{ not json").unwrap();
     assert!(words(&report(&folder)).contains("the record of the script is damaged"));
     std::fs::remove_file(folder.join("run.json")).unwrap();
-    assert!(words(&report(&folder)).contains("it is still running, or was killed"));
+    assert!(words(&report(&folder)).contains("it was killed, or this is the folder of a session"));
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn a_run_that_was_stopped_is_told_as_unfinished() {
     for part in [
         "unfinished at step",
         "still in burn-in: there are no draws yet",
-        "it is still running, or was killed",
+        "was killed",
         "Target, sampler and sizes",
     ] {
         assert!(said.contains(part), "no '{part}'");

@@ -1,0 +1,141 @@
+//! The record of a script, which stands in the folder of its results.
+
+use crate::error::Result;
+use crate::store;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// The record of a script, from the run.json of its folder.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// Its file.
+    pub script: String,
+    /// Its text.
+    pub source: String,
+    /// `--set` names and values.
+    pub settings: Vec<(String, String)>,
+    /// Master seed.
+    pub seed: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Where chains stepped.
+    pub device: String,
+    /// Whether steps were cut by --quick.
+    pub quick: bool,
+    /// Program, system, instruction set.
+    pub versions: Map<String, Value>,
+    /// Seconds it took.
+    pub seconds: Option<f64>,
+    /// "done", or what went wrong; empty while it runs.
+    pub status: String,
+    /// What it printed.
+    pub printed: String,
+    /// The value of its last expression.
+    pub result: Value,
+    /// The texts that it imported, by name.
+    pub imported: Map<String, Value>,
+    /// What it has run, in order.
+    pub parts: Vec<String>,
+    /// When it began.
+    pub started: Option<SystemTime>,
+    /// When the record was written.
+    pub written: Option<SystemTime>,
+}
+
+impl Record {
+    /// From a run.json; none if it is not that of a script.
+    fn from_json(all: &Value) -> Option<Self> {
+        let text = |key: &str| all[key].as_str().unwrap_or_default().to_string();
+        all.get("source")?.as_str()?;
+        let pairs = |key: &str| all[key].as_object().cloned().unwrap_or_default();
+        let word = |v: Value| match v {
+            Value::String(s) => s,
+            other => other.to_string(),
+        };
+        Some(Self {
+            script: text("script"),
+            source: text("source"),
+            settings: pairs("settings")
+                .into_iter()
+                .map(|(k, v)| (k, word(v)))
+                .collect(),
+            seed: all["seed"].as_u64(),
+            threads: all["threads"].as_u64(),
+            device: text("device"),
+            quick: all["quick"] == Value::Bool(true),
+            versions: pairs("versions"),
+            seconds: all["timings"]["seconds"].as_f64(),
+            status: text("status"),
+            printed: text("printed"),
+            result: all["result"].clone(),
+            imported: pairs("imported"),
+            parts: Deserialize::deserialize(&all["parts"]).unwrap_or_default(),
+            started: all["started"]
+                .as_u64()
+                .map(|s| SystemTime::UNIX_EPOCH + Duration::from_secs(s)),
+            written: None,
+        })
+    }
+
+    /// That of a folder, if it is there.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn of(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join("run.json");
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let found = Self::from_json(&store::read_json(&path)?);
+        let written = path.metadata().and_then(|m| m.modified()).ok();
+        Ok(found.map(|record| Self { written, ..record }))
+    }
+
+    /// The command that does it again.
+    pub fn command(&self) -> String {
+        let mut words = vec!["ergodic".to_string(), "run".into(), quoted(&self.script)];
+        for (name, value) in &self.settings {
+            words.extend(["--set".into(), quoted(&format!("{name}={value}"))]);
+        }
+        words.extend(self.seed.map(|s| format!("--seed {s}")));
+        if !["", "cpu"].contains(&self.device.as_str()) {
+            words.push(format!("--device {}", quoted(&self.device)));
+        }
+        if self.quick {
+            words.push("--quick".into());
+        }
+        words.join(" ")
+    }
+}
+
+/// As a POSIX shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_survives_the_shell() {
+        let record = Record {
+            script: "my scripts/it's.rhai".into(),
+            settings: vec![("temperatures".into(), "[1e-3, 2]".into())],
+            seed: Some(7),
+            device: "cuda:0".into(),
+            quick: true,
+            ..Record::default()
+        };
+        assert_eq!(
+            record.command(),
+            r"ergodic run 'my scripts/it'\''s.rhai' --set 'temperatures=[1e-3, 2]' --seed 7 --device cuda:0 --quick"
+        );
+    }
+}

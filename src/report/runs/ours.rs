@@ -1,0 +1,87 @@
+//! Whether a folder has nothing in it but what runs leave: only such folders are deleted or replaced.
+
+use crate::report::layout::{GRID, Kind, name};
+use crate::simulation::sharding::is_shard;
+use crate::store::claim::{ASIDE, LOCK};
+use crate::store::tags::TAGS;
+use std::path::Path;
+
+/// What is in the folder of a run beside files that scripts write.
+const OF_PART: [&str; 7] = [
+    "checkpoint",
+    "run.json",
+    "trace.zarr",
+    "draws.zarr",
+    "weights",
+    "figures",
+    TAGS,
+];
+
+/// What is in the folder of a script's results, or of a grid.
+const OF_RESULTS: [&str; 6] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE];
+
+/// Endings of files that scripts and reports write.
+const WRITTEN: [&str; 10] = [
+    "json",
+    "csv",
+    "svg",
+    "html",
+    "htm",
+    "npy",
+    "safetensors",
+    "npz",
+    "pt",
+    "pth",
+];
+
+/// Fail unless a folder is that of a run and has nothing else in it; says what it is, or what else there is.
+pub fn only_ours(folder: &Path) -> Result<(), String> {
+    let Some(kind) = Kind::of(folder) else {
+        return Err("it is not that of a run".into());
+    };
+    let known: &[&str] = match kind {
+        Kind::Part => &OF_PART,
+        Kind::Grid | Kind::Results => &OF_RESULTS,
+    };
+    let entries = folder.read_dir().map_err(|e| e.to_string())?;
+    for entry in entries.flatten() {
+        let (path, own) = (entry.path(), name(&entry.path()));
+        if known.contains(&own.as_str()) || is_left_over(&own) || is_written(&path) {
+            continue;
+        }
+        let inner = match entry.file_type().is_ok_and(|t| t.is_dir()) {
+            true => Kind::of(&path),
+            false => None,
+        };
+        let fits = match kind {
+            Kind::Grid => inner == Some(Kind::Results),
+            Kind::Results => inner == Some(Kind::Part) || inner.is_some() && is_shard(&own),
+            Kind::Part => false,
+        };
+        if !fits {
+            return Err(format!("there is something else in it ('{own}')"));
+        }
+        only_ours(&path).map_err(|why| format!("in '{own}' {why}"))?;
+    }
+    Ok(())
+}
+
+/// Whether a script or a report may have written a file, or all that is in a folder.
+fn is_written(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(m) if m.is_dir() => {
+            let mut inner = path.read_dir().into_iter().flatten().flatten();
+            Kind::of(path).is_none() && inner.all(|e| is_written(&e.path()))
+        }
+        Ok(m) => {
+            let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+            m.is_file() && WRITTEN.iter().any(|w| ending == *w)
+        }
+        Err(_) => false,
+    }
+}
+
+/// Whether a killed process left something of this name.
+fn is_left_over(name: &str) -> bool {
+    name.contains(".tmp-") || name.contains(".old-")
+}
