@@ -1,8 +1,10 @@
 //! `dataset::npz`: NumPy arrays, from an archive that `numpy.savez` wrote.
 
-use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, scale};
+use super::{
+    Answers, Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale,
+};
 use crate::error::{Result, did_you_mean, in_file};
-use crate::options::{Entry, Kind, Options, option, optional, required};
+use crate::options::{Default, Entry, Kind, Options, Spec, option, optional, required};
 use crate::store::npy::{self, Array, Numbers};
 use anyhow::{anyhow, bail, ensure};
 use file::File;
@@ -14,7 +16,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "npz",
     doc: "NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.\n\
         Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further \
-        dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
+        dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
         regression targets, [rows] or [rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or \
         Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.",
     arguments: &["path"],
@@ -44,6 +46,11 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "y_test, if it is there",
             "Name of the array of test targets.",
         ),
+        Spec {
+            default: Default::Is("0"),
+            doc: "Fraction of the rows of x_train for the test split, the same fraction of every class, if the file has none.",
+            ..TEST
+        },
         VALIDATION,
         scale::COLUMNS,
         SEED,
@@ -56,13 +63,13 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
     let mut archive = in_file(&f.path, Archive::open(&f))?;
     let train = archive.split(options.text("x_train")?, options.text("y_train")?);
-    let train = in_file(&f.path, train)?;
+    let (train, shape) = in_file(&f.path, train)?;
     let given = [options.opt_text("x_test"), options.opt_text("y_test")];
     let (x, y) = (given[0].unwrap_or("x_test"), given[1].unwrap_or("y_test"));
     // Arrays that were asked for, or one without the other, must not be passed over in silence.
     let wanted = given.iter().any(Option::is_some) || archive.has(x) || archive.has(y);
     let test = if wanted {
-        Some(in_file(&f.path, archive.split(x, y))?)
+        Some(in_file(&f.path, archive.split(x, y))?.0)
     } else {
         None
     };
@@ -90,8 +97,16 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         file::check_test_labels(&format!("'{path}': {y}"), t, classes)?;
     }
     let scale: Scale = options.text("scale")?.parse()?;
-    let d = Dataset::new("npz", classes, train, test, vec![f.provenance()])?
-        .with_validation(options.float("validation")?, options.int("seed")?)?
+    let (fraction, seed) = (options.float("test")?, options.int("seed")?);
+    ensure!(
+        test.is_none() || fraction == 0.0,
+        "'{path}' has a test split, {x} and {y}; leave out the option 'test'"
+    );
+    let mut d = Dataset::new("npz", classes, train, test, vec![f.provenance()])?;
+    d.shape = shape;
+    let d = d
+        .with_test(fraction, seed)?
+        .with_validation(options.float("validation")?, seed)?
         .scaled(scale)?;
     Ok(Arc::new(d))
 }
@@ -150,8 +165,8 @@ impl<'a> Archive<'a> {
         npy::read(&mut entry as &mut dyn Read, most).map_err(|e| wrong(&e))
     }
 
-    /// The examples in a pair of arrays.
-    fn split(&mut self, x: &str, y: &str) -> Result<Split> {
+    /// The examples in a pair of arrays, and the shape of one.
+    fn split(&mut self, x: &str, y: &str) -> Result<(Split, Vec<usize>)> {
         let (inputs, targets) = (self.array(x)?, self.array(y)?);
         let path = &self.file.path;
         let rows = |name: &str, a: &Array| -> Result<usize> {
@@ -170,15 +185,19 @@ impl<'a> Archive<'a> {
         file::check_counts((&format!("'{path}': {x}"), n), (y, m))?;
         let dim = inputs.shape[1..].iter().product::<usize>();
         let width = targets.shape[1..].iter().product::<usize>();
-        let finite = |name: &str, width: usize, data: Vec<f64>| floats(path, name, width, data);
-        let x = match inputs.data {
-            Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => Inputs::I8(v),
-            other => Inputs::F32(finite(x, dim, other.into_f64())?),
+        let shape = match &inputs.shape[1..] {
+            [] => vec![1],
+            shape => shape.to_vec(),
         };
+        let spins = match &inputs.data {
+            Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => Some(v.clone()),
+            _ => None,
+        };
+        let numbers = checked(path, x, dim, inputs.data.into_f64())?;
         let targets = match targets.data {
-            Numbers::Float(v) => Targets::Values {
+            Numbers::Float(v) => Answers::Values {
                 width,
-                data: finite(y, width, v)?,
+                data: checked(path, y, width, v)?,
             },
             other => {
                 ensure!(
@@ -191,24 +210,21 @@ impl<'a> Archive<'a> {
                     file::label(v)
                         .map_err(|e| anyhow!("'{path}', array '{y}': the label of row {row} {e}"))
                 };
-                Targets::Classes(
-                    other
-                        .into_f64()
-                        .into_iter()
-                        .enumerate()
-                        .map(label)
-                        .collect::<Result<_>>()?,
-                )
+                let labels = other.into_f64().into_iter().enumerate().map(label);
+                Answers::Labels(Targets::Classes(labels.collect::<Result<_>>()?))
             }
         };
-        Split::new(dim, x, targets)
+        let mut out = Split::of_doubles(dim, numbers, targets)?;
+        if let Some(spins) = spins {
+            out.inputs = Inputs::I8(spins);
+        }
+        Ok((out, shape))
     }
 }
 
-/// Numbers in single precision, or where one is not finite.
-fn floats(path: &str, name: &str, width: usize, data: Vec<f64>) -> Result<Vec<f32>> {
-    let out: Vec<f32> = data.iter().map(|&x| x as f32).collect();
-    if let Some(i) = out.iter().position(|x| !x.is_finite()) {
+/// The numbers, or where one is not finite in single precision.
+fn checked(path: &str, name: &str, width: usize, data: Vec<f64>) -> Result<Vec<f64>> {
+    if let Some(i) = data.iter().position(|x| !(*x as f32).is_finite()) {
         bail!(
             "'{path}', array '{name}', row {}, column {}: {} is not a finite single-precision number",
             i / width,
@@ -216,7 +232,7 @@ fn floats(path: &str, name: &str, width: usize, data: Vec<f64>) -> Result<Vec<f3
             data[i]
         );
     }
-    Ok(out)
+    Ok(data)
 }
 
 #[cfg(test)]

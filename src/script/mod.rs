@@ -12,6 +12,7 @@ mod closure;
 mod constructors;
 mod convert;
 mod custom;
+mod data;
 mod drawings;
 pub mod explore;
 mod expressions;
@@ -417,6 +418,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     custom::bind(&mut b);
     registry::runs(&mut b);
     verbs::bind(&mut b);
+    data::bind(&mut b);
     objects::bind(&mut b);
     registry::coefficients(&mut b);
     registry::evidences(&mut b);

@@ -14,8 +14,8 @@ pub struct Traced {
     text: String,
     layout: Layout,
     tape: Tape,
-    /// Inputs and targets of the examples, `[n, width]`; nothing without data.
-    rows: Vec<f32>,
+    /// Inputs and targets of the examples, `[n, width]`, with all digits of the file; nothing without data.
+    rows: Vec<f64>,
     width: usize,
     examples: usize,
 }
@@ -56,20 +56,14 @@ impl Traced {
         }))
     }
 
-    fn row(&self, i: usize) -> &[f32] {
+    fn row(&self, i: usize) -> &[f64] {
         &self.rows[i * self.width..(i + 1) * self.width]
     }
 }
 
 /// Inputs and targets side by side.
-fn table(split: &Split) -> Vec<f32> {
-    let mut inputs = vec![0f32; split.rows * split.dim];
-    split.copy(0..split.rows, &mut inputs);
-    let targets: Vec<f32> = match (split.labels(), split.values()) {
-        (Some(labels), _) => labels.iter().map(|l| f32::from(*l)).collect(),
-        (_, Some((_, values))) => values.to_vec(),
-        _ => Vec::new(),
-    };
+fn table(split: &Split) -> Vec<f64> {
+    let (inputs, targets) = (split.inputs_f64(), split.targets_f64());
     let targets = targets.chunks_exact(split.targets.width());
     let rows = inputs.chunks_exact(split.dim).zip(targets);
     rows.flat_map(|(x, y)| [x, y].concat()).collect()
@@ -125,6 +119,12 @@ impl Potential for Traced {
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         hash.update(&self.tape.bytes());
-        self.rows.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        for x in &self.rows {
+            // Numbers of single precision have the checksum that they always had.
+            match f64::from(*x as f32) == *x {
+                true => hash.update(&(*x as f32).to_le_bytes()),
+                false => hash.update(&x.to_le_bytes()),
+            }
+        }
     }
 }

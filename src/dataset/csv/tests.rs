@@ -1,4 +1,4 @@
-//! Tests of `csv.rs`, in a file of their own for their length.
+//! Tests of tables.
 
 use super::super::testing::{Folder, build, gzip, message, text};
 use super::*;
