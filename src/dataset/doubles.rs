@@ -76,6 +76,21 @@ impl Split {
         x.into_iter().map(f64::from).collect()
     }
 
+    /// Show the input of each row in double precision, without a copy of all of them.
+    pub(super) fn for_each_input(&self, mut each: impl FnMut(&[f64])) {
+        if let Some(d) = &self.doubles {
+            return d.inputs.chunks_exact(self.dim).for_each(each);
+        }
+        let (mut x, mut wide) = (vec![0f32; self.dim], vec![0f64; self.dim]);
+        for i in 0..self.rows {
+            self.copy(i..i + 1, &mut x);
+            for (wide, x) in wide.iter_mut().zip(&x) {
+                *wide = f64::from(*x);
+            }
+            each(&wide);
+        }
+    }
+
     /// All targets in double precision, labels as numbers, `[rows, width]`.
     pub fn targets_f64(&self) -> Vec<f64> {
         match (&self.doubles, self.labels()) {

@@ -8,9 +8,10 @@
 //! | `digits` | `digits.rs` | 1797 handwritten digits, inside the program |
 //! | `spin_vectors` | `spin_vectors.rs` | noisy copies of random ±1 vectors (Zambon et al., eq. 2) |
 //! | `idx` | `idx.rs` | MNIST and its relatives, from files |
-//! | `csv` | `csv.rs` | a table, from a file |
+//! | `csv` | `csv/` | a table, from a file |
 //! | `arrays` | `arrays.rs` | numbers of a script |
 //! | `npz` | `npz.rs` | NumPy arrays, from a file |
+//! | `npy`, `safetensors` | `tensor_files.rs` | arrays, from files, in memory or mapped |
 //! | `induction` | `induction.rs` | random segments, repeated: next tokens to be copied |
 //! | `text` | `text.rs` | bytes or characters of a file, and the next ones |
 //! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
@@ -26,6 +27,7 @@ mod form;
 mod idx;
 mod induction;
 mod linear;
+mod mapped;
 mod missing;
 mod moments;
 mod npz;
@@ -36,6 +38,7 @@ mod sequences;
 mod show;
 mod spin_vectors;
 mod split;
+mod tensor_files;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -45,6 +48,7 @@ mod transform;
 pub use doubles::{Answers, Doubles};
 pub use form::{Column, Content, Form};
 pub use linear::LinearRows;
+pub use mapped::MappedRows;
 pub use scale::Scale;
 pub use spin_vectors::class_vectors;
 pub use split::{Inputs, Split, Targets};
@@ -64,6 +68,8 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
     csv::ENTRY,
     arrays::ENTRY,
     npz::ENTRY,
+    tensor_files::NPY,
+    tensor_files::SAFETENSORS,
     induction::ENTRY,
     text::ENTRY,
     tokens::ENTRY,

@@ -1,6 +1,6 @@
 //! Scaling of inputs, column by column, by what the training split shows.
 
-use super::{Dataset, Split};
+use super::{Dataset, Inputs, Split};
 use crate::error::{Result, did_you_mean};
 use crate::options::{Kind, Spec, option};
 use anyhow::{anyhow, ensure};
@@ -84,7 +84,12 @@ impl Dataset {
                 _ => (c.low, 1.0 / (c.high - c.low)),
             })
             .collect();
+        let map = Arc::new(map);
         let apply = |s: &Split| -> Result<Arc<Split>> {
+            if let Inputs::Mapped(rows) = &s.inputs {
+                let inputs = Inputs::Mapped(Arc::new(rows.scaled(&map)));
+                return Split::new(s.dim, inputs, s.targets.clone()).map(Arc::new);
+            }
             let mut x = s.inputs_f64();
             scale(&mut x, &map);
             // A test value far outside the range of training can overflow.
@@ -99,7 +104,7 @@ impl Dataset {
         d.train = apply(&self.train)?;
         d.test = self.test.as_deref().map(apply).transpose()?;
         d.validation = self.validation.as_deref().map(apply).transpose()?;
-        d.scaling.push(Arc::new(map));
+        d.scaling.push(map.clone());
         Ok(d.note(
             "scale",
             format!("{kind}, per column over the training split"),
@@ -118,14 +123,18 @@ impl Dataset {
 fn scale(x: &mut [f64], map: &[(f64, f64)]) {
     for row in x.chunks_exact_mut(map.len().max(1)) {
         for (x, (shift, factor)) in row.iter_mut().zip(map) {
-            *x = (*x - shift) * factor;
+            *x = one(*x, (*shift, *factor));
         }
     }
 }
 
+/// A number of a column that is scaled so.
+pub(super) fn one(x: f64, (shift, factor): (f64, f64)) -> f64 {
+    (x - shift) * factor
+}
+
 /// Range, mean and variance of every column; two passes, because one loses the variance of a column far from 0.
 fn columns(s: &Split) -> Vec<Column> {
-    let x = s.inputs_f64();
     let mut c = vec![
         Column {
             low: f64::INFINITY,
@@ -136,24 +145,24 @@ fn columns(s: &Split) -> Vec<Column> {
         s.dim
     ];
     let n = s.rows as f64;
-    for row in x.chunks_exact(s.dim) {
+    s.for_each_input(|row| {
         for (c, &x) in c.iter_mut().zip(row) {
             c.low = c.low.min(x);
             c.high = c.high.max(x);
             c.mean += x / n;
         }
-    }
-    for row in x.chunks_exact(s.dim) {
+    });
+    s.for_each_input(|row| {
         for (c, &x) in c.iter_mut().zip(row) {
             c.variance += (x - c.mean).powi(2) / n;
         }
-    }
+    });
     c
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Inputs, Targets};
+    use super::super::Targets;
     use super::*;
 
     fn split(x: &[f32]) -> Split {

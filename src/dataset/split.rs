@@ -2,6 +2,7 @@
 
 use super::doubles::Doubles;
 use super::linear::LinearRows;
+use super::mapped::MappedRows;
 use crate::error::Result;
 use crate::kernels::gather;
 use anyhow::ensure;
@@ -19,6 +20,15 @@ pub enum Inputs {
     Made(Arc<LinearRows>),
     /// Numbers of tokens, which models get as floats: those hold them exactly.
     Tokens(Vec<u16>),
+    /// Left in a file, and read when they are needed.
+    Mapped(Arc<MappedRows>),
+}
+
+impl Inputs {
+    /// Whether they are numbers in memory.
+    pub fn in_memory(&self) -> bool {
+        !matches!(self, Inputs::Made(_) | Inputs::Mapped(_))
+    }
 }
 
 /// Targets of a split, one per row or one per position of a row.
@@ -87,6 +97,7 @@ impl Split {
             Inputs::I8(x) => x.len(),
             Inputs::Made(_) => 0,
             Inputs::Tokens(x) => x.len(),
+            Inputs::Mapped(x) => x.rows() * dim,
         };
         ensure!(dim > 0, "an input needs at least one component");
         ensure!(targets.width() > 0, "a target needs at least one value");
@@ -172,6 +183,7 @@ impl Split {
             Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
             Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
             Inputs::Tokens(x) => gather::tokens(x, self.dim, rows, out),
+            Inputs::Mapped(x) => x.read(rows.iter().copied(), out),
         }
     }
 
@@ -186,6 +198,7 @@ impl Split {
             Inputs::I8(x) => gather::widen(&x[part], out),
             Inputs::Tokens(x) => gather::widen_tokens(&x[part], out),
             Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
+            Inputs::Mapped(x) => x.read(range.start as u32..range.end as u32, out),
         }
     }
 
@@ -299,6 +312,7 @@ impl Split {
                 law.fingerprint(hash);
             }
             Inputs::Tokens(x) => enter(x, u16::to_le_bytes, hash),
+            Inputs::Mapped(x) => x.fingerprint(hash),
         }
         match &self.targets {
             Targets::Classes(x) | Targets::Sequence { labels: x, .. } => {
@@ -316,6 +330,7 @@ impl Split {
             Inputs::I8(x) => size_of_val(&x[..]),
             Inputs::Made(law) => size_of_val(&law.matrix[..]),
             Inputs::Tokens(x) => size_of_val(&x[..]),
+            Inputs::Mapped(x) => x.bytes(),
         };
         let doubles = self.doubles.as_deref().map_or(0, Doubles::bytes);
         inputs
@@ -344,6 +359,7 @@ impl Split {
                     Inputs::F32(x)
                 }
                 Inputs::Tokens(x) => Inputs::Tokens(pick(x, self.dim, rows)),
+                Inputs::Mapped(x) => Inputs::Mapped(Arc::new(x.select(rows))),
             },
             targets: match &self.targets {
                 Targets::Classes(l) => Targets::Classes(pick(l, 1, rows)),

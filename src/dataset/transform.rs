@@ -223,6 +223,8 @@ impl Dataset {
             "split: missing cells of '{}' were filled by its training rows, so these cannot be chosen anew; divide it where it is read",
             self.name
         );
+        let rows: usize = self.splits().map(|(_, s)| s.rows).sum();
+        memory::check_elements::<f64>(&[rows, self.dim], "split: all rows together")?;
         let others = [&self.test, &self.validation];
         let train = Split::clone(&self.train);
         others.into_iter().flatten().try_fold(train, |all, s| all.and(s))

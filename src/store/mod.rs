@@ -11,6 +11,7 @@
 //! | `weights.rs`    | weights that PyTorch loads                                             |
 //! | `integers.rs`   | whole numbers from safetensors files of others                         |
 //! | `npy.rs`        | single arrays, as NumPy writes them                                    |
+//! | `mapped.rs`     | arrays that stay in files of either format                            |
 //! | `tensor_file.rs`| a few tensors in a file of either format                               |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
 //!
@@ -22,6 +23,7 @@ mod bytes;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod integers;
+pub(crate) mod mapped;
 pub(crate) mod npy;
 mod temp_files;
 pub(crate) mod tensor_file;

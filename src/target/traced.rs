@@ -42,6 +42,11 @@ impl Traced {
         data: Option<&Dataset>,
     ) -> Result<Arc<dyn Potential>> {
         let parameters = layout.len();
+        if let Some(d) = data {
+            let (inputs, targets) = columns(d);
+            let what = format!("the rows of '{}'", d.name);
+            crate::memory::check_elements::<f64>(&[d.train.rows, inputs + targets], &what)?;
+        }
         let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
         let graph = Graph::new(&energy.symbol()?)?;
         let tape = Tape::compile(&graph, parameters, width)?;
