@@ -113,7 +113,9 @@ fn matrix(o: &Options, name: &str) -> Result<(usize, Vec<usize>, Vec<f64>)> {
         );
         let odd = numbers[before..].iter().find(|x| !(**x as f32).is_finite());
         if let Some(x) = odd {
-            return Err(anyhow!("{what}: row {i} has {x}, which is no finite number"));
+            return Err(anyhow!(
+                "{what}: row {i} has {x}, which is no finite number"
+            ));
         }
     }
     Ok((rows.len(), first.unwrap_or_else(|| vec![1]), numbers))

@@ -59,6 +59,7 @@ impl Dataset {
             "{name} has sequences: their rows have no classes to take {n} examples of"
         );
         ensure!(n > 0, "{name}: at least one example per class must be kept");
+        self.ensure_single("subset")?;
         let counts = self.train.class_counts(self.classes);
         if let Some((class, least)) = counts.iter().copied().enumerate().min_by_key(|(_, c)| *c)
             && n > least
@@ -108,10 +109,7 @@ impl Dataset {
         let of = s.rows;
         let mut d = self.clone();
         d.replace(split, &rows);
-        Ok(d.note(
-            "subset",
-            format!("{n} of {of} {split} rows, seed {seed}"),
-        ))
+        Ok(d.note("subset", format!("{n} of {of} {split} rows, seed {seed}")))
     }
 
     /// The rows of all splits together, divided anew; see [`with_test`](Dataset::with_test).
@@ -146,6 +144,7 @@ impl Dataset {
         if fraction == 0.0 {
             return Ok(None);
         }
+        self.ensure_single(what)?;
         let groups = groups(&self.train, self.classes, seed, use_);
         let mut taken = Vec::new();
         let (mut seen, mut target) = (0, 0);

@@ -146,14 +146,22 @@ impl Dataset {
             (c.fill, fills[at]) = (Some(value), Some(value));
             let of = |s: &Arc<Split>| {
                 let x = s.inputs_f64();
-                x[at..].iter().step_by(self.dim).filter(|x| x.is_nan()).count()
+                x[at..]
+                    .iter()
+                    .step_by(self.dim)
+                    .filter(|x| x.is_nan())
+                    .count()
             };
             let cells: usize = self.splits().map(|(_, s)| of(s)).sum();
             let text = match what {
                 "" => number(value),
                 what => format!("{what} over the training rows, {}", number(value)),
             };
-            notes.push(format!("'{}': {} = {text}", c.name, count(cells, "missing cell")));
+            notes.push(format!(
+                "'{}': {} = {text}",
+                c.name,
+                count(cells, "missing cell")
+            ));
         }
         let fill = |s: &Arc<Split>| -> Result<Arc<Split>> {
             let mut x = s.inputs_f64();

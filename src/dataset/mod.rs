@@ -17,6 +17,7 @@
 //! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
 
 mod arrays;
+mod augment;
 mod csv;
 mod date;
 mod digits;
@@ -45,6 +46,7 @@ mod text;
 mod tokens;
 mod transform;
 
+pub use augment::{Augment, Variants};
 pub use doubles::{Answers, Doubles};
 pub use form::{Column, Content, Form};
 pub use linear::LinearRows;
@@ -98,6 +100,8 @@ pub struct Dataset {
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
     pub likelihood_n: Option<usize>,
+    /// Training rows that are variants of one example; their number is that of the rows divided by it.
+    pub copies: usize,
     /// Lengths of the axes of an input: `[28, 28]` for an image, `[dim]` for a row of numbers.
     pub shape: Vec<usize>,
     /// How the rows of its table become inputs, if it was one.
@@ -176,6 +180,7 @@ impl Dataset {
             clean: None,
             rank: None,
             likelihood_n: None,
+            copies: 1,
             form: None,
             scaling: Vec::new(),
             class_names: None,
@@ -278,6 +283,8 @@ enum Use {
     TestSequence = 8,
     /// The choice of a subset.
     Subset = 9,
+    /// What is done to a variant of an example.
+    Variant = 10,
 }
 
 /// The random numbers of one use; `index` is a row, a pixel or a class.
@@ -377,7 +384,7 @@ mod tests {
     fn the_summary_names_rows_classes_bytes_and_source() {
         let text = build(&digits::ENTRY, &[]).unwrap().to_string();
         for part in [
-            "digits: 64 inputs, 10 classes",
+            "digits: 64 inputs [8, 8], 10 classes",
             "1438 rows",
             "359 rows",
             "per class",

@@ -1,9 +1,7 @@
 //! `dataset::npz`: NumPy arrays, from an archive that `numpy.savez` wrote.
 
 use super::mapped::MappedRows;
-use super::{
-    Answers, Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale,
-};
+use super::{Answers, Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
 use crate::error::{Result, did_you_mean, in_file};
 use crate::options::{Default, Entry, Kind, Options, Spec, Value, option, optional, required};
 use crate::store::npy::{self, Array, Numbers};
@@ -235,12 +233,7 @@ fn rows(what: &str, shape: &[usize]) -> Result<usize> {
 }
 
 /// The examples in a pair of arrays, and the shape of one.
-fn split(
-    arrays: &mut dyn Arrays,
-    x: &str,
-    y: &str,
-    mapped: bool,
-) -> Result<(Split, Vec<usize>)> {
+fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Split, Vec<usize>)> {
     let targets = arrays.array(y)?;
     let (x_what, y_what) = (arrays.what(x), arrays.what(y));
     let (inputs, shape, spins) = match mapped {
@@ -287,7 +280,8 @@ fn split(
     };
     let split = match inputs {
         Ok(numbers) => {
-            let mut out = Split::of_doubles(dim, checked(&x_what, dim, numbers.into_f64())?, targets)?;
+            let mut out =
+                Split::of_doubles(dim, checked(&x_what, dim, numbers.into_f64())?, targets)?;
             if let Some(spins) = spins {
                 out.inputs = Inputs::I8(spins);
             }

@@ -74,6 +74,7 @@ impl Dataset {
         if kind == Scale::None {
             return Ok(self.clone());
         }
+        self.ensure_single("scale")?;
         // x ↦ (x - shift) · factor, in double precision: a column may have a large mean and a small spread.
         let map: Vec<(f64, f64)> = columns(&self.train)
             .iter()

@@ -138,4 +138,3 @@ fn human_bytes(n: usize) -> String {
         x => format!("{:.2} GB", x / 1e9),
     }
 }
-

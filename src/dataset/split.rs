@@ -1,5 +1,6 @@
 //! One split: inputs and targets of its rows, and the copies into the batches that a model reads.
 
+use super::augment::Variants;
 use super::doubles::Doubles;
 use super::linear::LinearRows;
 use super::mapped::MappedRows;
@@ -22,12 +23,14 @@ pub enum Inputs {
     Tokens(Vec<u16>),
     /// Left in a file, and read when they are needed.
     Mapped(Arc<MappedRows>),
+    /// Variants of examples, made when they are read.
+    Varied(Arc<Variants>),
 }
 
 impl Inputs {
     /// Whether they are numbers in memory.
     pub fn in_memory(&self) -> bool {
-        !matches!(self, Inputs::Made(_) | Inputs::Mapped(_))
+        matches!(self, Inputs::F32(_) | Inputs::I8(_) | Inputs::Tokens(_))
     }
 }
 
@@ -98,6 +101,7 @@ impl Split {
             Inputs::Made(_) => 0,
             Inputs::Tokens(x) => x.len(),
             Inputs::Mapped(x) => x.rows() * dim,
+            Inputs::Varied(x) => x.rows() * dim,
         };
         ensure!(dim > 0, "an input needs at least one component");
         ensure!(targets.width() > 0, "a target needs at least one value");
@@ -184,6 +188,7 @@ impl Split {
             Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
             Inputs::Tokens(x) => gather::tokens(x, self.dim, rows, out),
             Inputs::Mapped(x) => x.read(rows.iter().copied(), out),
+            Inputs::Varied(x) => x.read(rows.iter().copied(), out),
         }
     }
 
@@ -199,6 +204,7 @@ impl Split {
             Inputs::Tokens(x) => gather::widen_tokens(&x[part], out),
             Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
             Inputs::Mapped(x) => x.read(range.start as u32..range.end as u32, out),
+            Inputs::Varied(x) => x.read(range.start as u32..range.end as u32, out),
         }
     }
 
@@ -313,6 +319,7 @@ impl Split {
             }
             Inputs::Tokens(x) => enter(x, u16::to_le_bytes, hash),
             Inputs::Mapped(x) => x.fingerprint(hash),
+            Inputs::Varied(x) => x.fingerprint(hash),
         }
         match &self.targets {
             Targets::Classes(x) | Targets::Sequence { labels: x, .. } => {
@@ -331,6 +338,7 @@ impl Split {
             Inputs::Made(law) => size_of_val(&law.matrix[..]),
             Inputs::Tokens(x) => size_of_val(&x[..]),
             Inputs::Mapped(x) => x.bytes(),
+            Inputs::Varied(x) => x.bytes(),
         };
         let doubles = self.doubles.as_deref().map_or(0, Doubles::bytes);
         inputs
@@ -353,7 +361,7 @@ impl Split {
             inputs: match &self.inputs {
                 Inputs::F32(x) => Inputs::F32(pick(x, self.dim, rows)),
                 Inputs::I8(x) => Inputs::I8(pick(x, self.dim, rows)),
-                Inputs::Made(_) => {
+                Inputs::Made(_) | Inputs::Varied(_) => {
                     let mut x = vec![0f32; rows.len() * self.dim];
                     self.gather(rows, &mut x);
                     Inputs::F32(x)

@@ -4,7 +4,7 @@ use super::mapped::MappedRows;
 use super::npz::{self, Arrays};
 use super::{Dataset, SEED, VALIDATION, file, scale};
 use crate::error::{Result, in_file};
-use crate::options::{Entry, Kind, Options, Spec, option, optional, required};
+use crate::options::{Entry, Kind, Spec, option, optional, required};
 use crate::store::mapped::MappedArray;
 use crate::store::npy::{self, Array};
 use anyhow::{Context, anyhow};
@@ -56,8 +56,7 @@ pub(super) const SAFETENSORS: Entry<Arc<Dataset>> = Entry {
         scale::COLUMNS,
         SEED,
     ],
-    example: "tensor::save(\"data.safetensors\", #{ x_train: tensor([[0.0], [1.0], [2.0]]), y_train: tensor([0.5, 1.5, 2.5]) });\n\
-        dataset::safetensors(\"runs/data.safetensors\")",
+    example: "dataset::safetensors(tensor::save(\"data.safetensors\", #{ x_train: tensor([[0.0], [1.0], [2.0]]), y_train: tensor([0.5, 1.5, 2.5]) }))",
     build: |o| npz::build_from("safetensors", &mut Tensors(o.text("path")?), o),
 };
 

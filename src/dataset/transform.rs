@@ -188,7 +188,10 @@ impl Dataset {
         }
         let mut d = self.clone();
         d.replace(split, rows);
-        Ok(d.note("subset", format!("{} of {n} {split} rows, by index", rows.len())))
+        Ok(d.note(
+            "subset",
+            format!("{} of {n} {split} rows, by index", rows.len()),
+        ))
     }
 
     /// The same with these rows of a split only.
@@ -227,7 +230,10 @@ impl Dataset {
         memory::check_elements::<f64>(&[rows, self.dim], "split: all rows together")?;
         let others = [&self.test, &self.validation];
         let train = Split::clone(&self.train);
-        others.into_iter().flatten().try_fold(train, |all, s| all.and(s))
+        others
+            .into_iter()
+            .flatten()
+            .try_fold(train, |all, s| all.and(s))
     }
 
     pub(super) fn ensure_examples(&self, what: &str) -> Result<()> {
@@ -235,6 +241,17 @@ impl Dataset {
             self.likelihood_n.is_none(),
             "{what}: '{}' is compressed to second moments and has no single examples",
             self.name
+        );
+        self.ensure_single(what)
+    }
+
+    /// Fail where rows are variants of examples: apart from each other they are not independent.
+    pub(super) fn ensure_single(&self, what: &str) -> Result<()> {
+        ensure!(
+            self.copies == 1,
+            "{what}: '{}' has {} variants of each example; do this before data.augment",
+            self.name,
+            self.copies
         );
         Ok(())
     }
@@ -370,3 +387,7 @@ impl Split {
         Ok(Split::of_doubles(self.dim, x, targets)?.packed(self))
     }
 }
+
+#[cfg(test)]
+#[path = "transform_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@ mod convert;
 mod custom;
 mod data;
 mod drawings;
+mod examples;
 pub mod explore;
 mod expressions;
 mod grids;

@@ -92,7 +92,9 @@ fn split(inputs: &Value, network: &Network) -> Result<Split> {
     let Value::List(rows) = inputs else {
         return Err(wrong());
     };
-    let numbers = network.dataset().prepare(rows)
+    let numbers = network
+        .dataset()
+        .prepare(rows)
         .map_err(|e| anyhow!("predict: {e:#}"))?;
     let targets = Targets::Values {
         width: 1,

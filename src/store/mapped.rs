@@ -142,10 +142,20 @@ impl MappedArray {
                 "'{path}' cannot be mapped: it is '{}'{}, but little-endian numbers in C order are needed; write it by \
                  numpy.save(path, numpy.ascontiguousarray(x, dtype='<f4'))",
                 header.descr,
-                if header.fortran { " in Fortran order" } else { "" }
+                if header.fortran {
+                    " in Fortran order"
+                } else {
+                    ""
+                }
             );
         };
-        Self::new(file, start as usize, element, header.shape, format!("'{path}'"))
+        Self::new(
+            file,
+            start as usize,
+            element,
+            header.shape,
+            format!("'{path}'"),
+        )
     }
 
     /// A tensor of a safetensors file.
@@ -176,7 +186,8 @@ impl MappedArray {
     ) -> Result<Self> {
         // SAFETY: the map is only read, byte by byte, and any bytes are numbers. Whoever shortens the file while it is mapped ends this
         // process; that is said where the option is documented.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| anyhow!("{what} cannot be mapped: {e}"))?;
+        let map =
+            unsafe { Mmap::map(&file) }.map_err(|e| anyhow!("{what} cannot be mapped: {e}"))?;
         let bytes = shape
             .iter()
             .try_fold(element.size(), |n, d| n.checked_mul(*d))

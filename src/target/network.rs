@@ -419,7 +419,8 @@ impl Potential for Network {
     }
 
     fn likelihood_n(&self) -> usize {
-        self.dataset.likelihood_n.unwrap_or(self.dataset.train.rows)
+        let d = &self.dataset;
+        d.likelihood_n.unwrap_or(d.train.rows / d.copies)
     }
 
     fn sums(

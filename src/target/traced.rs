@@ -18,6 +18,8 @@ pub struct Traced {
     rows: Vec<f64>,
     width: usize,
     examples: usize,
+    /// Variants of each example.
+    copies: usize,
 }
 
 thread_local! {
@@ -58,6 +60,7 @@ impl Traced {
             rows: data.map_or(Vec::new(), |d| table(&d.train)),
             width,
             examples: data.map_or(1, |d| d.train.rows),
+            copies: data.map_or(1, |d| d.copies),
         }))
     }
 
@@ -85,6 +88,10 @@ impl Potential for Traced {
 
     fn examples(&self) -> usize {
         self.examples
+    }
+
+    fn likelihood_n(&self) -> usize {
+        self.examples / self.copies
     }
 
     fn sums(

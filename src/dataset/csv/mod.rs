@@ -126,10 +126,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let mut apart = by_column.is_some();
     let [train, mut test, validation] = by_column.unwrap_or([Some(all), None, None]);
     if options.get("test_path").is_some() {
-        ensure!(
-            !apart,
-            "{owner}: give 'test_path' or 'split', not both"
-        );
+        ensure!(!apart, "{owner}: give 'test_path' or 'split', not both");
         apart = true;
         let files = open(owner, "test_path", options.get("test_path"))?;
         let other = read(options, &files, Some(&table))?;

@@ -250,9 +250,7 @@ fn load<'r, R: Copy + Into<f64> + 'r>(
     }
     for (register, column) in registers.iter_mut().zip(columns) {
         for (number, row) in register.iter_mut().zip(block) {
-            *number = row
-                .get(*column as usize)
-                .map_or(f64::NAN, |x| (*x).into());
+            *number = row.get(*column as usize).map_or(f64::NAN, |x| (*x).into());
         }
     }
     live
