@@ -1,12 +1,12 @@
 //! Numbers in double precision: networks compute with floats, but a file may have more digits, and energies written in a script compute in
 //! double precision.
 
-use super::split::{Inputs, Split, Targets};
+use super::{Inputs, Split, Targets};
 use crate::error::Result;
 use std::sync::Arc;
 
 /// Numbers of a split of which a second copy is kept; larger ones are kept in single precision alone.
-const MOST: usize = 1 << 22;
+pub(super) const MOST: usize = 1 << 22;
 
 /// Inputs and target values of a split in double precision.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,16 +76,21 @@ impl Split {
         x.into_iter().map(f64::from).collect()
     }
 
-    /// Show the input of each row in double precision, without a copy of all of them.
+    /// Show the input of each row in double precision, as scaling sees it, without a copy of all of them.
     pub(super) fn for_each_input(&self, mut each: impl FnMut(&[f64])) {
         if let Some(d) = &self.doubles {
             return d.inputs.chunks_exact(self.dim).for_each(each);
         }
         let (mut x, mut wide) = (vec![0f32; self.dim], vec![0f64; self.dim]);
         for i in 0..self.rows {
-            self.copy(i..i + 1, &mut x);
-            for (wide, x) in wide.iter_mut().zip(&x) {
-                *wide = f64::from(*x);
+            match &self.inputs {
+                Inputs::Mapped(rows) => rows.unscaled(i as u32, &mut x, &mut wide),
+                _ => {
+                    self.copy(i..i + 1, &mut x);
+                    for (wide, x) in wide.iter_mut().zip(&x) {
+                        *wide = f64::from(*x);
+                    }
+                }
             }
             each(&wide);
         }
@@ -170,7 +175,7 @@ mod tests {
         assert_eq!(split(vec![0.5, 3.0]).doubles, None);
         let s = split(vec![1.008224924, 3.0, 0.1, 2.0]);
         assert_eq!(s.shown(0), (vec![1.008224924, 3.0], vec![1.5]));
-        assert_eq!(s.inputs, Inputs::F32(vec![1.008224924, 3.0, 0.1, 2.0]));
+        assert_eq!(s.inputs, Inputs::F32(vec![1.008_225, 3.0, 0.1, 2.0]));
         assert_eq!(s.select(&[1]).shown(0).0, [0.1, 2.0]);
         assert_eq!(s.bytes(), 4 * 4 + 2 * 4 + 6 * 8);
         // What came in single precision has no more digits than that.

@@ -176,45 +176,38 @@ impl Dataset {
     /// If a row has another length, a word or a date that is not known, or no cell where one is needed.
     pub fn prepare(&self, rows: &[Value]) -> Result<Vec<f32>> {
         let mut out = Vec::with_capacity(rows.len() * self.dim);
+        let columns = match &self.form {
+            Some(f) if f.columns.len() != self.dim => format!(", in {} columns", f.columns.len()),
+            _ => String::new(),
+        };
         for (i, row) in rows.iter().enumerate() {
+            let before = out.len();
             self.prepare_row(row, &mut out)
                 .map_err(|e| anyhow!("row {i}: {e}"))?;
+            let found = out.len() - before;
+            ensure!(
+                found == self.dim,
+                "row {i} has {}, but inputs of '{}' have {}{columns}",
+                count(found, "number"),
+                self.name,
+                self.dim
+            );
         }
         self.scale_rows(&mut out);
         Ok(out.into_iter().map(|x| x as f32).collect())
     }
 
     fn prepare_row(&self, row: &Value, out: &mut Vec<f64>) -> Result<()> {
-        let before = out.len();
         let Value::List(cells) = row else {
             bail!("{} is no row", row.describe());
         };
-        let form = self
-            .form
-            .as_deref()
-            .filter(|f| f.columns.len() == cells.len());
-        match form {
+        let form = self.form.as_deref();
+        match form.filter(|f| f.columns.len() == cells.len()) {
             Some(form) => {
-                let both = form.columns.iter().zip(cells);
-                both.into_iter()
-                    .try_for_each(|(c, cell)| c.push_new(cell, out))?;
+                let mut both = form.columns.iter().zip(cells);
+                both.try_for_each(|(c, cell)| c.push_new(cell, out))
             }
-            None => flatten(row, out)?,
+            None => flatten(row, out),
         }
-        let found = out.len() - before;
-        let columns = match &self.form {
-            Some(f) if f.columns.len() != self.dim => {
-                format!(", in {} columns", f.columns.len())
-            }
-            _ => String::new(),
-        };
-        ensure!(
-            found == self.dim,
-            "it has {}, but inputs of '{}' have {}{columns}",
-            count(found, "number"),
-            self.name,
-            self.dim
-        );
-        Ok(())
     }
 }

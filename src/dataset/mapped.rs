@@ -1,7 +1,9 @@
 //! Inputs that stay in their file and are read when a batch needs them: for data larger than the memory.
 
-use super::scale;
+use super::{doubles, scale};
+use crate::error::Result;
 use crate::store::mapped::MappedArray;
+use anyhow::ensure;
 use std::sync::{Arc, OnceLock};
 
 /// Rows that are copied at once where all are read.
@@ -15,7 +17,9 @@ pub struct MappedRows {
     /// Which ones, if not all.
     index: Option<Arc<Vec<u32>>>,
     /// What they are scaled by.
-    scaling: Vec<Arc<Vec<(f64, f64)>>>,
+    scaling: Option<Arc<Vec<(f64, f64)>>>,
+    /// Whether they are scaled with all digits of the file, as data of that size in memory are.
+    doubles: bool,
     checksum: OnceLock<crc32fast::Hasher>,
 }
 
@@ -28,20 +32,17 @@ impl PartialEq for MappedRows {
 }
 
 impl MappedRows {
-    /// The rows along the first axis.
-    pub(super) fn new(array: MappedArray) -> Self {
+    /// The rows along the first axis; `values` is the number of target values in double precision beside them.
+    pub(super) fn new(array: MappedArray, values: usize) -> Self {
+        let count: usize = array.shape.iter().product();
         Self {
             dim: array.shape.iter().skip(1).product(),
             array: Arc::new(array),
             index: None,
-            scaling: Vec::new(),
+            scaling: None,
+            doubles: count + values <= doubles::MOST,
             checksum: OnceLock::new(),
         }
-    }
-
-    /// Lengths of the axes of the array.
-    pub(super) fn shape(&self) -> &[usize] {
-        &self.array.shape
     }
 
     /// Number of rows.
@@ -61,19 +62,28 @@ impl MappedRows {
 
     /// Copy rows to `out`, `[rows, dim]`.
     pub(super) fn read(&self, rows: impl Iterator<Item = u32>, out: &mut [f32]) {
+        let mut wide = vec![0f64; self.scaling.as_ref().map_or(0, |_| self.dim)];
         for (row, x) in rows.zip(out.chunks_exact_mut(self.dim)) {
-            self.array.copy(self.place(row) * self.dim, x);
-        }
-        if self.scaling.is_empty() {
-            return;
-        }
-        // Each as data in memory are scaled: to single precision every time.
-        for map in &self.scaling {
-            for row in out.chunks_exact_mut(self.dim) {
-                for (x, map) in row.iter_mut().zip(&**map) {
-                    *x = scale::one(f64::from(*x), *map) as f32;
-                }
+            let Some(map) = &self.scaling else {
+                self.array.copy(self.place(row) * self.dim, x);
+                continue;
+            };
+            self.unscaled(row, x, &mut wide);
+            for ((x, wide), map) in x.iter_mut().zip(&wide).zip(&**map) {
+                *x = scale::one(*wide, *map) as f32;
             }
+        }
+    }
+
+    /// Copy a row as it is in the file, with the digits that scaling sees; `x` is room for one.
+    pub(super) fn unscaled(&self, row: u32, x: &mut [f32], out: &mut [f64]) {
+        let from = self.place(row) * self.dim;
+        if self.doubles {
+            return self.array.copy_f64(from, out);
+        }
+        self.array.copy(from, x);
+        for (wide, x) in out.iter_mut().zip(x) {
+            *wide = f64::from(*x);
         }
     }
 
@@ -88,11 +98,16 @@ impl MappedRows {
     }
 
     /// The same, scaled when they are read.
-    pub(super) fn scaled(&self, map: &Arc<Vec<(f64, f64)>>) -> Self {
-        let mut out = self.clone();
-        out.scaling.push(map.clone());
-        out.checksum = OnceLock::new();
-        out
+    pub(super) fn scaled(&self, map: &Arc<Vec<(f64, f64)>>) -> Result<Self> {
+        ensure!(
+            self.scaling.is_none(),
+            "inputs that stay in their file are scaled once, and these are already"
+        );
+        Ok(Self {
+            scaling: Some(map.clone()),
+            checksum: OnceLock::new(),
+            ..self.clone()
+        })
     }
 
     /// Enter all numbers into a checksum, as those of data in memory are; read once.

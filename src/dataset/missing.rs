@@ -90,7 +90,7 @@ pub fn rules(options: &Options, columns: &Columns, file: Header) -> Result<Vec<R
         let j = column((owner, "missing"), &which, file)?;
         let called = name(file.names, j);
         ensure!(
-            columns.roles[j] != Role::Unused,
+            columns.inputs.contains(&j) || columns.targets.contains(&j),
             "{owner}: option 'missing' names {called}, which is neither an input nor a target"
         );
         out[j] = match (Rule::named(v), v) {

@@ -4,6 +4,7 @@ use super::mapped::MappedRows;
 use super::{Answers, Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
 use crate::error::{Result, did_you_mean, in_file};
 use crate::options::{Default, Entry, Kind, Options, Spec, Value, option, optional, required};
+use crate::store::mapped::MappedArray;
 use crate::store::npy::{self, Array, Numbers};
 use anyhow::{anyhow, bail, ensure};
 use file::File;
@@ -85,8 +86,8 @@ pub(super) trait Arrays {
     /// It, in memory.
     fn array(&mut self, name: &str) -> Result<Array>;
 
-    /// Its rows, left in the file.
-    fn mapped(&mut self, name: &str) -> Result<MappedRows>;
+    /// It, left in the file.
+    fn mapped(&mut self, name: &str) -> Result<MappedArray>;
 }
 
 /// The data set of arrays, by the options of [`ENTRY`].
@@ -215,7 +216,7 @@ impl Arrays for Archive<'_> {
         Archive::array(self, name)
     }
 
-    fn mapped(&mut self, name: &str) -> Result<MappedRows> {
+    fn mapped(&mut self, name: &str) -> Result<MappedArray> {
         bail!(
             "{} is in an archive and cannot be mapped; save it by numpy.save",
             self.what(name)
@@ -239,7 +240,7 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
     let (inputs, shape, spins) = match mapped {
         true => {
             let found = arrays.mapped(x)?;
-            let shape = found.shape().to_vec();
+            let shape = found.shape.clone();
             (Err(found), shape, None)
         }
         false => {
@@ -288,6 +289,11 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
             out
         }
         Err(mapped) => {
+            let values = match &targets {
+                Answers::Labels(_) => 0,
+                Answers::Values { data, .. } => data.len(),
+            };
+            let mapped = MappedRows::new(mapped, values);
             let targets = match targets {
                 Answers::Labels(labels) => labels,
                 Answers::Values { width, data } => Targets::Values {

@@ -88,7 +88,7 @@ impl Dataset {
         let map = Arc::new(map);
         let apply = |s: &Split| -> Result<Arc<Split>> {
             if let Inputs::Mapped(rows) = &s.inputs {
-                let inputs = Inputs::Mapped(Arc::new(rows.scaled(&map)));
+                let inputs = Inputs::Mapped(Arc::new(rows.scaled(&map)?));
                 return Split::new(s.dim, inputs, s.targets.clone()).map(Arc::new);
             }
             let mut x = s.inputs_f64();

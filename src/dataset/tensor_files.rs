@@ -1,6 +1,5 @@
 //! `dataset::npy` and `dataset::safetensors`: arrays in files, in memory or mapped.
 
-use super::mapped::MappedRows;
 use super::npz::{self, Arrays};
 use super::{Dataset, SEED, VALIDATION, file, scale};
 use crate::error::{Result, in_file};
@@ -80,8 +79,8 @@ impl Arrays for Files {
         in_file(path, read.map_err(|e| anyhow!("'{path}': {e}")))
     }
 
-    fn mapped(&mut self, path: &str) -> Result<MappedRows> {
-        in_file(path, MappedArray::npy(path)).map(MappedRows::new)
+    fn mapped(&mut self, path: &str) -> Result<MappedArray> {
+        in_file(path, MappedArray::npy(path))
     }
 }
 
@@ -106,7 +105,7 @@ impl Arrays for Tensors<'_> {
         })
     }
 
-    fn mapped(&mut self, name: &str) -> Result<MappedRows> {
-        in_file(self.0, MappedArray::tensor(self.0, name)).map(MappedRows::new)
+    fn mapped(&mut self, name: &str) -> Result<MappedArray> {
+        in_file(self.0, MappedArray::tensor(self.0, name))
     }
 }

@@ -220,16 +220,25 @@ impl MappedArray {
         widened!(self.element, bytes, out, f32);
     }
 
+    /// The same in double precision.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn copy_f64(&self, from: usize, out: &mut [f64]) {
+        let bytes = self.bytes(from, out.len());
+        widened!(self.element, bytes, out, f64);
+    }
+
     /// All of them.
     pub fn numbers(&self) -> Result<Numbers> {
         let count = self.shape.iter().product();
         crate::memory::check_elements::<f64>(&[count], &self.what)?;
-        let bytes = self.bytes(0, count);
         if self.element == Element::I8 {
-            return Ok(Numbers::I8(bytes.iter().map(|b| *b as i8).collect()));
+            let bytes = self.bytes(0, count).iter();
+            return Ok(Numbers::I8(bytes.map(|b| *b as i8).collect()));
         }
         let mut out = vec![0f64; count];
-        widened!(self.element, bytes, out, f64);
+        self.copy_f64(0, &mut out);
         Ok(match self.element.is_float() {
             true => Numbers::Float(out),
             false => Numbers::Whole(out),

@@ -435,7 +435,6 @@ fn rules_of_missing_cells_are_those_of_the_column() {
         (map(&[("d", text("drop"))]), "has no column 'd'"),
         (map(&[("a", text("some"))]), "is \"some\", but must be"),
     ] {
-        // The column of splits has no missing cell, but is none of these either.
         let said = refused(t, &more(missing));
         assert!(said.contains(expected), "{said}");
     }
