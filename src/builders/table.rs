@@ -74,8 +74,8 @@ pub mod dataset {
             seed = "seed": Count,
         }
         /// A table with one example per line, from a text file (also gzipped).
-        /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, … or words, which are numbered in alphabetical order (`data.class_names`); in regression one or more columns are targets. Inputs are finite numbers, but for the columns that `categories` names.
-        Csv = "csv"(path = "path": Words) of crate::dataset::REGISTRY {
+        /// Columns that are not targets are inputs. In classification the label column holds whole numbers 0, 1, 2, … or words, which are numbered in alphabetical order (`data.class_names`); in regression one or more columns are targets. Inputs are finite numbers, but for the columns that `categories` and `dates` name. What words and dates stand for, and what takes the place of missing cells, is shown with the data set, and kept for new rows: `predict` takes them as the file has them.
+        Csv = "csv"(path = "path": Anything) of crate::dataset::REGISTRY {
             /// Column of the label or target: its name, or its number from 0; negative numbers count from the end. (column name or number; if absent: the last column)
             label = "label": Anything,
             /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
@@ -84,10 +84,14 @@ pub mod dataset {
             inputs = "inputs": Anything,
             /// Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order. (array of column names or numbers; if absent: none)
             categories = "categories": Anything,
-            /// What to do with a cell that is empty, NA, N/A, NaN, null or ?: "refuse" is an error with its line · "drop" leaves the line out. ("refuse" · "drop"; default `refuse`)
-            missing = "missing": OneOf<choices::Missing>,
-            /// A second file with the same columns, which is the test split; in the place of `test`. (string; if absent: none)
-            test_path = "test_path": Words,
+            /// Inputs that are dates, as 2024-03-01, 2024-03-01 12:30 or 2024-03-01T12:30:00+02:00: they become days since the first date of the file, with the part of the day. (array of column names or numbers; if absent: none)
+            dates = "dates": Anything,
+            /// What to do with a cell that is empty, NA, N/A, NaN, null or ?: "refuse" is an error with its line · "drop" leaves the line out · "mean" and "median" put those of the column over the training rows there, and a number itself, into numbers and dates among the inputs. A map has a rule for each column, and "*" for the others: `missing: #{ age: "median", colour: "unknown", "*": "drop" }`; in a column of `categories` any other text is the word that stands there. (rule, or a map of rules by column; if absent: "refuse")
+            missing = "missing": Anything,
+            /// Column that says to which split a line belongs: train, test or validation; in the place of `test`. (column name or number; if absent: none)
+            split = "split": Anything,
+            /// A second file with the same columns, or several, which is the test split; in the place of `test`. (path, or array of paths; if absent: none)
+            test_path = "test_path": Anything,
             /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
             task = "task": OneOf<choices::Task>,
             /// Whether the first line holds column names; "auto": if none of its cells is a number. ("auto" · "yes" · "no"; default `auto`)
@@ -105,7 +109,7 @@ pub mod dataset {
         }
         /// Inputs and targets from arrays or tensors of a script.
         ///
-        /// Inputs are \[rows, columns], or \[rows] for a single column; targets \[rows, width] or \[rows], real numbers or, with `classes: true`, labels 0, 1, 2, ….
+        /// Inputs are \[rows, columns], or \[rows] for a single column, or images \[rows, height, width], which keep their shape; targets \[rows, width] or \[rows], real numbers or, with `classes: true`, labels 0, 1, 2, ….
         Arrays = "arrays"(inputs = "inputs": Anything, targets = "targets": Anything) of crate::dataset::REGISTRY {
             /// Whether targets are labels of classes. (true or false; default `false`)
             classes = "classes": Flag,
@@ -119,7 +123,7 @@ pub mod dataset {
             seed = "seed": Count,
         }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
-        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
+        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
         Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array of training inputs. (string; default `x_train`)
             x_train = "x_train": Words,
@@ -129,6 +133,48 @@ pub mod dataset {
             x_test = "x_test": Words,
             /// Name of the array of test targets. (string; if absent: y_test, if it is there)
             y_test = "y_test": Words,
+            /// Fraction of the rows of x_train for the test split, the same fraction of every class, if there are no test arrays. (number, 0 ≤ x < 1; default `0`)
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
+            scale = "scale": OneOf<choices::Scale>,
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
+            seed = "seed": Count,
+        }
+        /// NumPy arrays, each in its .npy file, as numpy.save writes them.
+        /// Inputs and targets are those that dataset::npz describes. With `mapped: true` inputs are read from the file as they are needed.
+        Npy = "npy"(x_train = "x_train": Words, y_train = "y_train": Words) of crate::dataset::REGISTRY {
+            /// File of the test inputs. (string; if absent: none)
+            x_test = "x_test": Words,
+            /// File of the test targets. (string; if absent: none)
+            y_test = "y_test": Words,
+            /// Whether inputs stay in the file and are read when a batch needs them, for data larger than the memory; targets are always in memory. The minibatches are those of data in memory, to the last bit. The file must not be changed while a run goes on; on accelerators this does not work. (true or false; default `false`)
+            mapped = "mapped": Flag,
+            /// Fraction of the rows of x_train for the test split, the same fraction of every class, if there are no test arrays. (number, 0 ≤ x < 1; default `0`)
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
+            scale = "scale": OneOf<choices::Scale>,
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
+            seed = "seed": Count,
+        }
+        /// Tensors of a safetensors file, as PyTorch's `safetensors.torch.save_file` writes it.
+        /// Tensors: x_train and y_train, and x_test and y_test if there is a test split, as dataset::npz describes them; bf16 and f16 are read too. With `mapped: true` inputs are read from the file as they are needed.
+        Safetensors = "safetensors"(path = "path": Words) of crate::dataset::REGISTRY {
+            /// Name of the array of training inputs. (string; default `x_train`)
+            x_train = "x_train": Words,
+            /// Name of the array of training targets. (string; default `y_train`)
+            y_train = "y_train": Words,
+            /// Name of the array of test inputs. (string; if absent: x_test, if it is there)
+            x_test = "x_test": Words,
+            /// Name of the array of test targets. (string; if absent: y_test, if it is there)
+            y_test = "y_test": Words,
+            /// Whether inputs stay in the file and are read when a batch needs them, for data larger than the memory; targets are always in memory. The minibatches are those of data in memory, to the last bit. The file must not be changed while a run goes on; on accelerators this does not work. (true or false; default `false`)
+            mapped = "mapped": Flag,
+            /// Fraction of the rows of x_train for the test split, the same fraction of every class, if there are no test arrays. (number, 0 ≤ x < 1; default `0`)
+            test = "test": Number,
             /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
             validation = "validation": Number,
             /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
@@ -1034,8 +1080,6 @@ pub mod choices {
     one_of! {
         /// What `scale` may be.
         Scale { Unit = "unit", Standard = "standard", None = "none" }
-        /// What `missing` may be.
-        Missing { Refuse = "refuse", Drop = "drop" }
         /// What `task` may be.
         Task { Classification = "classification", Regression = "regression" }
         /// What `header` may be.

@@ -1,6 +1,7 @@
 //! `dataset::arrays`: numbers that a script has.
 
-use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, scale};
+use super::form::flatten;
+use super::{Answers, Dataset, SEED, Scale, Split, Targets, VALIDATION, file, scale};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Options, Range, Value, option, required};
 use anyhow::{anyhow, ensure};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "arrays",
-    doc: "Inputs and targets from arrays or tensors of a script.\n\nInputs are [rows, columns], or [rows] for a single column; targets [rows, width] or [rows], real numbers or, with `classes: true`, labels 0, 1, 2, ….",
+    doc: "Inputs and targets from arrays or tensors of a script.\n\nInputs are [rows, columns], or [rows] for a single column, or images [rows, height, width], which keep their shape; targets [rows, width] or [rows], real numbers or, with `classes: true`, labels 0, 1, 2, ….",
     arguments: &["inputs", "targets"],
     options: &[
         required(
@@ -44,21 +45,21 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
 const ARRAY: &str = "array or tensor of numbers";
 
 fn build(o: &Options) -> Result<Arc<Dataset>> {
-    let (rows, dim, inputs) = matrix(o, "inputs")?;
-    let (also, width, targets) = matrix(o, "targets")?;
+    let (rows, shape, inputs) = matrix(o, "inputs")?;
+    let (also, widths, targets) = matrix(o, "targets")?;
     ensure!(
         rows == also,
         "dataset::arrays: {rows} rows of inputs, but {also} of targets"
     );
-    let classes = o.bool("classes")?;
-    let targets = match classes {
-        false => Targets::Values {
+    let width = widths.iter().product();
+    let targets = match o.bool("classes")? {
+        false => Answers::Values {
             width,
             data: targets,
         },
         true => {
             ensure!(width == 1, "dataset::arrays: {width} labels per row");
-            let label = |(row, x): (usize, &f32)| {
+            let label = |(row, x): (usize, &f64)| {
                 let whole = (0.0..=65535.0).contains(x) && x.fract() == 0.0;
                 let wrong = || {
                     anyhow!(
@@ -67,64 +68,72 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
                 };
                 whole.then_some(*x as u16).ok_or_else(wrong)
             };
-            Targets::Classes(
-                targets
-                    .iter()
-                    .enumerate()
-                    .map(label)
-                    .collect::<Result<_>>()?,
-            )
+            let labels = targets.iter().enumerate().map(label);
+            Answers::Labels(Targets::Classes(labels.collect::<Result<_>>()?))
         }
     };
-    let train = Split::new(dim, Inputs::F32(inputs), targets)?;
+    let train = Split::of_doubles(shape.iter().product(), inputs, targets)?;
     let classes = match train.labels() {
         Some(labels) => file::count_classes("dataset::arrays: the targets", labels)?,
         None => 0,
     };
     let seed = o.int("seed")?;
     let mut d = Dataset::new("arrays", classes, train, None, Vec::new())?;
-    if o.float("test")? > 0.0 {
-        d = d.with_test(o.float("test")?, seed)?;
-    }
+    d.shape = shape;
     let scale: Scale = o.text("scale")?.parse()?;
     let d = d
+        .with_test(o.float("test")?, seed)?
         .with_validation(o.float("validation")?, seed)?
         .scaled(scale)?;
     Ok(Arc::new(d))
 }
 
-/// Rows, columns and numbers of an option.
-fn matrix(o: &Options, name: &str) -> Result<(usize, usize, Vec<f32>)> {
+/// Rows, the shape of one, and the numbers of an option.
+fn matrix(o: &Options, name: &str) -> Result<(usize, Vec<usize>, Vec<f64>)> {
     let what = format!("dataset::arrays: {name}");
     let Some(Value::List(rows)) = o.get(name) else {
         let found = o.get(name).map_or("missing".into(), Value::describe);
         return Err(anyhow!("{what}: expected an {ARRAY}, but this is {found}"));
     };
     let mut numbers = Vec::with_capacity(rows.len());
-    let mut width = 1;
+    let mut first = None;
     for (i, row) in rows.iter().enumerate() {
-        let single = std::slice::from_ref(row);
-        let cells = match row {
-            Value::List(cells) => cells,
-            _ => single,
-        };
-        if i == 0 {
-            width = cells.len();
-        }
+        let shape = shape(row);
+        let expected = first.get_or_insert_with(|| shape.clone());
+        let (found, wanted): (usize, usize) = (shape.iter().product(), expected.iter().product());
         ensure!(
-            cells.len() == width && width > 0,
-            "{what}: row {i} has {} numbers, but row 0 has {width}",
-            cells.len()
+            found == wanted && found > 0,
+            "{what}: row {i} has {found} numbers, but row 0 has {wanted}"
         );
-        for cell in cells {
-            let x = cell.number().map(|x| x as f32).filter(|x| x.is_finite());
-            numbers.push(x.ok_or_else(|| {
-                anyhow!(
-                    "{what}: row {i} has {}, which is no finite number",
-                    cell.describe()
-                )
-            })?);
+        let before = numbers.len();
+        flatten(row, &mut numbers).map_err(|e| anyhow!("{what}: row {i}: {e}"))?;
+        ensure!(
+            shape == *expected && numbers.len() - before == found,
+            "{what}: row {i} has another shape than row 0, which is {expected:?}"
+        );
+        let odd = numbers[before..].iter().find(|x| !(**x as f32).is_finite());
+        if let Some(x) = odd {
+            return Err(anyhow!(
+                "{what}: row {i} has {x}, which is no finite number"
+            ));
         }
     }
-    Ok((rows.len(), width, numbers))
+    Ok((rows.len(), first.unwrap_or_else(|| vec![1]), numbers))
+}
+
+/// Lengths of the axes of nested arrays, by the first entry of each; a number is a row of one.
+fn shape(row: &Value) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut at = row;
+    while let Value::List(list) = at {
+        out.push(list.len());
+        match list.first() {
+            Some(inner) => at = inner,
+            None => break,
+        }
+    }
+    match out.is_empty() {
+        true => vec![1],
+        false => out,
+    }
 }

@@ -113,6 +113,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     if scale == Scale::Standard {
         d = d.scaled(scale)?;
     }
+    d.shape = vec![size, size];
     Ok(Arc::new(d))
 }
 

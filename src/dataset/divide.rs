@@ -13,7 +13,7 @@ impl Dataset {
     /// Move `fraction` of the training rows to a new test split, the same fraction of every class; 0 changes nothing.
     pub fn with_test(&self, fraction: f64, seed: u64) -> Result<Dataset> {
         ensure!(
-            self.test.is_none(),
+            self.test.is_none() || fraction == 0.0,
             "{} has a test split already",
             self.name
         );
@@ -59,6 +59,7 @@ impl Dataset {
             "{name} has sequences: their rows have no classes to take {n} examples of"
         );
         ensure!(n > 0, "{name}: at least one example per class must be kept");
+        self.ensure_single("subset")?;
         let counts = self.train.class_counts(self.classes);
         if let Some((class, least)) = counts.iter().copied().enumerate().min_by_key(|(_, c)| *c)
             && n > least
@@ -82,6 +83,51 @@ impl Dataset {
         ))
     }
 
+    /// So many rows of a split, chosen at random, the same fraction of every class; a smaller subset is part of a larger one.
+    ///
+    /// # Errors
+    /// If there is no such split, or it has fewer rows.
+    pub fn subset(&self, split: &str, n: usize, seed: u64) -> Result<Dataset> {
+        self.ensure_examples("subset")?;
+        let s = self.split(split)?;
+        ensure!(
+            (1..=s.rows).contains(&n),
+            "subset: {n} rows are asked for, but the split \"{split}\" of '{}' has {}",
+            self.name,
+            s.rows
+        );
+        let groups = groups(s, self.classes, seed, Use::Subset);
+        let (mut rows, mut seen, mut until) = (Vec::with_capacity(n), 0, 0);
+        for g in &groups {
+            // Rounding the running total, not each class, makes the number exact.
+            seen += g.len();
+            let to = (n as f64 * seen as f64 / s.rows as f64).round() as usize;
+            rows.extend_from_slice(&g[..to - until]);
+            until = to;
+        }
+        rows.sort_unstable();
+        let of = s.rows;
+        let mut d = self.clone();
+        d.replace(split, &rows);
+        Ok(d.note("subset", format!("{n} of {of} {split} rows, seed {seed}")))
+    }
+
+    /// The rows of all splits together, divided anew; see [`with_test`](Dataset::with_test).
+    ///
+    /// # Errors
+    /// If what is done to the inputs depends on which rows were those of training, or a split would have no row.
+    pub fn divided(&self, test: f64, validation: f64, seed: u64) -> Result<Dataset> {
+        let d = Dataset {
+            train: Arc::new(self.joined()?),
+            test: None,
+            validation: None,
+            clean: None,
+            ..self.clone()
+        };
+        let d = d.note("split", "all rows, divided anew".into());
+        d.with_test(test, seed)?.with_validation(validation, seed)
+    }
+
     /// The training rows without a fraction of every class, and that fraction; `None` for a fraction of 0.
     fn carve(
         &self,
@@ -98,6 +144,7 @@ impl Dataset {
         if fraction == 0.0 {
             return Ok(None);
         }
+        self.ensure_single(what)?;
         let groups = groups(&self.train, self.classes, seed, use_);
         let mut taken = Vec::new();
         let (mut seen, mut target) = (0, 0);

@@ -148,6 +148,11 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let (train, test) = (convert(train)?, test.map(convert).transpose()?);
     let mut d = Dataset::new("idx", classes, train, test, provenance)?
         .with_validation(options.float("validation")?, seed)?;
+    d.shape = match (treatment.project, treatment.resize) {
+        (Some(spins), _) => vec![spins],
+        (None, Some(side)) => vec![side, side],
+        (None, None) => vec![height, width],
+    };
     if let Some(n) = options.opt_int("per_class") {
         d = d.subset_per_class(n as usize, seed)?;
     }

@@ -1,9 +1,13 @@
 //! Rows of linear regression that are made when they are read: `x` uniform, `y = W x + noise·η`. Nothing is stored, so a million rows
 //! of a thousand components cost no memory (Hitchcock & Hoogland 2025, D.1).
 
+use super::{Inputs, Split, Targets};
+use crate::error::Result;
 use crate::kernels::gemm::{Matrix, multiply};
 use crate::kernels::normal::{fill_normal, fill_uniform};
 use crate::rng::{Purpose, Stream};
+use anyhow::ensure;
+use std::sync::Arc;
 
 /// The law of the rows. Row i is a function of the seed and i alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,11 +64,53 @@ impl LinearRows {
     }
 }
 
+impl Split {
+    /// A split of so many rows that are made when they are read.
+    pub fn made(law: Arc<LinearRows>, rows: usize) -> Result<Split> {
+        ensure!(
+            rows <= u32::MAX as usize,
+            "{rows} rows are more than 2^32 - 1, the most a split can hold"
+        );
+        Ok(Split {
+            rows,
+            dim: law.dim,
+            inputs: Inputs::Made(law.clone()),
+            targets: Targets::Made(law),
+            doubles: None,
+        })
+    }
+
+    /// The same rows in memory, if they are made when they are read and take no more than so many bytes.
+    pub fn stored(self, most: usize) -> Split {
+        let Inputs::Made(law) = &self.inputs else {
+            return self;
+        };
+        if 4 * self.rows.saturating_mul(self.dim + law.width) > most {
+            return self;
+        }
+        let mut x = vec![0f32; self.rows * self.dim];
+        let mut data = vec![0f32; self.rows * law.width];
+        self.copy(0..self.rows, &mut x);
+        // In pieces, as rows have no room of their own there.
+        const PIECE: usize = 1024;
+        for (k, y) in data.chunks_mut(PIECE * law.width).enumerate() {
+            let rows = y.len() / law.width;
+            self.copy_values(k * PIECE..k * PIECE + rows, y);
+        }
+        let width = law.width;
+        Split {
+            rows: self.rows,
+            dim: self.dim,
+            inputs: Inputs::F32(x),
+            targets: Targets::Values { width, data },
+            doubles: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::{Inputs, Split, Targets};
-    use std::sync::Arc;
 
     /// What is made row by row, in any order, is what is made all at once.
     #[test]

@@ -8,44 +8,58 @@
 //! | `digits` | `digits.rs` | 1797 handwritten digits, inside the program |
 //! | `spin_vectors` | `spin_vectors.rs` | noisy copies of random ±1 vectors (Zambon et al., eq. 2) |
 //! | `idx` | `idx.rs` | MNIST and its relatives, from files |
-//! | `csv` | `csv.rs` | a table, from a file |
+//! | `csv` | `csv/` | a table, from a file |
 //! | `arrays` | `arrays.rs` | numbers of a script |
 //! | `npz` | `npz.rs` | NumPy arrays, from a file |
+//! | `npy`, `safetensors` | `tensor_files.rs` | arrays, from files, in memory or mapped |
 //! | `induction` | `induction.rs` | random segments, repeated: next tokens to be copied |
 //! | `text` | `text.rs` | bytes or characters of a file, and the next ones |
 //! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
 
 mod arrays;
+mod augment;
 mod csv;
+mod date;
 mod digits;
 mod divide;
+mod doubles;
 mod file;
+mod form;
 mod idx;
 mod induction;
 mod linear;
+mod mapped;
+mod missing;
 mod moments;
 mod npz;
 mod project;
 mod resize;
 mod scale;
 mod sequences;
+mod show;
 mod spin_vectors;
 mod split;
+mod tensor_files;
 #[cfg(test)]
 mod testing;
 mod text;
 mod tokens;
+mod transform;
 
+pub use augment::{Augment, Variants};
+pub use doubles::{Answers, Doubles};
+pub use form::{Column, Content, Form};
 pub use linear::LinearRows;
+pub use mapped::MappedRows;
 pub use scale::Scale;
 pub use spin_vectors::class_vectors;
 pub use split::{Inputs, Split, Targets};
+pub use transform::{Example, Target};
 
 use crate::error::Result;
 use crate::options::{Entry, Kind, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use anyhow::{bail, ensure};
-use std::fmt;
 use std::sync::Arc;
 
 /// The data sets that a script can build, in the namespace `dataset`.
@@ -56,6 +70,8 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
     csv::ENTRY,
     arrays::ENTRY,
     npz::ENTRY,
+    tensor_files::NPY,
+    tensor_files::SAFETENSORS,
     induction::ENTRY,
     text::ENTRY,
     tokens::ENTRY,
@@ -84,8 +100,14 @@ pub struct Dataset {
     pub rank: Option<usize>,
     /// n of the data set whose second moments the training rows have, if they are such a compressed form.
     pub likelihood_n: Option<usize>,
-    /// What inputs were scaled by, column by column: x ↦ (x - shift)·factor.
-    pub scaling: Option<Arc<Vec<(f64, f64)>>>,
+    /// Training rows that are variants of one example; their number is that of the rows divided by it.
+    pub copies: usize,
+    /// Lengths of the axes of an input: `[28, 28]` for an image, `[dim]` for a row of numbers.
+    pub shape: Vec<usize>,
+    /// How the rows of its table become inputs, if it was one.
+    pub form: Option<Arc<Form>>,
+    /// What inputs were scaled by afterwards, column by column and one after the other: x ↦ (x - shift)·factor.
+    pub scaling: Vec<Arc<Vec<(f64, f64)>>>,
     /// What classes stand for, if labels are words.
     pub class_names: Option<Arc<Vec<String>>>,
     /// What tokens stand for, if those are characters.
@@ -151,13 +173,16 @@ impl Dataset {
             dim: train.dim,
             classes,
             outputs,
+            shape: vec![train.dim],
             train: Arc::new(train),
             test: test.map(Arc::new),
             validation: None,
             clean: None,
             rank: None,
             likelihood_n: None,
-            scaling: None,
+            copies: 1,
+            form: None,
+            scaling: Vec::new(),
             class_names: None,
             characters: None,
             provenance,
@@ -234,60 +259,6 @@ impl Dataset {
     }
 }
 
-impl fmt::Display for Dataset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let task = match self.classes {
-            0 if self.outputs == 1 => "regression".into(),
-            0 => format!("regression of {} values", self.outputs),
-            k if matches!(self.train.targets, Targets::Sequence { .. }) => {
-                format!("{k} classes at each of {} positions", self.positions())
-            }
-            k => format!("{k} classes"),
-        };
-        write!(
-            f,
-            "{}: {} inputs, {task}, {}",
-            self.name,
-            self.dim,
-            human_bytes(self.bytes())
-        )?;
-        for (name, s) in self.splits() {
-            write!(
-                f,
-                "\n  {name:<12}{} rows, {}",
-                s.rows,
-                human_bytes(s.bytes())
-            )?;
-            let counts = s.class_counts(self.classes);
-            match (counts.iter().min(), counts.iter().max()) {
-                // A long list of counts helps nobody; its extremes show whether the classes are balanced.
-                (Some(low), Some(high)) if counts.len() > 20 => {
-                    write!(f, ", {low} to {high} per class")?
-                }
-                (Some(_), Some(_)) => {
-                    let list: Vec<_> = counts.iter().map(usize::to_string).collect();
-                    write!(f, ", per class {}", list.join(" "))?
-                }
-                _ => {}
-            }
-        }
-        for (what, text) in &self.provenance {
-            write!(f, "\n  {what:<12}{text}")?;
-        }
-        Ok(())
-    }
-}
-
-/// A number of bytes as a person reads it.
-fn human_bytes(n: usize) -> String {
-    match n as f64 {
-        x if x < 1e3 => format!("{n} B"),
-        x if x < 1e6 => format!("{:.1} kB", x / 1e3),
-        x if x < 1e9 => format!("{:.1} MB", x / 1e6),
-        x => format!("{:.2} GB", x / 1e9),
-    }
-}
-
 /// What a random number of a data set is for; each use has a stream of its own, so that none shifts another.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
@@ -310,6 +281,10 @@ enum Use {
     TrainSequence = 7,
     /// A test sequence.
     TestSequence = 8,
+    /// The choice of a subset.
+    Subset = 9,
+    /// What is done to a variant of an example.
+    Variant = 10,
 }
 
 /// The random numbers of one use; `index` is a row, a pixel or a class.
@@ -349,12 +324,17 @@ crate::object::object! {
         "train_rows" => |d| d.train.rows.into(),
         "test_rows" => |d| d.test.as_ref().map_or(0, |s| s.rows).into(),
         "dim" => |d| d.dim.into(),
+        "shape" => |d| {
+            let lengths = d.shape.iter();
+            crate::options::Value::List(lengths.map(|n| (*n).into()).collect())
+        },
         "classes" => |d| d.classes.into(),
         "class_names" => |d| {
             let names = d.class_names.iter().flat_map(|n| n.iter());
             crate::options::Value::List(names.map(Into::into).collect())
         },
     },
+    table: with_rows,
 }
 
 #[cfg(test)]
@@ -404,7 +384,7 @@ mod tests {
     fn the_summary_names_rows_classes_bytes_and_source() {
         let text = build(&digits::ENTRY, &[]).unwrap().to_string();
         for part in [
-            "digits: 64 inputs, 10 classes",
+            "digits: 64 inputs [8, 8], 10 classes",
             "1438 rows",
             "359 rows",
             "per class",

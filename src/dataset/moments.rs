@@ -29,6 +29,7 @@ impl Dataset {
         if self.likelihood_n.is_some() {
             return Ok(self.clone());
         }
+        self.ensure_single("moments")?;
         let (n, d, width) = (self.train.rows, self.dim, self.outputs);
         let numbers = d * (d + width);
         memory::check(

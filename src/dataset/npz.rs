@@ -1,8 +1,10 @@
 //! `dataset::npz`: NumPy arrays, from an archive that `numpy.savez` wrote.
 
-use super::{Dataset, Inputs, SEED, Scale, Split, Targets, VALIDATION, file, scale};
+use super::mapped::MappedRows;
+use super::{Answers, Dataset, Inputs, SEED, Scale, Split, TEST, Targets, VALIDATION, file, scale};
 use crate::error::{Result, did_you_mean, in_file};
-use crate::options::{Entry, Kind, Options, option, optional, required};
+use crate::options::{Default, Entry, Kind, Options, Spec, Value, option, optional, required};
+use crate::store::mapped::MappedArray;
 use crate::store::npy::{self, Array, Numbers};
 use anyhow::{anyhow, bail, ensure};
 use file::File;
@@ -14,36 +16,17 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "npz",
     doc: "NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.\n\
         Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further \
-        dimensions are flattened. A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
+        dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
         regression targets, [rows] or [rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or \
         Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
-        option(
-            "x_train",
-            Kind::Text,
-            "x_train",
-            "Name of the array of training inputs.",
-        ),
-        option(
-            "y_train",
-            Kind::Text,
-            "y_train",
-            "Name of the array of training targets.",
-        ),
-        optional(
-            "x_test",
-            Kind::Text,
-            "x_test, if it is there",
-            "Name of the array of test inputs.",
-        ),
-        optional(
-            "y_test",
-            Kind::Text,
-            "y_test, if it is there",
-            "Name of the array of test targets.",
-        ),
+        X_TRAIN,
+        Y_TRAIN,
+        X_TEST,
+        Y_TEST,
+        TEST_ROWS,
         VALIDATION,
         scale::COLUMNS,
         SEED,
@@ -52,46 +35,119 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     build,
 };
 
+// What files of several arrays share.
+pub(super) const X_TRAIN: Spec = option(
+    "x_train",
+    Kind::Text,
+    "x_train",
+    "Name of the array of training inputs.",
+);
+pub(super) const Y_TRAIN: Spec = option(
+    "y_train",
+    Kind::Text,
+    "y_train",
+    "Name of the array of training targets.",
+);
+pub(super) const X_TEST: Spec = optional(
+    "x_test",
+    Kind::Text,
+    "x_test, if it is there",
+    "Name of the array of test inputs.",
+);
+pub(super) const Y_TEST: Spec = optional(
+    "y_test",
+    Kind::Text,
+    "y_test, if it is there",
+    "Name of the array of test targets.",
+);
+pub(super) const TEST_ROWS: Spec = Spec {
+    default: Default::Is("0"),
+    doc: "Fraction of the rows of x_train for the test split, the same fraction of every class, if there are no test arrays.",
+    ..TEST
+};
+
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
     let mut archive = in_file(&f.path, Archive::open(&f))?;
-    let train = archive.split(options.text("x_train")?, options.text("y_train")?);
-    let train = in_file(&f.path, train)?;
+    let d = in_file(&f.path, build_from("npz", &mut archive, options))?;
+    let mut d = Arc::unwrap_or_clone(d);
+    d.provenance.insert(0, f.provenance());
+    Ok(Arc::new(d))
+}
+
+/// Arrays by name.
+pub(super) trait Arrays {
+    /// Whether there is one.
+    fn has(&self, name: &str) -> bool;
+
+    /// What messages call it.
+    fn what(&self, name: &str) -> String;
+
+    /// It, in memory.
+    fn array(&mut self, name: &str) -> Result<Array>;
+
+    /// It, left in the file.
+    fn mapped(&mut self, name: &str) -> Result<MappedArray>;
+}
+
+/// The data set of arrays, by the options of [`ENTRY`].
+pub(super) fn build_from(
+    kind: &str,
+    arrays: &mut dyn Arrays,
+    options: &Options,
+) -> Result<Arc<Dataset>> {
+    let mapped = matches!(options.get("mapped"), Some(Value::Bool(true)));
+    let [x_train, y_train] = [options.text("x_train")?, options.text("y_train")?];
+    let (train, shape) = split(arrays, x_train, y_train, mapped)?;
     let given = [options.opt_text("x_test"), options.opt_text("y_test")];
     let (x, y) = (given[0].unwrap_or("x_test"), given[1].unwrap_or("y_test"));
     // Arrays that were asked for, or one without the other, must not be passed over in silence.
-    let wanted = given.iter().any(Option::is_some) || archive.has(x) || archive.has(y);
-    let test = if wanted {
-        Some(in_file(&f.path, archive.split(x, y))?)
-    } else {
-        None
+    let wanted = given.iter().any(Option::is_some) || arrays.has(x) || arrays.has(y);
+    let test = match wanted {
+        true => Some(split(arrays, x, y, mapped)?.0),
+        false => None,
     };
-    let path = &f.path;
     let classes = match train.labels() {
-        Some(l) => file::count_classes(
-            &format!("'{path}': the labels in {}", options.text("y_train")?),
-            l,
-        )?,
+        Some(l) => file::count_classes(&format!("{}: the labels", arrays.what(y_train)), l)?,
         None => 0,
     };
     if let Some(t) = &test {
         ensure!(
             t.dim == train.dim,
-            "'{path}': {x} has {} components per row, but {} has {}",
+            "{} has {} components per row, but {} has {}",
+            arrays.what(x),
             t.dim,
-            options.text("x_train")?,
+            arrays.what(x_train),
             train.dim
         );
         ensure!(
             t.labels().is_some() == train.labels().is_some(),
-            "'{path}': one of {} and {y} holds whole numbers and the other floating-point numbers",
-            options.text("y_train")?
+            "one of {} and {} holds whole numbers and the other floating-point numbers",
+            arrays.what(y_train),
+            arrays.what(y)
         );
-        file::check_test_labels(&format!("'{path}': {y}"), t, classes)?;
+        file::check_test_labels(&arrays.what(y), t, classes)?;
     }
+    let (fraction, seed) = (options.float("test")?, options.int("seed")?);
+    ensure!(
+        test.is_none() || fraction == 0.0,
+        "there is a test split, {}; leave out the option 'test'",
+        arrays.what(x)
+    );
+    let notes = match (kind, mapped) {
+        ("npz", _) => Vec::new(),
+        (_, true) => vec![(
+            "mapped".into(),
+            format!("{}, read when it is needed", arrays.what(x_train)),
+        )],
+        (_, false) => vec![("file".into(), arrays.what(x_train))],
+    };
     let scale: Scale = options.text("scale")?.parse()?;
-    let d = Dataset::new("npz", classes, train, test, vec![f.provenance()])?
-        .with_validation(options.float("validation")?, options.int("seed")?)?
+    let mut d = Dataset::new(kind, classes, train, test, notes)?;
+    d.shape = shape;
+    let d = d
+        .with_test(fraction, seed)?
+        .with_validation(options.float("validation")?, seed)?
         .scaled(scale)?;
     Ok(Arc::new(d))
 }
@@ -129,10 +185,6 @@ impl<'a> Archive<'a> {
         Ok(Archive { file, zip, names })
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|(n, _)| n == name)
-    }
-
     /// The array of this name.
     pub fn array(&mut self, name: &str) -> Result<Array> {
         let path = &self.file.path;
@@ -149,74 +201,123 @@ impl<'a> Archive<'a> {
         let most = (self.file.bytes.len() as u64).saturating_mul(1032);
         npy::read(&mut entry as &mut dyn Read, most).map_err(|e| wrong(&e))
     }
+}
 
-    /// The examples in a pair of arrays.
-    fn split(&mut self, x: &str, y: &str) -> Result<Split> {
-        let (inputs, targets) = (self.array(x)?, self.array(y)?);
-        let path = &self.file.path;
-        let rows = |name: &str, a: &Array| -> Result<usize> {
-            match a.shape.first() {
-                None => bail!(
-                    "'{path}', array '{name}': it is a single number, but one row per example is expected"
-                ),
-                _ if a.shape.contains(&0) => bail!(
-                    "'{path}', array '{name}': it is empty, of shape {:?}",
-                    a.shape
-                ),
-                Some(&rows) => Ok(rows),
-            }
-        };
-        let (n, m) = (rows(x, &inputs)?, rows(y, &targets)?);
-        file::check_counts((&format!("'{path}': {x}"), n), (y, m))?;
-        let dim = inputs.shape[1..].iter().product::<usize>();
-        let width = targets.shape[1..].iter().product::<usize>();
-        let finite = |name: &str, width: usize, data: Vec<f64>| floats(path, name, width, data);
-        let x = match inputs.data {
-            Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => Inputs::I8(v),
-            other => Inputs::F32(finite(x, dim, other.into_f64())?),
-        };
-        let targets = match targets.data {
-            Numbers::Float(v) => Targets::Values {
-                width,
-                data: finite(y, width, v)?,
-            },
-            other => {
-                ensure!(
-                    width == 1,
-                    "'{path}', array '{y}': whole numbers of shape {:?} cannot be labels; a label is one number per row, and \
-                     regression targets must be floating-point numbers",
-                    targets.shape
-                );
-                let label = |(row, v): (usize, f64)| {
-                    file::label(v)
-                        .map_err(|e| anyhow!("'{path}', array '{y}': the label of row {row} {e}"))
-                };
-                Targets::Classes(
-                    other
-                        .into_f64()
-                        .into_iter()
-                        .enumerate()
-                        .map(label)
-                        .collect::<Result<_>>()?,
-                )
-            }
-        };
-        Split::new(dim, x, targets)
+impl Arrays for Archive<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|(n, _)| n == name)
+    }
+
+    fn what(&self, name: &str) -> String {
+        format!("'{}', array '{name}'", self.file.path)
+    }
+
+    fn array(&mut self, name: &str) -> Result<Array> {
+        Archive::array(self, name)
+    }
+
+    fn mapped(&mut self, name: &str) -> Result<MappedArray> {
+        bail!(
+            "{} is in an archive and cannot be mapped; save it by numpy.save",
+            self.what(name)
+        )
     }
 }
 
-/// Numbers in single precision, or where one is not finite.
-fn floats(path: &str, name: &str, width: usize, data: Vec<f64>) -> Result<Vec<f32>> {
-    let out: Vec<f32> = data.iter().map(|&x| x as f32).collect();
-    if let Some(i) = out.iter().position(|x| !x.is_finite()) {
+/// Number of rows of an array.
+fn rows(what: &str, shape: &[usize]) -> Result<usize> {
+    match shape.first() {
+        None => bail!("{what}: it is a single number, but one row per example is expected"),
+        _ if shape.contains(&0) => bail!("{what}: it is empty, of shape {shape:?}"),
+        Some(&rows) => Ok(rows),
+    }
+}
+
+/// The examples in a pair of arrays, and the shape of one.
+fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Split, Vec<usize>)> {
+    let targets = arrays.array(y)?;
+    let (x_what, y_what) = (arrays.what(x), arrays.what(y));
+    let (inputs, shape, spins) = match mapped {
+        true => {
+            let found = arrays.mapped(x)?;
+            let shape = found.shape.clone();
+            (Err(found), shape, None)
+        }
+        false => {
+            let found = arrays.array(x)?;
+            let spins = match &found.data {
+                Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => Some(v.clone()),
+                _ => None,
+            };
+            (Ok(found.data), found.shape, spins)
+        }
+    };
+    let (n, m) = (rows(&x_what, &shape)?, rows(&y_what, &targets.shape)?);
+    file::check_counts((&x_what, n), (&y_what, m))?;
+    let dim = shape[1..].iter().product::<usize>();
+    let width = targets.shape[1..].iter().product::<usize>();
+    let shape = match &shape[1..] {
+        [] => vec![1],
+        shape => shape.to_vec(),
+    };
+    let targets = match targets.data {
+        Numbers::Float(v) => Answers::Values {
+            width,
+            data: checked(&y_what, width, v)?,
+        },
+        other => {
+            ensure!(
+                width == 1,
+                "{y_what}: whole numbers of shape {:?} cannot be labels; a label is one number per row, and regression targets must be \
+                 floating-point numbers",
+                targets.shape
+            );
+            let label = |(row, v): (usize, f64)| {
+                file::label(v).map_err(|e| anyhow!("{y_what}: the label of row {row} {e}"))
+            };
+            let labels = other.into_f64().into_iter().enumerate().map(label);
+            Answers::Labels(Targets::Classes(labels.collect::<Result<_>>()?))
+        }
+    };
+    let split = match inputs {
+        Ok(numbers) => {
+            let mut out =
+                Split::of_doubles(dim, checked(&x_what, dim, numbers.into_f64())?, targets)?;
+            if let Some(spins) = spins {
+                out.inputs = Inputs::I8(spins);
+            }
+            out
+        }
+        Err(mapped) => {
+            let values = match &targets {
+                Answers::Labels(_) => 0,
+                Answers::Values { data, .. } => data.len(),
+            };
+            let mapped = MappedRows::new(mapped, values);
+            let targets = match targets {
+                Answers::Labels(labels) => labels,
+                Answers::Values { width, data } => Targets::Values {
+                    width,
+                    data: data.into_iter().map(|y| y as f32).collect(),
+                },
+            };
+            Split::new(dim, Inputs::Mapped(Arc::new(mapped)), targets)?
+        }
+    };
+    Ok((split, shape))
+}
+
+/// The numbers, or where one is not finite in single precision.
+fn checked(what: &str, width: usize, data: Vec<f64>) -> Result<Vec<f64>> {
+    if let Some(i) = data.iter().position(|x| !(*x as f32).is_finite()) {
         bail!(
-            "'{path}', array '{name}', row {}, column {}: {} is not a finite single-precision number",
+            "{what}, row {}, column {}: {} is not a finite single-precision number",
             i / width,
             i % width,
             data[i]
         );
     }
-    Ok(out)
+    Ok(data)
 }
 
 #[cfg(test)]

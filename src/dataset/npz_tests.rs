@@ -149,7 +149,7 @@ fn arrays_that_do_not_belong_together_are_refused() {
         (vec![x()], "has no array 'y_train'; did you mean 'x_train'?"),
         (
             vec![x(), ("y_train", c(&[3], &[0u8, 1, 1]))],
-            "has 2 examples, but y_train has 3",
+            "x_train' has 2 examples, but '",
         ),
         (
             vec![x(), ("y_train", c(&[2], &[0i8, -1]))],
@@ -187,7 +187,7 @@ fn arrays_that_do_not_belong_together_are_refused() {
                 ("x_test", c(&[1, 2], &[0f32; 2])),
                 ("y_test", c(&[1], &[0u8])),
             ],
-            "x_test has 2 components",
+            "x_test' has 2 components",
         ),
         (
             vec![

@@ -60,8 +60,8 @@ impl fmt::Display for Scale {
 /// What the training split shows of one column.
 #[derive(Clone, Copy)]
 struct Column {
-    low: f32,
-    high: f32,
+    low: f64,
+    high: f64,
     mean: f64,
     variance: f64,
 }
@@ -74,36 +74,38 @@ impl Dataset {
         if kind == Scale::None {
             return Ok(self.clone());
         }
+        self.ensure_single("scale")?;
         // x ↦ (x - shift) · factor, in double precision: a column may have a large mean and a small spread.
         let map: Vec<(f64, f64)> = columns(&self.train)
             .iter()
             .map(|c| match kind {
                 // A constant column by its extremes: its variance can be a rounding error instead of 0.
-                _ if c.low == c.high => (c.low as f64, 0.0),
+                _ if c.low == c.high => (c.low, 0.0),
                 Scale::Standard => (c.mean, 1.0 / c.variance.sqrt()),
-                _ => (c.low as f64, 1.0 / (c.high as f64 - c.low as f64)),
+                _ => (c.low, 1.0 / (c.high - c.low)),
             })
             .collect();
+        let map = Arc::new(map);
         let apply = |s: &Split| -> Result<Arc<Split>> {
-            let mut x = floats(s);
+            if let Inputs::Mapped(rows) = &s.inputs {
+                let inputs = Inputs::Mapped(Arc::new(rows.scaled(&map)?));
+                return Split::new(s.dim, inputs, s.targets.clone()).map(Arc::new);
+            }
+            let mut x = s.inputs_f64();
             scale(&mut x, &map);
             // A test value far outside the range of training can overflow.
             ensure!(
-                x.iter().all(|x| x.is_finite()),
+                x.iter().all(|x| (*x as f32).is_finite()),
                 "{}: the scaling \"{kind}\" overflows: a column varies too little in the training split",
                 self.name
             );
-            Ok(Arc::new(Split::new(
-                s.dim,
-                Inputs::F32(x),
-                s.targets.clone(),
-            )?))
+            s.with_inputs(s.dim, x).map(Arc::new)
         };
         let mut d = self.clone();
         d.train = apply(&self.train)?;
         d.test = self.test.as_deref().map(apply).transpose()?;
         d.validation = self.validation.as_deref().map(apply).transpose()?;
-        d.scaling = Some(Arc::new(map));
+        d.scaling.push(map.clone());
         Ok(d.note(
             "scale",
             format!("{kind}, per column over the training split"),
@@ -113,60 +115,49 @@ impl Dataset {
 
 impl Dataset {
     /// Scale further rows of inputs as those of the data set were.
-    pub fn scale_rows(&self, x: &mut [f32]) {
-        if let Some(map) = &self.scaling {
-            scale(x, map);
-        }
+    pub(super) fn scale_rows(&self, x: &mut [f64]) {
+        self.scaling.iter().for_each(|map| scale(x, map));
     }
 }
 
 /// Rows as long as the map.
-fn scale(x: &mut [f32], map: &[(f64, f64)]) {
+fn scale(x: &mut [f64], map: &[(f64, f64)]) {
     for row in x.chunks_exact_mut(map.len().max(1)) {
         for (x, (shift, factor)) in row.iter_mut().zip(map) {
-            *x = ((*x as f64 - shift) * factor) as f32;
+            *x = one(*x, (*shift, *factor));
         }
     }
 }
 
-fn floats(s: &Split) -> Vec<f32> {
-    match &s.inputs {
-        Inputs::F32(x) => x.clone(),
-        Inputs::I8(x) => x.iter().map(|&x| x as f32).collect(),
-        Inputs::Made(_) => {
-            let mut x = vec![0.0; s.rows * s.dim];
-            s.copy(0..s.rows, &mut x);
-            x
-        }
-        Inputs::Tokens(x) => x.iter().map(|&x| x as f32).collect(),
-    }
+/// A number of a column that is scaled so.
+pub(super) fn one(x: f64, (shift, factor): (f64, f64)) -> f64 {
+    (x - shift) * factor
 }
 
 /// Range, mean and variance of every column; two passes, because one loses the variance of a column far from 0.
 fn columns(s: &Split) -> Vec<Column> {
-    let x = floats(s);
     let mut c = vec![
         Column {
-            low: f32::INFINITY,
-            high: f32::NEG_INFINITY,
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
             mean: 0.0,
             variance: 0.0
         };
         s.dim
     ];
     let n = s.rows as f64;
-    for row in x.chunks_exact(s.dim) {
+    s.for_each_input(|row| {
         for (c, &x) in c.iter_mut().zip(row) {
             c.low = c.low.min(x);
             c.high = c.high.max(x);
-            c.mean += x as f64 / n;
+            c.mean += x / n;
         }
-    }
-    for row in x.chunks_exact(s.dim) {
+    });
+    s.for_each_input(|row| {
         for (c, &x) in c.iter_mut().zip(row) {
-            c.variance += (x as f64 - c.mean).powi(2) / n;
+            c.variance += (x - c.mean).powi(2) / n;
         }
-    }
+    });
     c
 }
 
@@ -200,18 +191,18 @@ mod tests {
         }
         assert_eq!((c[1].low, c[1].high), (0.0, 0.0));
         // The test row is mapped by the training statistics: (10003 - 10001) / sqrt(2/3).
-        let x = floats(d.test.as_ref().unwrap());
-        assert!((x[0] - 6f32.sqrt()).abs() < 1e-5 && x[1] == 0.0, "{x:?}");
+        let x = d.test.as_ref().unwrap().inputs_f64();
+        assert!((x[0] - 6f64.sqrt()).abs() < 1e-5 && x[1] == 0.0, "{x:?}");
     }
 
     #[test]
     fn unit_gives_the_range_zero_to_one_over_training() {
         let d = dataset().scaled(Scale::Unit).unwrap();
         assert_eq!(
-            floats(&d.train),
+            d.train.inputs_f64(),
             [0.0, 0.0, 0.0, 0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
         );
-        assert_eq!(floats(d.test.as_ref().unwrap()), [1.5, 0.0, 1.0]);
+        assert_eq!(d.test.as_ref().unwrap().inputs_f64(), [1.5, 0.0, 1.0]);
         assert!(d.to_string().contains("scale       unit, per column"));
     }
 

@@ -1,6 +1,9 @@
 //! One split: inputs and targets of its rows, and the copies into the batches that a model reads.
 
+use super::augment::Variants;
+use super::doubles::Doubles;
 use super::linear::LinearRows;
+use super::mapped::MappedRows;
 use crate::error::Result;
 use crate::kernels::gather;
 use anyhow::ensure;
@@ -18,6 +21,17 @@ pub enum Inputs {
     Made(Arc<LinearRows>),
     /// Numbers of tokens, which models get as floats: those hold them exactly.
     Tokens(Vec<u16>),
+    /// Left in a file, and read when they are needed.
+    Mapped(Arc<MappedRows>),
+    /// Variants of examples, made when they are read.
+    Varied(Arc<Variants>),
+}
+
+impl Inputs {
+    /// Whether they are numbers in memory.
+    pub fn in_memory(&self) -> bool {
+        matches!(self, Inputs::F32(_) | Inputs::I8(_) | Inputs::Tokens(_))
+    }
 }
 
 /// Targets of a split, one per row or one per position of a row.
@@ -74,6 +88,8 @@ pub struct Split {
     pub inputs: Inputs,
     /// The targets.
     pub targets: Targets,
+    /// The same numbers in double precision, where single precision rounds them; see [`Split::of_doubles`].
+    pub doubles: Option<Arc<Doubles>>,
 }
 
 impl Split {
@@ -84,6 +100,8 @@ impl Split {
             Inputs::I8(x) => x.len(),
             Inputs::Made(_) => 0,
             Inputs::Tokens(x) => x.len(),
+            Inputs::Mapped(x) => x.rows() * dim,
+            Inputs::Varied(x) => x.rows() * dim,
         };
         ensure!(dim > 0, "an input needs at least one component");
         ensure!(targets.width() > 0, "a target needs at least one value");
@@ -108,47 +126,8 @@ impl Split {
             dim,
             inputs,
             targets,
+            doubles: None,
         })
-    }
-
-    /// A split of so many rows that are made when they are read.
-    pub fn made(law: Arc<LinearRows>, rows: usize) -> Result<Split> {
-        ensure!(
-            rows <= u32::MAX as usize,
-            "{rows} rows are more than 2^32 - 1, the most a split can hold"
-        );
-        Ok(Split {
-            rows,
-            dim: law.dim,
-            inputs: Inputs::Made(law.clone()),
-            targets: Targets::Made(law),
-        })
-    }
-
-    /// The same rows in memory, if they are made when they are read and take no more than so many bytes.
-    pub fn stored(self, most: usize) -> Split {
-        let Inputs::Made(law) = &self.inputs else {
-            return self;
-        };
-        if 4 * self.rows.saturating_mul(self.dim + law.width) > most {
-            return self;
-        }
-        let mut x = vec![0f32; self.rows * self.dim];
-        let mut data = vec![0f32; self.rows * law.width];
-        self.copy(0..self.rows, &mut x);
-        // In pieces, as rows have no room of their own there.
-        const PIECE: usize = 1024;
-        for (k, y) in data.chunks_mut(PIECE * law.width).enumerate() {
-            let rows = y.len() / law.width;
-            self.copy_values(k * PIECE..k * PIECE + rows, y);
-        }
-        let width = law.width;
-        Split {
-            rows: self.rows,
-            dim: self.dim,
-            inputs: Inputs::F32(x),
-            targets: Targets::Values { width, data },
-        }
     }
 
     /// Whether its rows are made when they are read, and are nowhere in memory.
@@ -166,6 +145,8 @@ impl Split {
             Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
             Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
             Inputs::Tokens(x) => gather::tokens(x, self.dim, rows, out),
+            Inputs::Mapped(x) => x.read(rows.iter().copied(), out),
+            Inputs::Varied(x) => x.read(rows.iter().copied(), out),
         }
     }
 
@@ -180,6 +161,8 @@ impl Split {
             Inputs::I8(x) => gather::widen(&x[part], out),
             Inputs::Tokens(x) => gather::widen_tokens(&x[part], out),
             Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
+            Inputs::Mapped(x) => x.read(range.start as u32..range.end as u32, out),
+            Inputs::Varied(x) => x.read(range.start as u32..range.end as u32, out),
         }
     }
 
@@ -293,6 +276,8 @@ impl Split {
                 law.fingerprint(hash);
             }
             Inputs::Tokens(x) => enter(x, u16::to_le_bytes, hash),
+            Inputs::Mapped(x) => x.fingerprint(hash),
+            Inputs::Varied(x) => x.fingerprint(hash),
         }
         match &self.targets {
             Targets::Classes(x) | Targets::Sequence { labels: x, .. } => {
@@ -310,8 +295,12 @@ impl Split {
             Inputs::I8(x) => size_of_val(&x[..]),
             Inputs::Made(law) => size_of_val(&law.matrix[..]),
             Inputs::Tokens(x) => size_of_val(&x[..]),
+            Inputs::Mapped(x) => x.bytes(),
+            Inputs::Varied(x) => x.bytes(),
         };
+        let doubles = self.doubles.as_deref().map_or(0, Doubles::bytes);
         inputs
+            + doubles
             + match &self.targets {
                 Targets::Classes(l) | Targets::Sequence { labels: l, .. } => size_of_val(&l[..]),
                 Targets::Values { data, .. } => size_of_val(&data[..]),
@@ -330,12 +319,13 @@ impl Split {
             inputs: match &self.inputs {
                 Inputs::F32(x) => Inputs::F32(pick(x, self.dim, rows)),
                 Inputs::I8(x) => Inputs::I8(pick(x, self.dim, rows)),
-                Inputs::Made(_) => {
+                Inputs::Made(_) | Inputs::Varied(_) => {
                     let mut x = vec![0f32; rows.len() * self.dim];
                     self.gather(rows, &mut x);
                     Inputs::F32(x)
                 }
                 Inputs::Tokens(x) => Inputs::Tokens(pick(x, self.dim, rows)),
+                Inputs::Mapped(x) => Inputs::Mapped(Arc::new(x.select(rows))),
             },
             targets: match &self.targets {
                 Targets::Classes(l) => Targets::Classes(pick(l, 1, rows)),
@@ -354,11 +344,20 @@ impl Split {
                     Targets::Values { width, data }
                 }
             },
+            doubles: self.doubles.as_ref().map(|d| {
+                Arc::new(Doubles {
+                    inputs: pick(&d.inputs, self.dim, rows),
+                    targets: match d.targets.is_empty() {
+                        true => Vec::new(),
+                        false => pick(&d.targets, self.targets.width(), rows),
+                    },
+                })
+            }),
         }
     }
 }
 
-fn pick<T: Copy>(from: &[T], width: usize, rows: &[u32]) -> Vec<T> {
+pub(super) fn pick<T: Copy>(from: &[T], width: usize, rows: &[u32]) -> Vec<T> {
     let mut out = Vec::with_capacity(rows.len() * width);
     for &r in rows {
         out.extend_from_slice(&from[r as usize * width..][..width]);
@@ -367,99 +366,5 @@ fn pick<T: Copy>(from: &[T], width: usize, rows: &[u32]) -> Vec<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn floats() -> Split {
-        let data = (0..6).map(|x| x as f32).collect();
-        Split::new(2, Inputs::F32(data), Targets::Classes(vec![0, 2, 2])).unwrap()
-    }
-
-    fn bytes() -> Split {
-        let targets = Targets::Values {
-            width: 1,
-            data: vec![0.5, 1.5, 2.5],
-        };
-        Split::new(2, Inputs::I8(vec![1, -1, -1, -1, 1, 1]), targets).unwrap()
-    }
-
-    #[test]
-    fn gather_and_copy_give_the_rows_asked_for_as_floats() {
-        let mut out = [0.0; 4];
-        floats().gather(&[2, 0], &mut out);
-        assert_eq!(out, [4.0, 5.0, 0.0, 1.0]);
-        floats().copy(1..3, &mut out);
-        assert_eq!(out, [2.0, 3.0, 4.0, 5.0]);
-        bytes().gather(&[0, 0], &mut out);
-        assert_eq!(out, [1.0, -1.0, 1.0, -1.0]);
-        bytes().copy(1..3, &mut out);
-        assert_eq!(out, [-1.0, -1.0, 1.0, 1.0]);
-    }
-
-    #[test]
-    fn targets_are_gathered_by_kind() {
-        let (mut l, mut v) = ([9u16; 2], [9f32; 2]);
-        assert!(floats().gather_labels(&[1, 0], &mut l) && l == [2, 0]);
-        assert!(!floats().gather_values(&[1, 0], &mut v) && v == [9.0; 2]);
-        assert!(bytes().gather_values(&[2, 1], &mut v) && v == [2.5, 1.5]);
-        assert!(!bytes().gather_labels(&[2, 1], &mut l));
-        assert_eq!(floats().class_counts(3), [1, 0, 2]);
-        assert!(bytes().class_counts(0).is_empty());
-    }
-
-    #[test]
-    fn sequences_have_a_label_at_each_position() {
-        let targets = Targets::Sequence {
-            positions: 2,
-            labels: vec![5, 6, 7, 65535],
-        };
-        let s = Split::new(3, Inputs::Tokens(vec![0, 1, 2, 3, 4, 65535]), targets).unwrap();
-        assert_eq!(
-            (s.rows, s.targets.width(), s.targets.positions()),
-            (2, 2, 2)
-        );
-        let (mut x, mut l) = ([0.0; 6], [0; 4]);
-        s.gather(&[1, 0], &mut x);
-        assert!(s.gather_labels(&[1, 0], &mut l));
-        assert_eq!(
-            (x, l),
-            ([3.0, 4.0, 65535.0, 0.0, 1.0, 2.0], [7, 65535, 5, 6])
-        );
-        s.copy(1..2, &mut x[..3]);
-        assert_eq!(x[..3], [3.0, 4.0, 65535.0]);
-        assert!(s.row_labels().is_none() && s.class_counts(9).is_empty());
-        assert_eq!(s.bytes(), 6 * 2 + 4 * 2);
-        let second = s.select(&[1]);
-        assert_eq!(
-            (second.rows, second.labels().unwrap()),
-            (1, &[7, 65535][..])
-        );
-    }
-
-    #[test]
-    fn bytes_count_one_per_spin_and_four_per_float() {
-        assert_eq!(floats().bytes(), 6 * 4 + 3 * 2);
-        assert_eq!(bytes().bytes(), 6 + 3 * 4);
-    }
-
-    #[test]
-    fn select_keeps_inputs_and_targets_together() {
-        let s = floats().select(&[1]);
-        assert_eq!(
-            s,
-            Split::new(2, Inputs::F32(vec![2.0, 3.0]), Targets::Classes(vec![2])).unwrap()
-        );
-    }
-
-    #[test]
-    fn numbers_of_rows_that_differ_are_refused() {
-        for (dim, n, labels) in [(2, 6, 2), (4, 6, 1), (0, 0, 0)] {
-            let r = Split::new(
-                dim,
-                Inputs::I8(vec![1; n]),
-                Targets::Classes(vec![0; labels]),
-            );
-            assert!(r.is_err());
-        }
-    }
-}
+#[path = "split_tests.rs"]
+mod tests;

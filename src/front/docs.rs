@@ -7,6 +7,7 @@ use crate::script::{all_items, reference};
 /// Pages on a subject rather than a name.
 pub const PAGES: &[(&str, &str)] = &[
     ("own", include_str!("pages/own.md")),
+    ("data", include_str!("pages/data.md")),
     ("python", include_str!("pages/python.md")),
     ("sessions", include_str!("pages/sessions.md")),
     ("performance", include_str!("pages/performance.md")),

@@ -12,7 +12,9 @@ mod closure;
 mod constructors;
 mod convert;
 mod custom;
+mod data;
 mod drawings;
+mod examples;
 pub mod explore;
 mod expressions;
 mod grids;
@@ -417,6 +419,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     custom::bind(&mut b);
     registry::runs(&mut b);
     verbs::bind(&mut b);
+    data::bind(&mut b);
     objects::bind(&mut b);
     registry::coefficients(&mut b);
     registry::evidences(&mut b);

@@ -5,7 +5,6 @@ use super::closure;
 use super::tensors::{check_length, first_vector};
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
-use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::tensor::{Tensor, Vector};
 use crate::schedule::Schedule;
@@ -20,16 +19,6 @@ use std::sync::Arc;
 pub(super) fn bind(b: &mut Binder) {
     schedules(b);
     triggers(b);
-    b.function(
-        "data.row(split, index) -> map",
-        "One row of a split: `#{ inputs, targets }`, and of a text also its `text`.\n\n\
-         Targets are the label, the labels of all positions, or the numbers of a regression.",
-        |d: &mut Arc<Dataset>, split: &str, i: i64| row(d, split, i).or_raise(),
-    )
-    .with(
-        &[],
-        "dataset::text(\"README.md\", #{ context: 32 }).row(\"train\", 0)",
-    );
     b.function(
         "parameters(numbers) -> Parameters",
         "A parameter vector from an array of numbers, or several from an array of such arrays; for `start` and `prior::localised`.",
@@ -280,47 +269,4 @@ fn triggers(b: &mut Binder) {
         },
     )
     .with(&[], "trigger::logarithmic(10)");
-}
-
-fn row(d: &Dataset, split: &str, i: i64) -> Result<Map> {
-    let s = d.split(split)?;
-    let at = usize::try_from(i).ok().filter(|i| *i < s.rows);
-    let at = at.ok_or_else(|| {
-        anyhow!(
-            "data.row: the split \"{split}\" has {} rows, so there is none with index {i}",
-            s.rows
-        )
-    })?;
-    let mut inputs = vec![0f32; s.dim];
-    s.copy(at..at + 1, &mut inputs);
-    let width = s.targets.width();
-    let targets: Array = match s.labels() {
-        Some(labels) => labels[at * width..(at + 1) * width]
-            .iter()
-            .map(|l| Dynamic::from(*l as i64))
-            .collect(),
-        None => {
-            let mut values = vec![0f32; width];
-            s.copy_values(at..at + 1, &mut values);
-            values
-                .into_iter()
-                .map(|v| Dynamic::from(v as f64))
-                .collect()
-        }
-    };
-    let mut out = Map::new();
-    if let Some(characters) = &d.characters {
-        let text: String = inputs.iter().map(|t| characters[*t as usize]).collect();
-        out.insert("text".into(), text.into());
-    }
-    out.insert(
-        "inputs".into(),
-        inputs
-            .into_iter()
-            .map(|x| Dynamic::from(x as f64))
-            .collect::<Array>()
-            .into(),
-    );
-    out.insert("targets".into(), targets.into());
-    Ok(out)
 }

@@ -92,22 +92,10 @@ fn split(inputs: &Value, network: &Network) -> Result<Split> {
     let Value::List(rows) = inputs else {
         return Err(wrong());
     };
-    let mut numbers = Vec::with_capacity(rows.len() * dim);
-    for (i, row) in rows.iter().enumerate() {
-        let Value::List(cells) = row else {
-            return Err(wrong());
-        };
-        ensure!(
-            cells.len() == dim,
-            "predict: row {i} has {}, but inputs of '{}' have {dim}",
-            crate::error::count(cells.len(), "number"),
-            network.dataset().name
-        );
-        for cell in cells {
-            numbers.push(cell.number().ok_or_else(wrong)? as f32);
-        }
-    }
-    network.dataset().scale_rows(&mut numbers);
+    let numbers = network
+        .dataset()
+        .prepare(rows)
+        .map_err(|e| anyhow!("predict: {e:#}"))?;
     let targets = Targets::Values {
         width: 1,
         data: vec![0.0; rows.len()],

@@ -16,6 +16,7 @@
 //! | `pickle.rs`     | the pickle within one, without running any of it                       |
 //! | `integers.rs`   | whole numbers from safetensors files of others                         |
 //! | `npy.rs`        | single arrays, as NumPy writes them                                    |
+//! | `mapped.rs`     | arrays that stay in files of either format                            |
 //! | `tensor_file.rs`| a few tensors in a file of either format                               |
 //! | `zarr.rs`       | the trace as a Zarr v3 group that xarray and ArviZ open                |
 //!
@@ -29,6 +30,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod integers;
 pub(crate) mod named;
+pub(crate) mod mapped;
 pub(crate) mod npy;
 mod pickle;
 mod pytorch;

@@ -39,10 +39,10 @@ impl Numbers {
 
 /// What a header says.
 #[derive(Debug, PartialEq)]
-struct Header {
-    descr: String,
-    fortran: bool,
-    shape: Vec<usize>,
+pub(super) struct Header {
+    pub descr: String,
+    pub fortran: bool,
+    pub shape: Vec<usize>,
 }
 
 /// Read an array of at most `most` bytes; an error is a clause about the array.
@@ -114,7 +114,7 @@ pub(super) fn take(r: &mut dyn Read, n: u64) -> Result<Vec<u8>, String> {
 }
 
 /// All that stands before the numbers.
-fn read_header(r: &mut dyn Read) -> Result<Header, String> {
+pub(super) fn read_header(r: &mut dyn Read) -> Result<Header, String> {
     let start = take(r, 8)?;
     if !start.starts_with(b"\x93NUMPY") {
         return Err("it does not begin as an .npy array does".into());

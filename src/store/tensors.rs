@@ -203,7 +203,7 @@ pub(super) struct Reader<'a> {
     file: File,
     header: Metadata,
     /// Where the data begin.
-    start: u64,
+    pub(super) start: u64,
     /// The names of the tensors in the order they were given. Files from elsewhere carry none: that of the data.
     pub names: Vec<String>,
 }

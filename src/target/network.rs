@@ -419,7 +419,8 @@ impl Potential for Network {
     }
 
     fn likelihood_n(&self) -> usize {
-        self.dataset.likelihood_n.unwrap_or(self.dataset.train.rows)
+        let d = &self.dataset;
+        d.likelihood_n.unwrap_or(d.train.rows / d.copies)
     }
 
     fn sums(
@@ -493,9 +494,9 @@ impl Potential for Network {
     }
 
     fn dense(&self) -> Option<Dense> {
-        // Rows that are made when they are read are nowhere to be put on a device.
-        let made = self.dataset.splits().any(|(_, s)| s.is_made());
-        if made || matches!(self.loss, Loss::Formula(_)) {
+        // Rows that are made or read when they are needed are nowhere to be put on a device.
+        let elsewhere = self.dataset.splits().any(|(_, s)| !s.inputs.in_memory());
+        if elsewhere || matches!(self.loss, Loss::Formula(_)) {
             return None;
         }
         Some(Dense {

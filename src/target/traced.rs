@@ -14,10 +14,12 @@ pub struct Traced {
     text: String,
     layout: Layout,
     tape: Tape,
-    /// Inputs and targets of the examples, `[n, width]`; nothing without data.
-    rows: Vec<f32>,
+    /// Inputs and targets of the examples, `[n, width]`, with all digits of the file; nothing without data.
+    rows: Vec<f64>,
     width: usize,
     examples: usize,
+    /// Variants of each example.
+    copies: usize,
 }
 
 thread_local! {
@@ -42,6 +44,11 @@ impl Traced {
         data: Option<&Dataset>,
     ) -> Result<Arc<dyn Potential>> {
         let parameters = layout.len();
+        if let Some(d) = data {
+            let (inputs, targets) = columns(d);
+            let what = format!("the rows of '{}'", d.name);
+            crate::memory::check_elements::<f64>(&[d.train.rows, inputs + targets], &what)?;
+        }
         let width = data.map_or(0, |d| columns(d).0 + columns(d).1);
         let graph = Graph::new(&energy.symbol()?)?;
         let tape = Tape::compile(&graph, parameters, width)?;
@@ -53,23 +60,18 @@ impl Traced {
             rows: data.map_or(Vec::new(), |d| table(&d.train)),
             width,
             examples: data.map_or(1, |d| d.train.rows),
+            copies: data.map_or(1, |d| d.copies),
         }))
     }
 
-    fn row(&self, i: usize) -> &[f32] {
+    fn row(&self, i: usize) -> &[f64] {
         &self.rows[i * self.width..(i + 1) * self.width]
     }
 }
 
 /// Inputs and targets side by side.
-fn table(split: &Split) -> Vec<f32> {
-    let mut inputs = vec![0f32; split.rows * split.dim];
-    split.copy(0..split.rows, &mut inputs);
-    let targets: Vec<f32> = match (split.labels(), split.values()) {
-        (Some(labels), _) => labels.iter().map(|l| f32::from(*l)).collect(),
-        (_, Some((_, values))) => values.to_vec(),
-        _ => Vec::new(),
-    };
+fn table(split: &Split) -> Vec<f64> {
+    let (inputs, targets) = (split.inputs_f64(), split.targets_f64());
     let targets = targets.chunks_exact(split.targets.width());
     let rows = inputs.chunks_exact(split.dim).zip(targets);
     rows.flat_map(|(x, y)| [x, y].concat()).collect()
@@ -86,6 +88,10 @@ impl Potential for Traced {
 
     fn examples(&self) -> usize {
         self.examples
+    }
+
+    fn likelihood_n(&self) -> usize {
+        self.examples / self.copies
     }
 
     fn sums(
@@ -125,6 +131,12 @@ impl Potential for Traced {
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         hash.update(&self.tape.bytes());
-        self.rows.iter().for_each(|x| hash.update(&x.to_le_bytes()));
+        for x in &self.rows {
+            // Numbers of single precision have the checksum that they always had.
+            match f64::from(*x as f32) == *x {
+                true => hash.update(&(*x as f32).to_le_bytes()),
+                false => hash.update(&x.to_le_bytes()),
+            }
+        }
     }
 }

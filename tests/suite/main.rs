@@ -12,6 +12,7 @@ mod closures;
 mod contract;
 mod custom;
 mod damage;
+mod data;
 mod determinism;
 mod device;
 mod diagnostics;

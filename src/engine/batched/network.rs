@@ -25,8 +25,8 @@ impl<'d> Data<'d> {
         let (inputs, spins) = match &split.inputs {
             Inputs::F32(x) => (Buffer::of(device, x)?, false),
             Inputs::I8(x) => (Buffer::of(device, x)?, true),
-            Inputs::Made(_) => {
-                anyhow::bail!("rows that are made when they are read are not on a device")
+            Inputs::Made(_) | Inputs::Mapped(_) | Inputs::Varied(_) => {
+                anyhow::bail!("rows that are made or read when they are needed are not on a device")
             }
             Inputs::Tokens(x) => {
                 let x: Vec<f32> = x.iter().map(|x| f32::from(*x)).collect();

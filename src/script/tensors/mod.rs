@@ -10,9 +10,8 @@ pub(super) use convert::{from_dynamic, shape_of, to_dynamic, to_options};
 
 use super::words::a_kind;
 use super::{Binder, Bound, OrRaise, raise};
-use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::kernels::tensor::{Binary, Reduce, Shape, Tensor, Unary, value_and_gradients};
+use crate::kernels::tensor::{Binary, Reduce, Tensor, Unary, value_and_gradients};
 use crate::model::Model;
 use crate::target::prior::Parameters;
 use anyhow::{anyhow, ensure};
@@ -275,18 +274,6 @@ fn derivatives(b: &mut Binder) {
 
 fn conversions(b: &mut Binder) {
     b.function(
-        "data.inputs(split) -> Tensor",
-        "The inputs of a split (\"train\", \"test\", …), [rows, dim].",
-        |d: &mut Arc<Dataset>, split: &str| inputs(d, split).or_raise(),
-    )
-    .with(&[], "dataset::digits().inputs(\"train\").mean(0)");
-    b.function(
-        "data.targets(split) -> Tensor",
-        "The targets of a split: labels [rows], of sequences [rows, positions], or numbers [rows, width].",
-        |d: &mut Arc<Dataset>, split: &str| targets(d, split).or_raise(),
-    )
-    .with(&[], "dataset::digits().targets(\"train\").max().item()");
-    b.function(
         "parameters(tensor) -> Parameters",
         "",
         |t: Tensor| -> Bound<Arc<Parameters>> { parameters(&t).map(Arc::new).or_raise() },
@@ -301,30 +288,6 @@ fn conversions(b: &mut Binder) {
         "The outputs [rows, outputs] of the model for inputs [rows, inputs], at the first of some parameter vectors.",
         |m: &mut Arc<dyn Model>, at: Dynamic, x: Tensor| outputs(&**m, &at, &x).or_raise(),
     );
-}
-
-fn inputs(d: &Dataset, split: &str) -> Result<Tensor> {
-    let s = d.split(split)?;
-    Shape::fixed(&[s.rows, s.dim]).fits::<f32>("data.inputs")?;
-    let mut out = vec![0f32; s.rows * s.dim];
-    s.copy(0..s.rows, &mut out);
-    Tensor::from_f32(out, &[s.rows, s.dim])
-}
-
-fn targets(d: &Dataset, split: &str) -> Result<Tensor> {
-    let s = d.split(split)?;
-    let width = s.targets.width();
-    Shape::fixed(&[s.rows, width]).fits::<f32>("data.targets")?;
-    if let Some(labels) = s.labels() {
-        let all = labels.iter().map(|l| f32::from(*l)).collect();
-        return match width {
-            1 => Tensor::from_f32(all, &[s.rows]),
-            _ => Tensor::from_f32(all, &[s.rows, width]),
-        };
-    }
-    let mut out = vec![0f32; s.rows * width];
-    s.copy_values(0..s.rows, &mut out);
-    Tensor::from_f32(out, &[s.rows, width])
 }
 
 fn named_tensors(m: &dyn Model, at: &Dynamic) -> Result<Map> {

@@ -354,7 +354,7 @@ fn scratch_and_precision_do_not_matter() {
         let value = tape.evaluate(w, rows, Some(&mut grad), &mut scratch);
         other.evaluate(
             &[0.5_f32; 300],
-            [&[][..]],
+            [&[] as &[f32]],
             Some(&mut [0.0; 300]),
             &mut scratch,
         );

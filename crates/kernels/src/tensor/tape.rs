@@ -33,10 +33,10 @@ impl Tape {
     /// The sum of the values over `rows`, 0 if there are none; the gradient of the sum is added to `grad`.
     ///
     /// A tape without inputs does not look at the rows but counts them. Numbers that `w` or a row is too short for are NaN.
-    pub fn evaluate<'r, W: Copy + Into<f64>>(
+    pub fn evaluate<'r, W: Copy + Into<f64>, R: Copy + Into<f64> + 'r>(
         &self,
         w: &[W],
-        rows: impl IntoIterator<Item = &'r [f32]>,
+        rows: impl IntoIterator<Item = &'r [R]>,
         grad: Option<&mut [f64]>,
         scratch: &mut Scratch,
     ) -> f64 {
@@ -150,9 +150,9 @@ impl Tape {
     /// Go through the rows, several at once; whether there are any. `backward`, if wanted: gradients by lanes, and those of the shared
     /// registers. `each` sees how many rows there are of a block, their values, and the gradients of the columns by lanes.
     #[inline]
-    fn pass<'r>(
+    fn pass<'r, R: Copy + Into<f64> + 'r>(
         &self,
-        mut rows: impl Iterator<Item = &'r [f32]>,
+        mut rows: impl Iterator<Item = &'r [R]>,
         registers: &mut [[f64; LANES]],
         mut backward: Option<(&mut [[f64; LANES]], &mut [f64])>,
         mut each: impl FnMut(usize, &[f64; LANES], &mut [[f64; LANES]]),
@@ -234,8 +234,8 @@ impl Tape {
 
 /// The next rows, as many as there are lanes; the number of them. Lanes without a row get the first one again.
 #[inline]
-fn load<'r>(
-    rows: &mut impl Iterator<Item = &'r [f32]>,
+fn load<'r, R: Copy + Into<f64> + 'r>(
+    rows: &mut impl Iterator<Item = &'r [R]>,
     columns: &[u32],
     registers: &mut [[f64; LANES]],
 ) -> usize {
@@ -250,9 +250,7 @@ fn load<'r>(
     }
     for (register, column) in registers.iter_mut().zip(columns) {
         for (number, row) in register.iter_mut().zip(block) {
-            *number = row
-                .get(*column as usize)
-                .map_or(f64::NAN, |x| f64::from(*x));
+            *number = row.get(*column as usize).map_or(f64::NAN, |x| (*x).into());
         }
     }
     live

@@ -1,4 +1,4 @@
-//! Tests of `csv.rs`, in a file of their own for their length.
+//! Tests of tables.
 
 use super::super::testing::{Folder, build, gzip, message, text};
 use super::*;
@@ -334,4 +334,185 @@ fn a_second_file_is_the_test_split() {
         let e = load(content).unwrap_err();
         assert!(format!("{e:#}").contains(expected), "{e:#}");
     }
+}
+
+/// The cells of each row of a split, as they are shown.
+fn rows(s: &Split) -> Vec<Vec<f64>> {
+    (0..s.rows).map(|i| s.shown(i).0).collect()
+}
+
+fn map(entries: &[(&str, Value)]) -> Value {
+    let own = |(k, v): &(&str, Value)| (k.to_string(), v.clone());
+    Value::Map(entries.iter().map(own).collect())
+}
+
+/// Values are those of `pandas.DataFrame.fillna` by hand: mean and median of the training rows, 1 2 4 9, and nothing of the test row, 100.
+#[test]
+fn missing_cells_are_filled_by_the_training_rows_alone() {
+    let t = "a,b,c,s,y\n1,1,u,train,0.5\n2,?,v,train,1\n,4,,train,2\n4,9,u,train,3\n9,NA,u,train,4\n100,,v,test,5\n,2,v,test,6\n";
+    let more = |missing: Value| {
+        [
+            ("task", text("regression")),
+            ("split", text("s")),
+            ("categories", words(&["c"])),
+            ("missing", missing),
+        ]
+    };
+    let by_column = [
+        ("a", text("mean")),
+        ("b", text("median")),
+        ("c", text("none given")),
+    ];
+    let d = load(t, &more(map(&by_column))).unwrap();
+    // c is one of "none given", u, v.
+    let train = [
+        [1.0, 1.0, 0.0, 1.0, 0.0],
+        [2.0, 4.0, 0.0, 0.0, 1.0],
+        [4.0, 4.0, 1.0, 0.0, 0.0],
+        [4.0, 9.0, 0.0, 1.0, 0.0],
+        [9.0, 4.0, 0.0, 1.0, 0.0],
+    ];
+    assert_eq!(rows(&d.train), train);
+    let test = [[100.0, 4.0, 0.0, 0.0, 1.0], [4.0, 2.0, 0.0, 0.0, 1.0]];
+    assert_eq!(rows(d.test.as_ref().unwrap()), test);
+    let shown = d.to_string();
+    for part in [
+        "'a': 2 missing cells = the mean over the training rows, 4",
+        "'b': 3 missing cells = the median over the training rows, 4",
+        "none given, u, v; a missing cell is none given",
+        "row  a  b  c = none given  c = u  c = v    y\n  0  1  1               0      1      0  0.5",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    // New rows are filled with the same numbers.
+    let row = |cells: &[Value]| d.prepare(&[Value::List(cells.to_vec())]);
+    let new = [Value::Float(f64::NAN), text("NA"), text("")];
+    assert_eq!(row(&new).unwrap(), [4.0, 4.0, 1.0, 0.0, 0.0]);
+    let new = [Value::Int(7), text("2.5"), text("v")];
+    assert_eq!(row(&new).unwrap(), [7.0, 2.5, 0.0, 0.0, 1.0]);
+    let new = [Value::Int(7), text("2.5"), text("w")];
+    assert!(row(&new).unwrap_err().to_string().contains("'w' is not in"));
+}
+
+#[test]
+fn rules_of_missing_cells_are_those_of_the_column() {
+    let t = "a,b,c,s,y\n1,1,u,train,0.5\n2,?,v,train,1\n,4,,train,2\n4,9,u,train,3\n9,NA,u,train,4\n100,,v,test,5\n,2,v,test,6\n";
+    let more = |missing: Value| {
+        [
+            ("task", text("regression")),
+            ("split", text("s")),
+            ("categories", words(&["c"])),
+            ("missing", missing),
+        ]
+    };
+    let others = load(t, &more(map(&[("c", text("u")), ("*", Value::Float(0.5))]))).unwrap();
+    assert_eq!(rows(&others.train)[1], [2.0, 0.5, 0.0, 1.0]);
+    assert_eq!(rows(&others.train)[2], [0.5, 4.0, 1.0, 0.0]);
+    let dropped = load(t, &more(map(&[("a", text("mean")), ("*", text("drop"))]))).unwrap();
+    assert_eq!(
+        rows(&dropped.train),
+        [[1.0, 1.0, 1.0, 0.0], [4.0, 9.0, 1.0, 0.0]]
+    );
+    for (missing, expected) in [
+        (
+            text("mean"),
+            "line 4, column 'c': the cell is empty; missing: \"drop\"",
+        ),
+        (
+            text("meen"),
+            "is \"meen\", but must be \"refuse\", \"drop\"",
+        ),
+        (text("meen"), "did you mean 'mean'?"),
+        (
+            map(&[("c", text("mean"))]),
+            "column 'c' holds words, so \"mean\" cannot stand there",
+        ),
+        (
+            map(&[("y", text("mean"))]),
+            "column 'y' is no input, and is not filled",
+        ),
+        (map(&[("s", text("drop"))]), "neither an input nor a target"),
+        (map(&[("d", text("drop"))]), "has no column 'd'"),
+        (map(&[("a", text("some"))]), "is \"some\", but must be"),
+    ] {
+        let said = refused(t, &more(missing));
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = refused(
+        "a,y\n?,1\n,2\n",
+        &[("task", text("regression")), ("missing", text("mean"))],
+    );
+    assert!(
+        said.contains("column 'a' has no value in the training rows"),
+        "{said}"
+    );
+}
+
+#[test]
+fn dates_are_days_since_the_first_one() {
+    let t = "when,y\n2024-03-01T06:00,0\n2024-02-28,1\n2024-03-10 12:00:00,0\n";
+    let dates = ("dates", words(&["when"]));
+    let d = load(t, std::slice::from_ref(&dates)).unwrap();
+    // 2024 has a 29th of February.
+    assert_eq!(rows(&d.train), [[2.25], [0.0], [11.5]]);
+    assert!(
+        d.to_string()
+            .contains("date        'when': days since 2024-02-28"),
+        "{d}"
+    );
+    let new = d.prepare(&[Value::List(vec![text("2024-02-29")])]).unwrap();
+    assert_eq!(new, [1.0]);
+    let said = refused("when,y\n2024-02-30,0\n", &[dates]);
+    assert!(
+        said.contains("line 2, column 'when': \"2024-02-30\" is no date as 2024-03-01"),
+        "{said}"
+    );
+    assert!(
+        refused(t, &[])
+            .contains("\"2024-03-01T06:00\" is not a number; name the column in 'dates'")
+    );
+}
+
+#[test]
+fn several_files_are_one_table_and_a_column_tells_the_splits() {
+    let f = Folder::new();
+    let a = f.write("a b.csv", "x,s,y\n1,train,dog\n2,Test,cat\n");
+    let b = f.write("b.csv", "x,s,y\n3,val,dog\n4,train,cat\n");
+    let paths = |list: &[&String]| Value::List(list.iter().map(|p| text(p)).collect());
+    let given = [("path", paths(&[&a, &b])), ("split", text("s"))];
+    let d = build(&ENTRY, &given).unwrap();
+    assert_eq!(rows(&d.train), [[1.0], [4.0]]);
+    assert_eq!(rows(d.test.as_ref().unwrap()), [[2.0]]);
+    assert_eq!(rows(d.validation.as_ref().unwrap()), [[3.0]]);
+    assert_eq!(d.train.labels().unwrap(), [1, 0]);
+    let with = |more: (&'static str, Value)| {
+        let mut given = given.to_vec();
+        given.push(more);
+        message(&ENTRY, &given)
+    };
+    assert!(with(("test", Value::Float(0.3))).contains("leave out 'test'"));
+    assert!(with(("test_path", text(&a))).contains("give 'test_path' or 'split', not both"));
+    let c = f.write("c.csv", "x,s,y\n1,dev,dog\n2,test,cat\n");
+    let said = message(&ENTRY, &[("path", text(&c)), ("split", text("s"))]);
+    assert!(
+        said.contains("c.csv', line 2, column 's': 'dev' is none of train, test and validation"),
+        "{said}"
+    );
+    let d = f.write("d.csv", "x,s,z\n1,train,dog\n");
+    let said = message(&ENTRY, &[("path", paths(&[&a, &d])), ("split", text("s"))]);
+    assert!(said.contains("d.csv' has other columns than '"), "{said}");
+    let said = message(&ENTRY, &[("path", Value::Int(3))]);
+    assert!(
+        said.contains("must be a path or an array of paths"),
+        "{said}"
+    );
+}
+
+#[test]
+fn numbers_have_the_digits_of_the_file() {
+    let t = "a,y\n1.008224924,0.1\n0.5,1e-300\n";
+    let d = load(t, &[("task", text("regression"))]).unwrap();
+    assert_eq!(d.train.shown(0), (vec![1.008224924], vec![0.1]));
+    assert_eq!(inputs(&d.train), [1.008224924_f64 as f32, 0.5]);
+    assert_eq!(d.train.targets_f64(), [0.1, 1e-300]);
 }

@@ -1,0 +1,296 @@
+//! The cells of a file, each checked as it is read.
+
+use super::columns::{Columns, Header, Role, columns, name};
+use super::separator;
+use crate::dataset::date;
+use crate::dataset::file::File;
+use crate::dataset::form::{MISSING, NO_DATE, shorten};
+use crate::dataset::missing::{Rule, rules};
+use crate::error::Result;
+use crate::memory::Growing;
+use crate::options::Options;
+use anyhow::{Context, anyhow, bail, ensure};
+use csv::{ByteRecord, ReaderBuilder};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The cells of files that are looked at, row-major, all lines of the same width.
+pub struct Table {
+    pub names: Option<Vec<String>>,
+    pub columns: Columns,
+    /// What is done where a cell is missing, by column.
+    pub rules: Vec<Rule>,
+    /// Numbers, days from 1970-01-01, numbers of words; NaN where a cell is missing.
+    pub cells: Vec<f64>,
+    /// The words of each column, in the order in which they came.
+    pub words: Vec<Words>,
+    /// The files.
+    paths: Vec<String>,
+    /// File and line of each row; quoted cells may span lines.
+    lines: Vec<(u32, u64)>,
+    /// Lines that were left out.
+    pub dropped: usize,
+}
+
+/// The words of a column.
+#[derive(Default)]
+pub struct Words {
+    pub list: Vec<String>,
+    /// Where each stands in the list.
+    at: HashMap<String, usize>,
+}
+
+impl Words {
+    /// The number of a word, which may be new.
+    fn number(&mut self, word: &str) -> usize {
+        if let Some(at) = self.at.get(word) {
+            return *at;
+        }
+        self.at.insert(word.into(), self.list.len());
+        self.list.push(word.into());
+        self.list.len() - 1
+    }
+}
+
+/// Read and check every cell that is looked at; a test file must be like those of the training split.
+pub fn read(options: &Options, files: &[File], like: Option<&Table>) -> Result<Table> {
+    let mut table = None;
+    for f in files {
+        crate::error::in_file(&f.path, read_one(options, f, like, &mut table))?;
+    }
+    let first = files.first().map_or("", |f| &f.path);
+    let dropped = table.as_ref().map_or(0, |t: &Table| t.dropped);
+    match table.filter(|t| !t.lines.is_empty()) {
+        Some(t) => Ok(t),
+        None if dropped > 0 => bail!("'{first}': every line has missing cells, so none is left"),
+        None => bail!("'{first}' holds no examples, only a header line"),
+    }
+}
+
+/// Append the lines of a file.
+fn read_one(
+    options: &Options,
+    f: &File,
+    like: Option<&Table>,
+    table: &mut Option<Table>,
+) -> Result<()> {
+    let path = &f.path;
+    let header = options.text("header")?;
+    let content = f.content()?;
+    // Flexible, so that a ragged line is reported in our words.
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator(options)?)
+        .from_reader(&content[..]);
+    let what = format!("the table in '{path}'");
+    let mut growing = Growing::new(&what);
+    let mut record = ByteRecord::new();
+    let mut begun = false;
+    while reader
+        .read_byte_record(&mut record)
+        .with_context(|| format!("cannot read '{path}'"))?
+    {
+        let line = record.position().map_or(0, |p| {
+            // The reader's count stands before the blank lines that it skips.
+            let rest = content.get(p.byte() as usize..).unwrap_or_default();
+            let blank = rest.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
+            p.line() + blank.filter(|&&b| b == b'\n').count() as u64
+        });
+        if !begun {
+            begun = true;
+            let named = is_header(options, path, &record, header)?;
+            let new = Table::new(options, path, &record, named)?;
+            if let Some(other) = like {
+                new.ensure_like(other, path, "the file of the training split")?;
+            }
+            match table {
+                Some(t) => {
+                    new.ensure_like(t, path, &format!("'{}'", t.paths[0]))?;
+                    t.paths.push(path.clone());
+                }
+                None => *table = Some(new),
+            }
+            if named {
+                continue;
+            }
+        }
+        let Some(t) = table else { continue };
+        ensure!(
+            record.len() == t.columns.width(),
+            "'{path}', line {line}: {} cells, but the first line has {}",
+            record.len(),
+            t.columns.width()
+        );
+        t.push(path, &record, line)?;
+        growing.reached(size_of_val(&t.cells[..]) + size_of_val(&t.lines[..]))?;
+    }
+    Ok(())
+}
+
+impl Table {
+    /// A table without rows, by its first line.
+    fn new(options: &Options, path: &str, first: &ByteRecord, named: bool) -> Result<Self> {
+        let names = named.then(|| first.iter().map(|c| text(c).to_string()).collect());
+        let file = Header {
+            path,
+            names: &names,
+            width: first.len(),
+        };
+        let columns = columns(options, file)?;
+        Ok(Self {
+            words: (0..columns.width()).map(|_| Words::default()).collect(),
+            rules: rules(options, &columns, file)?,
+            names,
+            columns,
+            cells: Vec::new(),
+            paths: vec![path.into()],
+            lines: Vec::new(),
+            dropped: 0,
+        })
+    }
+
+    fn ensure_like(&self, other: &Table, path: &str, which: &str) -> Result<()> {
+        ensure!(
+            other.columns == self.columns && other.names == self.names,
+            "'{path}' has other columns than {which}"
+        );
+        Ok(())
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.cells.chunks_exact(self.columns.width())
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Where a row stands.
+    pub fn place(&self, row: usize) -> String {
+        let (file, line) = self.lines[row];
+        format!("'{}', line {line}", self.paths[file as usize])
+    }
+
+    /// The word in a column of words.
+    pub fn word(&self, row: &[f64], j: usize) -> &str {
+        &self.words[j].list[row[j] as usize]
+    }
+
+    /// Take over a line.
+    fn push(&mut self, path: &str, record: &ByteRecord, line: u64) -> Result<()> {
+        let is_missing = |cell: &[u8]| MISSING.contains(&&*text(cell));
+        let dropped = |(j, cell): (usize, &[u8])| {
+            let used = self.columns.roles[j] != Role::Unused;
+            used && self.rules[j] == Rule::Drop && is_missing(cell)
+        };
+        // Before anything of the line is taken over.
+        if record.iter().enumerate().any(dropped) {
+            self.dropped += 1;
+            return Ok(());
+        }
+        for (j, cell) in record.iter().enumerate() {
+            let absent = self.columns.roles[j] != Role::Unused && is_missing(cell);
+            let cell = text(cell);
+            let found = match absent {
+                true => self.missing(j, &cell),
+                false => self.cell(j, &cell),
+            };
+            let wrong =
+                |what: String| anyhow!("'{path}', line {line}, {}: {what}", name(&self.names, j));
+            self.cells.push(found.map_err(wrong)?);
+        }
+        self.lines.push((self.paths.len() as u32 - 1, line));
+        Ok(())
+    }
+
+    /// A cell that is there, or what is wrong with it.
+    fn cell(&mut self, j: usize, cell: &str) -> std::result::Result<f64, String> {
+        match self.columns.roles[j] {
+            Role::Unused => Ok(0.0),
+            Role::Word => {
+                let at = self.words[j].number(cell);
+                // Far below what single precision counts exactly.
+                (at < 1 << 16)
+                    .then_some(at as f64)
+                    .ok_or_else(|| "there are too many different words".into())
+            }
+            Role::Date => date::days(cell).ok_or_else(|| format!("{:?} {NO_DATE}", shorten(cell))),
+            Role::Number => {
+                let hint = || match date::days(cell) {
+                    Some(_) => "name the column in 'dates'",
+                    None => {
+                        "name the column in 'categories' if it holds words, or leave it out of 'inputs'"
+                    }
+                };
+                let x: f64 = cell
+                    .parse()
+                    .map_err(|_| format!("{:?} is not a number; {}", shorten(cell), hint()))?;
+                // Also numbers that single precision cannot hold.
+                (x as f32).is_finite().then_some(x).ok_or_else(|| {
+                    format!(
+                        "{:?} is not a finite single-precision number",
+                        shorten(cell)
+                    )
+                })
+            }
+        }
+    }
+
+    /// What stands for a cell that is missing, or what to do about it.
+    fn missing(&mut self, j: usize, cell: &str) -> std::result::Result<f64, String> {
+        match &self.rules[j] {
+            Rule::Mean | Rule::Median | Rule::Value(_) => return Ok(f64::NAN),
+            Rule::Word(word) => return Ok(self.words[j].number(word) as f64),
+            Rule::Refuse | Rule::Drop => {}
+        }
+        let what = match cell {
+            "" => "the cell is empty".into(),
+            other => format!("{other:?} is no value"),
+        };
+        let fill = match self.columns.roles[j] {
+            _ if !self.columns.inputs.contains(&j) => "",
+            Role::Word => ", and a map `missing: #{ column: \"a word\" }` puts a word there",
+            _ => ", \"mean\", \"median\" or a number fills the cells of inputs",
+        };
+        Err(format!(
+            "{what}; missing: \"drop\" leaves such lines out{fill}"
+        ))
+    }
+}
+
+fn is_header(options: &Options, path: &str, first: &ByteRecord, header: &str) -> Result<bool> {
+    let is_number = |c: &[u8]| text(c).parse::<f64>().is_ok();
+    let numbers = first.iter().filter(|c| is_number(c)).count();
+    match header {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ if numbers == 0 => Ok(true),
+        _ if numbers == first.len() => Ok(false),
+        _ => {
+            // Words may stand where no number is needed.
+            let file = Header {
+                path,
+                names: &None,
+                width: first.len(),
+            };
+            let roles = columns(options, file).map(|c| c.roles);
+            let mut cells = first.iter().zip(roles.unwrap_or_default());
+            let some = first.iter().len() > 0 && cells.len() > 0;
+            if some && cells.all(|(c, role)| role != Role::Number || is_number(c)) {
+                return Ok(false);
+            }
+            // Guessing would drop a damaged first example, or read names as numbers.
+            bail!(
+                "'{path}', line 1: {numbers} of {} cells are numbers; say header: \"yes\" if it holds column names, or \"no\"",
+                first.len()
+            )
+        }
+    }
+}
+
+fn text(cell: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(cell.trim_ascii())
+}

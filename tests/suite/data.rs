@@ -1,0 +1,185 @@
+//! Data sets as scripts make them: of each other, of files that stay on the disk, and the rows that `predict` takes.
+
+use super::support::{Scratch, evaluate};
+use serde_json::{Value, json};
+
+fn message(source: &str) -> String {
+    evaluate(source).unwrap_err().to_string()
+}
+
+fn value(source: &str) -> Value {
+    evaluate(source).unwrap_or_else(|e| panic!("{source}\n{e}"))
+}
+
+#[test]
+fn closures_make_data_sets() {
+    let source = "
+        let cut = 3;
+        let d = dataset::digits().filter(|x, y| y < cut).map(|x, y| [x.sum() / 64, y * 2.0 + 0.5]);
+        let shaped = dataset::digits().map(|x, y| x[0..4]);
+        let pair = dataset::arrays([[1.0], [2.0], [3.0]], [0.5, 1.5, 2.5]).map(|x, y| [[x[0], y], y > 1]);
+        let swapped = dataset::digits().subset([5, 0]);
+        [d.classes, d.train_rows, d.row(\"test\", 1).targets, shaped.shape, shaped.dim, pair.classes, pair.row(\"train\", 1), swapped.row(\"train\", 1) == dataset::digits().row(\"train\", 0)]
+    ";
+    let found = value(source);
+    let rows =
+        value("let y = dataset::digits().targets(\"train\").to_array(); y.filter(|y| y < 3).len()");
+    assert_eq!((&found[0], &found[1]), (&json!(0), &rows));
+    let target = value(
+        "let y = dataset::digits().targets(\"test\").to_array(); y.filter(|y| y < 3)[1] * 2 + 0.5",
+    );
+    assert_eq!(found[2][0], target);
+    assert_eq!(found[3], json!([4, 8]));
+    assert_eq!((&found[4], &found[5]), (&json!(32), &json!(2)));
+    assert_eq!(found[6], json!({ "inputs": [2.0, 1.5], "targets": [1] }));
+    assert_eq!(found[7], json!(true));
+}
+
+#[test]
+fn closures_that_cannot_be_used_say_why() {
+    for (source, expected) in [
+        (
+            "dataset::digits().map(|x, y| [x, y, 1])",
+            "row 0 of the train split: the closure must give [x, y] or the new x, but gave an array of 3 elements",
+        ),
+        (
+            "dataset::digits().map(|x, y| [x, -1])",
+            "the new y: it is -1, but a label is 0, 1, 2",
+        ),
+        ("dataset::digits().map(|x| x)", "(the input, the target)"),
+        (
+            "dataset::digits().filter(|x, y| y)",
+            "the closure must give true or false, but gave an integer",
+        ),
+        (
+            "let n = 0; dataset::digits().map(|x, y| { n += 1; x })",
+            "changes the variable 'n'",
+        ),
+        (
+            "dataset::digits().filter(|x, y| timestamp().elapsed > 0)",
+            "timestamp",
+        ),
+        (
+            "dataset::digits().augment(#{ shift: 9 })",
+            "a shift by 9 pixels leaves nothing of images of 8×8",
+        ),
+        (
+            "dataset::digits().augment(#{ noise: 0.1 }).subset(5)",
+            "do this before data.augment",
+        ),
+    ] {
+        let said = message(source);
+        assert!(said.contains(expected), "{source}\n{said}");
+    }
+}
+
+/// U of an expression on data, in double precision, with the digits of the file.
+#[test]
+fn energies_have_the_digits_of_the_file() {
+    let scratch = Scratch::new();
+    let path = scratch.file("a b.csv", "x,y\n1.008224924,0.1\n-2.25,0.7\n");
+    let source = format!(
+        "let d = dataset::csv({:?}, #{{ task: \"regression\", test: 0 }});
+         let t = target(potential::closure(1, |w, x, y| (y - w[0] * x).square().sum(), d), #{{ energy: \"sum\" }});
+         t.energies(parameters([3.0])).total",
+        path.display()
+    );
+    let expected = (0.1 - 3.0 * 1.008224924_f64).powi(2) + (0.7 + 3.0 * 2.25_f64).powi(2);
+    let found = value(&source).as_f64().unwrap();
+    assert!((found / expected - 1.0).abs() < 1e-15, "{found} {expected}");
+}
+
+/// The mean over the variants counts as often as there are examples.
+#[test]
+fn variants_do_not_multiply_the_likelihood() {
+    let source = "
+        let d = dataset::digits(5);
+        let a = d.augment(#{ copies: 4, shift: 1, noise: 0.1 });
+        let net = model::mlp(#{ layers: [64, 10] });
+        let t = |d| target(net, d, #{ energy: \"sum\" });
+        let w = parameters(linspace(-0.3, 0.4, 650));
+        let e = t.call(a).energies(w);
+        [e.total, d.train_rows, a.train_rows, e.loss]
+    ";
+    let found = value(source);
+    let number = |k: usize| found[k].as_f64().unwrap();
+    assert_eq!((number(1), number(2)), (50.0, 200.0));
+    assert!(
+        (number(0) / (50.0 * number(3)) - 1.0).abs() < 1e-6,
+        "{found}"
+    );
+}
+
+/// Trajectories on data that stay in their file are those of data in memory, bit by bit, and so is what a resume compares.
+#[test]
+fn mapped_data_give_the_same_minibatches() {
+    let scratch = Scratch::new();
+    let place = |name: &str| scratch.join(name).display().to_string();
+    let (x, y, both) = (
+        place("x of all.npy"),
+        place("y.npy"),
+        place("b.safetensors"),
+    );
+    let write = format!(
+        "let d = dataset::digits(#{{ test: 0 }}).map(|x, y| [x / 3.0, y / 3.0]);
+         let x = d.inputs(\"train\").reshape([-1, 8, 8]);
+         let y = d.targets(\"train\");
+         x.save({x:?}); y.save({y:?}); tensor::save({both:?}, #{{ x_train: x, y_train: y }}); d.train_rows"
+    );
+    let rows = value(&write).as_u64().unwrap();
+    let run = |data: &str| {
+        value(&format!(
+            "let d = {data};
+             let t = target(model::mlp(#{{ layers: [64, 5, 1] }}), d, #{{ prior: prior::gaussian(1) }});
+             let r = sample(t, sampler::sgld(#{{ step: 1e-4, batch: 32 }}), #{{ steps: 200, chains: 2, every: 20, seed: 4, observe: [observable::cost(), |s| s.params.norm2(), |s| s.loss(\"test\")] }});
+             [r.trace(\"cost\", 1), r.trace(\"closure_1\", 1), r.trace(\"closure_2\", 1), d.shape, d.train_rows, d.row(\"test\", 3).inputs.len()]"
+        ))
+    };
+    let options = "test: 0.2, scale: \"standard\"";
+    let memory = run(&format!("dataset::npy({x:?}, {y:?}, #{{ {options} }})"));
+    assert_eq!(memory[3], json!([8, 8]));
+    assert_eq!(memory[4].as_u64().unwrap(), rows - rows / 5);
+    for data in [
+        format!("dataset::npy({x:?}, {y:?}, #{{ {options}, mapped: true }})"),
+        format!("dataset::safetensors({both:?}, #{{ {options} }})"),
+        format!("dataset::safetensors({both:?}, #{{ {options}, mapped: true }})"),
+    ] {
+        assert_eq!(run(&data), memory, "{data}");
+    }
+    let said = message(&format!(
+        "dataset::safetensors({both:?}, #{{ x_train: \"x_trian\" }})"
+    ));
+    assert!(
+        said.contains("has no tensor 'x_trian'; did you mean 'x_train'?"),
+        "{said}"
+    );
+    let said = message(&format!(
+        "dataset::npy({y:?}, {x:?}, #{{ mapped: true, x_test: {x:?}, y_test: {y:?} }})"
+    ));
+    assert!(said.contains("has 64 components per row, but"), "{said}");
+}
+
+/// New rows may be written as the file has them; what comes out is what the numbers give.
+#[test]
+fn predict_takes_rows_as_the_file_has_them() {
+    let scratch = Scratch::new();
+    let path = scratch.file(
+        "t.csv",
+        "colour,when,size,y\nred,2024-01-01,1.5,0.1\nblue,2024-01-03,2.5,0.4\nred,2024-01-09,,0.2\nblue,2024-02-01,4.0,0.9\n",
+    );
+    let source = format!(
+        "let d = dataset::csv({:?}, #{{ task: \"regression\", test: 0, categories: [\"colour\"], dates: [\"when\"], missing: \"median\", scale: \"standard\" }});
+         let t = target(model::mlp(#{{ layers: [4, 1] }}), d, #{{ energy: \"sum\", prior: prior::gaussian(1) }});
+         let r = sample(t, sampler::hmc(), #{{ steps: 60, chains: 1, every: 10, keep: 10 }});
+         let rows = predict(r, [[\"blue\", \"2024-01-05\", ()], [\"red\", \"2024-01-01\", 3.0]]).mean;
+         let numbers = predict(r, [[1.0, 0.0, 4.0, 2.5], [0.0, 1.0, 0.0, 3.0]]).mean;
+         [rows == numbers, rows[0][0] != rows[1][0]]",
+        path.display()
+    );
+    assert_eq!(value(&source), json!([true, true]));
+    let wrong = source.replace("\"2024-01-05\", ()", "\"the fifth\", ()");
+    assert!(message(&wrong).contains("predict: row 0: column 'when': 'the fifth' is no date"));
+    let wrong = source.replace("\"2024-01-05\", ()]", "1]");
+    let said = message(&wrong);
+    assert!(said.contains("predict: row 0"), "{said}");
+}
