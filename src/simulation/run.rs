@@ -181,6 +181,14 @@ impl RunInfo {
         self.kind != "sample"
     }
 
+    /// What its temperatures divide; ladders of earlier versions do not say so.
+    pub fn law(&self) -> Temper {
+        self.temper.unwrap_or(match self.ladder {
+            Some(_) if !self.prior_tempered => Temper::Likelihood,
+            _ => Temper::Energy,
+        })
+    }
+
     /// Number of chains, all temperatures together.
     pub fn all_chains(&self) -> usize {
         self.temperatures.len() * self.chains

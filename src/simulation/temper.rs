@@ -1,6 +1,5 @@
 //! What temperatures divide: the likelihood, the prior, or both.
 
-use super::run::RunInfo;
 use crate::target::{Energies, Target};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -71,15 +70,5 @@ impl Temper {
             Self::Likelihood => "the likelihood is tempered, the prior is not",
             Self::Prior => "the prior is tempered, the likelihood is not",
         }
-    }
-}
-
-impl RunInfo {
-    /// What its temperatures divide; ladders of earlier versions do not say so.
-    pub fn law(&self) -> Temper {
-        self.temper.unwrap_or(match self.ladder {
-            Some(_) if !self.prior_tempered => Temper::Likelihood,
-            _ => Temper::Energy,
-        })
     }
 }
