@@ -94,10 +94,40 @@ pub mod dataset {
             test_path = "test_path": Anything,
             /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
             task = "task": OneOf<choices::Task>,
+            /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
+            test = "test": Number,
+            /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)
+            validation = "validation": Number,
+            /// Scaling of every input column by the training split: "unit" to 0 … 1, "standard" to mean 0 and variance 1 (constant columns become 0 in both), or "none". ("unit" · "standard" · "none"; default `none`)
+            scale = "scale": OneOf<choices::Scale>,
+            /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
+            seed = "seed": Count,
             /// Whether the first line holds column names; "auto": if none of its cells is a number. ("auto" · "yes" · "no"; default `auto`)
             header = "header": OneOf<choices::Header>,
             /// The character between cells; "tab" for the tab character. (string; default `","`)
             separator = "separator": Words,
+        }
+        /// A table with one example per row, from a Parquet file as pandas, Polars and Arrow write it.
+        /// Columns and options are those of `dataset::csv`; nulls are missing cells. Columns hold numbers, booleans (0 and 1), dates, times or text; lists are not read. The index that pandas writes as `__index_level_0__` is left out. Compression: none, snappy (the default of pandas) or gzip. Needs a program that was built with `--features parquet`.
+        Parquet = "parquet"(path = "path": Anything) of crate::dataset::REGISTRY {
+            /// Column of the label or target: its name, or its number from 0; negative numbers count from the end. (column name or number; if absent: the last column)
+            label = "label": Anything,
+            /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
+            targets = "targets": Anything,
+            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns)
+            inputs = "inputs": Anything,
+            /// Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order. (array of column names or numbers; if absent: none)
+            categories = "categories": Anything,
+            /// Inputs that are dates, as 2024-03-01, 2024-03-01 12:30 or 2024-03-01T12:30:00+02:00: they become days since the first date of the file, with the part of the day. (array of column names or numbers; if absent: none)
+            dates = "dates": Anything,
+            /// What to do with a cell that is empty, NA, N/A, NaN, null or ?: "refuse" is an error with its line · "drop" leaves the line out · "mean" and "median" put those of the column over the training rows there, and a number itself, into numbers and dates among the inputs. A map has a rule for each column, and "*" for the others: `missing: #{ age: "median", colour: "unknown", "*": "drop" }`; in a column of `categories` any other text is the word that stands there. (rule, or a map of rules by column; if absent: "refuse")
+            missing = "missing": Anything,
+            /// Column that says to which split a line belongs: train, test or validation; in the place of `test`. (column name or number; if absent: none)
+            split = "split": Anything,
+            /// A second file with the same columns, or several, which is the test split; in the place of `test`. (path, or array of paths; if absent: none)
+            test_path = "test_path": Anything,
+            /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
+            task = "task": OneOf<choices::Task>,
             /// Fraction of the rows kept for the test split, the same fraction of every class; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
             /// Fraction of the training rows moved to a validation split, the same fraction of every class; 0 for none. (number, 0 ≤ x < 1; default `0`)

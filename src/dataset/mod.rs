@@ -68,6 +68,7 @@ pub const REGISTRY: &[Entry<Arc<Dataset>>] = &[
     spin_vectors::ENTRY,
     idx::ENTRY,
     csv::ENTRY,
+    csv::PARQUET,
     arrays::ENTRY,
     npz::ENTRY,
     tensor_files::NPY,

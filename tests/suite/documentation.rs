@@ -29,8 +29,11 @@ fn every_item_is_documented_and_every_example_runs() {
         );
         if !item.example.is_empty() {
             examples += 1;
-            if let Err(e) = evaluate(&item.example) {
-                panic!("the example of {}:\n{e}", item.path());
+            match evaluate(&item.example) {
+                // What is a feature of the build has no example without it.
+                Err(e) if e.message.contains("this program was built without") => {}
+                Err(e) => panic!("the example of {}:\n{e}", item.path()),
+                Ok(_) => {}
             }
         }
     }

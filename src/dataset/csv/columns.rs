@@ -1,6 +1,5 @@
 //! Which columns of a table are what.
 
-use super::separator;
 use crate::error::{Result, did_you_mean};
 use crate::options::{Options, Value};
 use anyhow::{anyhow, bail, ensure};
@@ -150,10 +149,13 @@ pub fn columns(options: &Options, file: Header) -> Result<Columns> {
             .filter(|j| !targets.contains(j) && split != Some(*j))
             .collect(),
     };
+    let separator = options.text("separator");
     ensure!(
         !inputs.is_empty(),
-        "'{path}': all {width} columns are targets; at least one must be an input (is the separator {:?} right?)",
-        separator(options)? as char
+        "'{path}': all {width} columns are targets; at least one must be an input{}",
+        separator.map_or(String::new(), |s| format!(
+            " (is the separator '{s}' right?)"
+        ))
     );
     let mut roles = vec![Role::Unused; width];
     inputs.iter().for_each(|&j| roles[j] = Role::Number);

@@ -1,7 +1,10 @@
-//! `dataset::csv`: a table, one example per line.
+//! `dataset::csv` and `dataset::parquet`: a table, one example per line.
 
 mod columns;
 mod levels;
+mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod table;
 
 pub(super) use columns::{Columns, Header, Role, column, name};
@@ -85,6 +88,10 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "classification",
             "What the targets are: class labels or numbers.",
         ),
+        TEST,
+        VALIDATION,
+        scale::COLUMNS,
+        SEED,
         option(
             "header",
             Kind::Choice(&["auto", "yes", "no"]),
@@ -97,12 +104,20 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "\",\"",
             "The character between cells; \"tab\" for the tab character.",
         ),
-        TEST,
-        VALIDATION,
-        scale::COLUMNS,
-        SEED,
     ],
     example: "dataset::csv(\"tests/data/example.csv\", #{ label: \"class\", scale: \"standard\" })",
+    build,
+};
+
+pub(super) const PARQUET: Entry<Arc<Dataset>> = Entry {
+    name: "parquet",
+    doc: "A table with one example per row, from a Parquet file as pandas, Polars and Arrow write it.\n\
+        Columns and options are those of `dataset::csv`; nulls are missing cells. Columns hold numbers, booleans (0 and 1), dates, times or text; lists are not read. The \
+        index that pandas writes as `__index_level_0__` is left out. Compression: none, snappy, zstd, gzip or LZ4. Needs a program that was built with `--features parquet`.",
+    arguments: &["path"],
+    // Those of a text's form come last.
+    options: ENTRY.options.split_at(ENTRY.options.len() - 2).0,
+    example: "dataset::parquet(\"tests/data/visits.parquet\", #{ label: \"outcome\", dates: [\"day\"], categories: [\"ward\"], missing: \"median\" })",
     build,
 };
 
@@ -133,7 +148,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         test = Some(levels.split(&other, regression)?);
         let each = files.iter().map(|f| ("test file".into(), f.provenance().1));
         provenance.extend(each);
-        provenance.extend(dropped(&other, "test line"));
+        provenance.extend(dropped(&other, "test "));
     }
     let of: Vec<_> = table
         .columns
@@ -146,8 +161,13 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         format!("{} of {}", options.text("task")?, of.join(", ")),
     ));
     provenance.extend(levels.provenance());
-    provenance.extend(dropped(&table, "line"));
-    let train = train.ok_or_else(|| anyhow!("'{path}': no line is of the training split"))?;
+    provenance.extend(dropped(&table, ""));
+    let train = train.ok_or_else(|| {
+        anyhow!(
+            "'{path}': no {} is of the training split",
+            table.kind.word()
+        )
+    })?;
     let scale: Scale = options.text("scale")?.parse()?;
     let mut d = Dataset::new("csv", classes, train, test, provenance)?;
     d.class_names = levels.class_names.map(Arc::new);
@@ -216,22 +236,10 @@ fn splits(t: &Table, all: &Split) -> Result<Option<[Option<Split>; 3]>> {
 }
 
 /// How many lines were left out, for people.
-fn dropped(t: &Table, line: &str) -> Option<(String, String)> {
-    let text = format!("{} with missing cells left out", count(t.dropped, line));
+fn dropped(t: &Table, which: &str) -> Option<(String, String)> {
+    let line = format!("{which}{}", t.kind.word());
+    let text = format!("{} with missing cells left out", count(t.dropped, &line));
     (t.dropped > 0).then(|| ("missing".into(), text))
-}
-
-fn separator(options: &Options) -> Result<u8> {
-    let owner = options.owner();
-    match options.text("separator")? {
-        "tab" | "\t" => Ok(b'\t'),
-        s => match s.as_bytes() {
-            &[b] if b.is_ascii() && !matches!(b, b'"' | b'\n' | b'\r') => Ok(b),
-            _ => bail!(
-                "{owner}: option 'separator' is {s:?}, but must be one ASCII character other than a quote"
-            ),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The cells of a file, each checked as it is read.
 
 use super::columns::{Columns, Header, Role, columns, name};
-use super::separator;
+use super::lines::{Lines, text};
 use crate::dataset::date;
 use crate::dataset::file::File;
 use crate::dataset::form::{MISSING, NO_DATE, shorten};
@@ -9,9 +9,8 @@ use crate::dataset::missing::{Rule, rules};
 use crate::error::Result;
 use crate::memory::Growing;
 use crate::options::Options;
-use anyhow::{Context, anyhow, bail, ensure};
-use csv::{ByteRecord, ReaderBuilder};
-use std::borrow::Cow;
+use anyhow::{anyhow, bail, ensure};
+use csv::ByteRecord;
 use std::collections::HashMap;
 
 /// The cells of files that are looked at, row-major, all lines of the same width.
@@ -30,6 +29,8 @@ pub struct Table {
     lines: Vec<(u32, u64)>,
     /// Lines that were left out.
     pub dropped: usize,
+    /// What the files are.
+    pub kind: Lines,
 }
 
 /// The words of a column.
@@ -75,32 +76,15 @@ fn read_one(
     table: &mut Option<Table>,
 ) -> Result<()> {
     let path = &f.path;
-    let header = options.text("header")?;
-    let content = f.content()?;
-    // Flexible, so that a ragged line is reported in our words.
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(separator(options)?)
-        .from_reader(&content[..]);
+    let lines = Lines::of(options, f)?;
     let what = format!("the table in '{path}'");
     let mut growing = Growing::new(&what);
-    let mut record = ByteRecord::new();
     let mut begun = false;
-    while reader
-        .read_byte_record(&mut record)
-        .with_context(|| format!("cannot read '{path}'"))?
-    {
-        let line = record.position().map_or(0, |p| {
-            // The reader's count stands before the blank lines that it skips.
-            let rest = content.get(p.byte() as usize..).unwrap_or_default();
-            let blank = rest.iter().take_while(|b| matches!(b, b'\n' | b'\r'));
-            p.line() + blank.filter(|&&b| b == b'\n').count() as u64
-        });
+    lines.each(options, f, &mut |record, line| {
         if !begun {
             begun = true;
-            let named = is_header(options, path, &record, header)?;
-            let new = Table::new(options, path, &record, named)?;
+            let named = lines.named(options, path, record)?;
+            let new = Table::new(options, path, record, named, lines)?;
             if let Some(other) = like {
                 new.ensure_like(other, path, "the file of the training split")?;
             }
@@ -112,25 +96,31 @@ fn read_one(
                 None => *table = Some(new),
             }
             if named {
-                continue;
+                return Ok(());
             }
         }
-        let Some(t) = table else { continue };
+        let Some(t) = table else { return Ok(()) };
         ensure!(
             record.len() == t.columns.width(),
-            "'{path}', line {line}: {} cells, but the first line has {}",
+            "'{path}', {} {line}: {} cells, but the first line has {}",
+            lines.word(),
             record.len(),
             t.columns.width()
         );
-        t.push(path, &record, line)?;
-        growing.reached(size_of_val(&t.cells[..]) + size_of_val(&t.lines[..]))?;
-    }
-    Ok(())
+        t.push(path, record, line)?;
+        growing.reached(size_of_val(&t.cells[..]) + size_of_val(&t.lines[..]))
+    })
 }
 
 impl Table {
     /// A table without rows, by its first line.
-    fn new(options: &Options, path: &str, first: &ByteRecord, named: bool) -> Result<Self> {
+    fn new(
+        options: &Options,
+        path: &str,
+        first: &ByteRecord,
+        named: bool,
+        kind: Lines,
+    ) -> Result<Self> {
         let names = named.then(|| first.iter().map(|c| text(c).to_string()).collect());
         let file = Header {
             path,
@@ -147,6 +137,7 @@ impl Table {
             paths: vec![path.into()],
             lines: Vec::new(),
             dropped: 0,
+            kind,
         })
     }
 
@@ -171,7 +162,11 @@ impl Table {
     /// Where a row stands.
     pub fn place(&self, row: usize) -> String {
         let (file, line) = self.lines[row];
-        format!("'{}', line {line}", self.paths[file as usize])
+        format!(
+            "'{}', {} {line}",
+            self.paths[file as usize],
+            self.kind.word()
+        )
     }
 
     /// The word in a column of words.
@@ -198,8 +193,8 @@ impl Table {
                 true => self.missing(j, &cell),
                 false => self.cell(j, &cell),
             };
-            let wrong =
-                |what: String| anyhow!("'{path}', line {line}, {}: {what}", name(&self.names, j));
+            let (word, column) = (self.kind.word(), name(&self.names, j));
+            let wrong = |what: String| anyhow!("'{path}', {word} {line}, {column}: {what}");
             self.cells.push(found.map_err(wrong)?);
         }
         self.lines.push((self.paths.len() as u32 - 1, line));
@@ -259,38 +254,4 @@ impl Table {
             "{what}; missing: \"drop\" leaves such lines out{fill}"
         ))
     }
-}
-
-fn is_header(options: &Options, path: &str, first: &ByteRecord, header: &str) -> Result<bool> {
-    let is_number = |c: &[u8]| text(c).parse::<f64>().is_ok();
-    let numbers = first.iter().filter(|c| is_number(c)).count();
-    match header {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ if numbers == 0 => Ok(true),
-        _ if numbers == first.len() => Ok(false),
-        _ => {
-            // Words may stand where no number is needed.
-            let file = Header {
-                path,
-                names: &None,
-                width: first.len(),
-            };
-            let roles = columns(options, file).map(|c| c.roles);
-            let mut cells = first.iter().zip(roles.unwrap_or_default());
-            let some = first.iter().len() > 0 && cells.len() > 0;
-            if some && cells.all(|(c, role)| role != Role::Number || is_number(c)) {
-                return Ok(false);
-            }
-            // Guessing would drop a damaged first example, or read names as numbers.
-            bail!(
-                "'{path}', line 1: {numbers} of {} cells are numbers; say header: \"yes\" if it holds column names, or \"no\"",
-                first.len()
-            )
-        }
-    }
-}
-
-fn text(cell: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(cell.trim_ascii())
 }
