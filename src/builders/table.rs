@@ -108,7 +108,7 @@ pub mod dataset {
             separator = "separator": Words,
         }
         /// A table with one example per row, from a Parquet file as pandas, Polars and Arrow write it.
-        /// Columns and options are those of `dataset::csv`; nulls are missing cells. Columns hold numbers, booleans (0 and 1), dates, times or text; lists are not read. The index that pandas writes as `__index_level_0__` is left out. Compression: none, snappy (the default of pandas) or gzip. Needs a program that was built with `--features parquet`.
+        /// Columns and options are those of `dataset::csv`; nulls are missing cells. Columns hold numbers, booleans (0 and 1), dates, times or text; lists are not read. The index that pandas writes as `__index_level_0__` is left out. Compression: none, snappy, zstd, gzip or LZ4. Needs a program that was built with `--features parquet`.
         Parquet = "parquet"(path = "path": Anything) of crate::dataset::REGISTRY {
             /// Column of the label or target: its name, or its number from 0; negative numbers count from the end. (column name or number; if absent: the last column)
             label = "label": Anything,

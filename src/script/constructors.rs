@@ -56,12 +56,13 @@ fn check<T>(owner: &str, entry: &Entry<T>, call: &Call, arguments: &[Dynamic]) -
     };
     anyhow::ensure!(
         positional.len() <= entry.arguments.len(),
-        "{owner} takes {} and its options as a map #{{…}}, but was given {} arguments",
+        "{owner} takes {} and its options as a map, but was given {}; write {}",
         match entry.arguments {
             [] => "no argument".to_string(),
             names => format!("({})", names.join(", ")),
         },
-        positional.len()
+        crate::error::count(positional.len(), "argument"),
+        entry.example
     );
     if positional.is_empty() {
         return options(call, owner, entry.options, &map);

@@ -546,12 +546,14 @@ fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
             |s| s.params.norm2(), |s| s.params.w1.norm2() / s.params.w2.norm2(), |s| s.params.slice("w1").abs().max(), |s| s.params[3],
             |s| (s.params.w2.relu() * c).sum().sqrt(), |s| s.params.w2.matmul(s.params.w1).tanh().mean(), |s| s.params.b1, |s| #{ a: s.params.b2[1], b: 2.5, n: s.params.len() },
             |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum }, |s| if s.params.b1[0].item() > 0.0 { 1.0 } else { 0.0 },
+            |s| { let x = s.params.w1.norm2().item(); #{ x: x, y: x * s.params.w2.max().item() } },
         ];
         let called = [
             |s| s.params.norm2() + 0 * s.step, |s| s.params.w1.norm2() / s.params.w2.norm2() + 0 * s.step, |s| s.params.slice("w1").abs().max() + 0 * s.step, |s| s.params[3] + 0 * s.step,
             |s| (s.params.w2.relu() * c).sum().sqrt() + 0 * s.step, |s| s.params.w2.matmul(s.params.w1).tanh().mean() + 0 * s.step, |s| s.params.b1 + 0 * s.step,
             |s| #{ a: s.params.b2[1] + 0 * s.step, b: 2.5, n: s.params.len() },
             |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum + 0 * s.step }, |s| if s.params.b1[0].item() + 0 * s.step > 0.0 { 1.0 } else { 0.0 },
+            |s| { let x = s.params.w1.norm2().item(); #{ x: x, y: x * s.params.w2.max().item() + 0 * s.step } },
         ];
         let names = [];
         let observe = [];

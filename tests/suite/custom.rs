@@ -331,7 +331,7 @@ fn what_is_wrong_is_said() {
             "the comparison > needs the numbers",
         ),
         (
-            net(w, "let y = x.matmul(p.w.t()); y * p.w.max().item()"),
+            net(w, "let y = x.matmul(p.w.t()); y * y.item()"),
             "item() needs the numbers",
         ),
         (

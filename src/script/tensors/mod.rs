@@ -51,6 +51,15 @@ fn tensors(all: &[Dynamic], what: &str) -> Bound<Vec<Tensor>> {
     each.collect::<Result<_>>().or_raise()
 }
 
+/// The only number of a tensor; while a closure is traced, the tensor without its axes.
+fn item(t: &Tensor) -> Result<Dynamic> {
+    let shape = t.shape()?;
+    match matches!(t, Tensor::Traced(_)) && !shape.rows && shape.dims.iter().all(|d| *d == 1) {
+        true => Ok(Dynamic::from(t.reshape(&[])?)),
+        false => Ok(t.item("item()")?.into()),
+    }
+}
+
 /// What comes out of a method: of a vector of parameters, a number where it is one.
 fn given(of: &Tensor, out: Result<Tensor>) -> Bound<Dynamic> {
     let out = out.or_raise()?;
@@ -164,8 +173,8 @@ fn of_arrays(b: &mut Binder) {
     )
     .function(
         "tensor.item() -> number",
-        "The number that a tensor of one element has.",
-        |t: &mut Tensor| -> Bound<f64> { t.item("item()").or_raise() },
+        "The number that a tensor of one element has. In a closure that is compiled it stands for that number.",
+        |t: &mut Tensor| item(t).or_raise(),
     )
     .function(
         "tensor.to_array() -> array",
