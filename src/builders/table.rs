@@ -90,6 +90,8 @@ pub mod dataset {
             missing = "missing": Anything,
             /// Column that says to which split a line belongs: train, test or validation; in the place of `test`. (column name or number; if absent: none)
             split = "split": Anything,
+            /// Column of weights, numbers from 0 that multiply the loss of each line (see `data.weigh`). (column name or number; if absent: all 1)
+            weights = "weights": Anything,
             /// A second file with the same columns, or several, which is the test split; in the place of `test`. (path, or array of paths; if absent: none)
             test_path = "test_path": Anything,
             /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)
@@ -124,6 +126,8 @@ pub mod dataset {
             missing = "missing": Anything,
             /// Column that says to which split a line belongs: train, test or validation; in the place of `test`. (column name or number; if absent: none)
             split = "split": Anything,
+            /// Column of weights, numbers from 0 that multiply the loss of each line (see `data.weigh`). (column name or number; if absent: all 1)
+            weights = "weights": Anything,
             /// A second file with the same columns, or several, which is the test split; in the place of `test`. (path, or array of paths; if absent: none)
             test_path = "test_path": Anything,
             /// What the targets are: class labels or numbers. ("classification" · "regression"; default `classification`)

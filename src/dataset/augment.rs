@@ -111,6 +111,7 @@ impl Dataset {
     /// If inputs that are shifted or mirrored are no images, or there are variants already.
     pub fn augmented(&self, law: &Augment) -> Result<Dataset> {
         self.ensure_examples("augment")?;
+        self.ensure_unweighted("augment")?;
         ensure!(
             !matches!(self.train.inputs, Inputs::Tokens(_)),
             "augment: the inputs of '{}' are tokens, not numbers",

@@ -146,7 +146,8 @@ impl Split {
     pub(super) fn with_inputs(&self, dim: usize, inputs: Vec<f64>) -> Result<Split> {
         if self.doubles.is_none() {
             let x = inputs.into_iter().map(|x| x as f32).collect();
-            return Split::new(dim, Inputs::F32(x), self.targets.clone());
+            let new = Split::new(dim, Inputs::F32(x), self.targets.clone())?;
+            return new.weighted(self.weights.clone());
         }
         let targets = match self.labels() {
             Some(_) => Answers::Labels(self.targets.clone()),
@@ -155,7 +156,7 @@ impl Split {
                 data: self.targets_f64(),
             },
         };
-        Split::of_doubles(dim, inputs, targets)
+        Split::of_doubles(dim, inputs, targets)?.weighted(self.weights.clone())
     }
 }
 

@@ -77,6 +77,7 @@ impl Split {
             inputs: Inputs::Made(law.clone()),
             targets: Targets::Made(law),
             doubles: None,
+            weights: None,
         })
     }
 
@@ -104,6 +105,7 @@ impl Split {
             inputs: Inputs::F32(x),
             targets: Targets::Values { width, data },
             doubles: None,
+            weights: None,
         }
     }
 }

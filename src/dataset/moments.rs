@@ -30,6 +30,7 @@ impl Dataset {
             return Ok(self.clone());
         }
         self.ensure_single("moments")?;
+        self.ensure_unweighted("moments")?;
         let (n, d, width) = (self.train.rows, self.dim, self.outputs);
         let numbers = d * (d + width);
         memory::check(

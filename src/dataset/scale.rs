@@ -89,7 +89,8 @@ impl Dataset {
         let apply = |s: &Split| -> Result<Arc<Split>> {
             if let Inputs::Mapped(rows) = &s.inputs {
                 let inputs = Inputs::Mapped(Arc::new(rows.scaled(&map)?));
-                return Split::new(s.dim, inputs, s.targets.clone()).map(Arc::new);
+                let new = Split::new(s.dim, inputs, s.targets.clone())?;
+                return new.weighted(s.weights.clone()).map(Arc::new);
             }
             let mut x = s.inputs_f64();
             scale(&mut x, &map);

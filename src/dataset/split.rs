@@ -90,6 +90,8 @@ pub struct Split {
     pub targets: Targets,
     /// The same numbers in double precision, where single precision rounds them; see [`Split::of_doubles`].
     pub doubles: Option<Arc<Doubles>>,
+    /// What the loss of each row is multiplied by; 1 where there are none.
+    pub weights: Option<Arc<Vec<f32>>>,
 }
 
 impl Split {
@@ -127,7 +129,32 @@ impl Split {
             inputs,
             targets,
             doubles: None,
+            weights: None,
         })
+    }
+
+    /// The same with a weight for each row, or without.
+    ///
+    /// # Errors
+    /// If there are not so many, or one is negative or no number, or all are 0.
+    pub fn weighted(self, weights: Option<Arc<Vec<f32>>>) -> Result<Split> {
+        if let Some(all) = &weights {
+            ensure!(
+                all.len() == self.rows,
+                "{} weights for {} rows",
+                all.len(),
+                self.rows
+            );
+            let bad = all.iter().position(|w| !(w.is_finite() && *w >= 0.0));
+            if let Some(i) = bad {
+                anyhow::bail!(
+                    "the weight of row {i} is {}, but must be a number from 0",
+                    all[i]
+                );
+            }
+            ensure!(all.iter().any(|w| *w > 0.0), "all weights are 0");
+        }
+        Ok(Split { weights, ..self })
     }
 
     /// Whether its rows are made when they are read, and are nowhere in memory.
@@ -286,6 +313,9 @@ impl Split {
             Targets::Values { data, .. } => enter(data, f32::to_le_bytes, hash),
             Targets::Made(_) => {}
         }
+        if let Some(weights) = &self.weights {
+            enter(weights, f32::to_le_bytes, hash);
+        }
     }
 
     /// Memory held, in bytes.
@@ -299,8 +329,10 @@ impl Split {
             Inputs::Varied(x) => x.bytes(),
         };
         let doubles = self.doubles.as_deref().map_or(0, Doubles::bytes);
+        let weights = self.weights.as_deref().map_or(0, |w| size_of_val(&w[..]));
         inputs
             + doubles
+            + weights
             + match &self.targets {
                 Targets::Classes(l) | Targets::Sequence { labels: l, .. } => size_of_val(&l[..]),
                 Targets::Values { data, .. } => size_of_val(&data[..]),
@@ -353,6 +385,7 @@ impl Split {
                     },
                 })
             }),
+            weights: self.weights.as_ref().map(|w| Arc::new(pick(w, 1, rows))),
         }
     }
 }

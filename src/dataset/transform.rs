@@ -76,6 +76,7 @@ impl Dataset {
         mut f: impl FnMut(Example) -> Result<Example>,
     ) -> Result<Dataset> {
         self.ensure_examples("map")?;
+        self.ensure_unweighted("map")?;
         let mut first = None;
         let mut splits = Vec::new();
         for (name, s) in self.splits() {
@@ -214,6 +215,7 @@ impl Dataset {
     /// The rows of all splits as one: training, test, validation.
     pub(super) fn joined(&self) -> Result<Split> {
         self.ensure_examples("split")?;
+        self.ensure_unweighted("split")?;
         ensure!(
             self.scaling.is_empty(),
             "split: '{}' is scaled by its training rows, so these cannot be chosen anew; read it with scale: \"none\", and scale by \
@@ -243,6 +245,60 @@ impl Dataset {
             self.name
         );
         self.ensure_single(what)
+    }
+
+    /// Fail where rows have weights, which what is made of them would lose.
+    pub(super) fn ensure_unweighted(&self, what: &str) -> Result<()> {
+        ensure!(
+            self.splits().all(|(_, s)| s.weights.is_none()),
+            "{what}: the rows of '{}' have weights; do this before data.weigh",
+            self.name
+        );
+        Ok(())
+    }
+
+    /// The data set with a weight for each row, which multiplies its loss; `what` is what the summary calls them. All splits get some.
+    ///
+    /// # Errors
+    /// Those of the function, and if a weight is negative or no number, or all of a split are 0.
+    pub fn weigh(&self, what: &str, mut f: impl FnMut(Example) -> Result<f64>) -> Result<Dataset> {
+        self.ensure_examples("weigh")?;
+        let mut d = self.clone();
+        for (name, s) in self.splits() {
+            let place = |i| format!("weigh, row {i} of the {name} split");
+            let each = (0..s.rows).map(|i| {
+                let weight = f(self.example(s, i)).with_context(|| place(i))?;
+                Ok(weight as f32)
+            });
+            let all = each.collect::<Result<Vec<_>>>()?;
+            d.set_weights(name, all)?;
+        }
+        Ok(d.note("weights", what.into()))
+    }
+
+    /// The same with given weights of the training rows; the others count alike.
+    ///
+    /// # Errors
+    /// If there are not so many, one is negative or no number, or all are 0.
+    pub fn weighed(&self, weights: Vec<f32>) -> Result<Dataset> {
+        self.ensure_examples("weigh")?;
+        let mut d = self.clone();
+        d.set_weights("train", weights)?;
+        Ok(d.note("weights", "given, of the training rows".into()))
+    }
+
+    fn set_weights(&mut self, name: &str, weights: Vec<f32>) -> Result<()> {
+        let set = move |s: &Arc<Split>| {
+            let new = Split::clone(s).weighted(Some(Arc::new(weights)));
+            new.map(Arc::new)
+                .with_context(|| format!("weigh, the {name} split"))
+        };
+        match (name, &self.test, &self.validation) {
+            ("test", Some(s), _) => self.test = Some(set(s)?),
+            ("validation", _, Some(s)) => self.validation = Some(set(s)?),
+            _ => self.train = set(&self.train)?,
+        }
+        Ok(())
     }
 
     /// Fail where rows are variants of examples: apart from each other they are not independent.

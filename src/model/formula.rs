@@ -1,11 +1,11 @@
 //! Losses that are formulas of outputs and targets, compiled with their derivatives.
 
 use super::named::Named;
-use super::rows::{Sums, TileTargets};
+use super::rows::{RowTargets, Sums, TileTargets};
 use super::{Declared, Layout};
 use crate::error::Result;
 use crate::kernels::elementwise::misclassified;
-use crate::kernels::tensor::{Graph, Scratch, Symbol, Tape, Tensor, Unary};
+use crate::kernels::tensor::{Binary, Graph, Scratch, Symbol, Tape, Tensor, Unary};
 use anyhow::ensure;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub struct Formula {
     link: Option<Unary>,
     outputs: usize,
     targets: usize,
+    /// Whether rows have weights, which stand behind their targets.
+    weighted: bool,
 }
 
 impl PartialEq for Formula {
@@ -41,7 +43,8 @@ thread_local! {
 }
 
 impl Formula {
-    /// Compile the loss of a model with so many outputs and of targets with so many components; `link` makes means of the first outputs.
+    /// Compile the loss of a model with so many outputs and of targets with so many components; `link` makes means of the first outputs, and
+    /// where rows are `weighted` each loss is multiplied by the weight of its row.
     ///
     /// # Errors
     /// If it gives no number that depends on the outputs.
@@ -52,6 +55,7 @@ impl Formula {
         targets: usize,
         link: Option<Unary>,
         write: &Write,
+        weighted: bool,
     ) -> Result<Self> {
         let layout = Layout::default().and(parameters.clone())?;
         let own = layout.traced()?;
@@ -63,8 +67,16 @@ impl Formula {
             "the loss must be one number, but is a tensor of shape {}; sum it",
             energy.shape()?
         );
+        let columns = outputs + targets + usize::from(weighted);
+        let energy = match weighted {
+            true => {
+                let weight = Tensor::from(Symbol::columns(columns - 1..columns));
+                energy.binary(Binary::Multiply, &weight.reshape(&[])?)?
+            }
+            false => energy,
+        };
         let graph = Graph::new(&energy.symbol()?)?;
-        let tape = Tape::with_moving(&graph, layout.len(), outputs + targets, outputs)?;
+        let tape = Tape::with_moving(&graph, layout.len(), columns, outputs)?;
         ensure!(tape.is_active(), "the loss does not depend on the outputs");
         Ok(Self {
             text: name.into(),
@@ -73,6 +85,7 @@ impl Formula {
             link,
             outputs,
             targets,
+            weighted,
         })
     }
 
@@ -106,7 +119,8 @@ impl Formula {
         let mut all = vec![0.0; rows * classes];
         for class in 0..classes {
             let labels = vec![class as u16; rows];
-            let losses = self.of_each(own, TileTargets::Classes(&labels), outputs);
+            let targets = TileTargets::alike(RowTargets::Classes(&labels));
+            let losses = self.of_each(own, targets, outputs);
             for (row, loss) in losses.iter().enumerate() {
                 all[row * classes + class] = -*loss as f32;
             }
@@ -141,18 +155,17 @@ impl Formula {
         let each = outputs.chunks_exact(self.outputs);
         losses.clear();
         losses.resize(each.len(), 0.0);
-        match targets {
-            TileTargets::Classes(labels) => {
-                for (out, label) in each.zip(labels) {
-                    rows.extend_from_slice(out);
-                    rows.push(f32::from(*label));
+        let positions = each.len().checked_div(targets.weights.len()).unwrap_or(1);
+        for (i, out) in each.enumerate() {
+            rows.extend_from_slice(out);
+            match targets.of {
+                RowTargets::Classes(labels) => rows.push(f32::from(labels[i])),
+                RowTargets::Values(values) => {
+                    rows.extend_from_slice(&values[i * self.targets..][..self.targets]);
                 }
             }
-            TileTargets::Values(values) => {
-                for (out, y) in each.zip(values.chunks_exact(self.targets)) {
-                    rows.extend_from_slice(out);
-                    rows.extend_from_slice(y);
-                }
+            if self.weighted {
+                rows.push(targets.weights.get(i / positions).copied().unwrap_or(1.0));
             }
         }
     }
@@ -188,7 +201,7 @@ impl Formula {
                 slopes.iter_mut().for_each(|s| *s *= share);
                 delta.iter_mut().for_each(|d| *d *= share as f32);
             }
-            if let (TileTargets::Classes(labels), true) = (targets, self.outputs > 1) {
+            if let (RowTargets::Classes(labels), true) = (targets.of, self.outputs > 1) {
                 let each = outputs.chunks_exact(self.outputs).zip(labels);
                 let wrong = each.map(|(z, label)| {
                     let label = usize::from(*label);

@@ -1,7 +1,7 @@
 //! Losses: a number per example, and its derivative with respect to the model's outputs.
 
 use super::formula::Formula;
-pub use super::rows::{Sums, TileTargets};
+pub use super::rows::{RowTargets, Sums, TileTargets};
 use crate::error::Result;
 use crate::kernels::elementwise::{double, misclassified, softmax_rows, squared_error};
 use crate::kernels::sequence::softmax_shares;
@@ -21,6 +21,14 @@ pub enum Loss {
 }
 
 const NO_CLASSES: &str = "cross_entropy needs a data set with classes, this one has real targets; use loss: \"squared_error\"";
+
+/// Change what belongs to each row, so many numbers one after the other, by its weight, if there are weights.
+fn weigh<T>(all: &mut [T], weights: &[f32], change: impl Fn(&mut T, f32)) {
+    let each = all.len().checked_div(weights.len()).unwrap_or(0);
+    for (of_row, w) in all.chunks_exact_mut(each.max(1)).zip(weights) {
+        of_row.iter_mut().for_each(|x| change(x, *w));
+    }
+}
 
 impl Loss {
     /// Names, as in scripts.
@@ -43,7 +51,7 @@ impl Loss {
         }
     }
 
-    /// The loss of each position of rows with these outputs; `own` are the parameters of the loss itself.
+    /// The loss of each position of rows with these outputs, times the weight of its row; `own` are the parameters of the loss itself.
     ///
     /// # Errors
     /// If the targets are no classes, but the loss is the cross-entropy.
@@ -55,9 +63,9 @@ impl Loss {
         outputs: &[f32],
     ) -> Result<Vec<f64>> {
         let each = outputs.chunks_exact(columns);
-        Ok(match (self, targets) {
-            (Loss::Formula(f), targets) => f.of_each(own, targets, outputs),
-            (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
+        let mut losses: Vec<f64> = match (self, targets.of) {
+            (Loss::Formula(f), _) => return Ok(f.of_each(own, targets, outputs)),
+            (Loss::CrossEntropy, RowTargets::Classes(labels)) => {
                 let loss = |(z, label): (&[f32], &u16)| {
                     let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
                     let sum: f64 = z.iter().map(|z| (*z as f64 - most).exp()).sum();
@@ -65,18 +73,20 @@ impl Loss {
                 };
                 each.zip(labels).map(loss).collect()
             }
-            (Loss::SquaredError, TileTargets::Classes(labels)) => {
+            (Loss::SquaredError, RowTargets::Classes(labels)) => {
                 let loss =
                     |(z, label): (&[f32], &u16)| dot(z, z) - 2.0 * z[*label as usize] as f64 + 1.0;
                 each.zip(labels).map(loss).collect()
             }
-            (Loss::SquaredError, TileTargets::Values(values)) => {
+            (Loss::SquaredError, RowTargets::Values(values)) => {
                 let square = |(z, y): (&f32, &f32)| (*z as f64 - *y as f64).powi(2);
                 let loss = |(z, y): (&[f32], &[f32])| z.iter().zip(y).map(square).sum();
                 each.zip(values.chunks_exact(columns)).map(loss).collect()
             }
-            (Loss::CrossEntropy, TileTargets::Values(_)) => anyhow::bail!(NO_CLASSES),
-        })
+            (Loss::CrossEntropy, RowTargets::Values(_)) => anyhow::bail!(NO_CLASSES),
+        };
+        weigh(&mut losses, targets.weights, |l, w| *l *= f64::from(w));
+        Ok(losses)
     }
 
     /// Loss and errors of rows with these outputs; fills the last of `block.deltas` with dLoss/dOutput (of the sum over rows, not
@@ -101,11 +111,11 @@ impl Loss {
         let mut sums = Sums::default();
         // What a position counts in its row: exactly 1 where it is the only one.
         let share = 1.0 / positions as f32;
-        match (self, targets) {
-            (Loss::Formula(f), targets) => {
+        match (self, targets.of) {
+            (Loss::Formula(f), _) => {
                 sums = f.evaluate(own, slopes, targets, positions, outputs, delta);
             }
-            (Loss::CrossEntropy, TileTargets::Classes(labels)) => {
+            (Loss::CrossEntropy, RowTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
                 let log_sum = &mut *block.row;
                 match positions {
@@ -122,10 +132,10 @@ impl Loss {
                     d[label] -= share;
                 }
             }
-            (Loss::SquaredError, TileTargets::Values(values)) => {
+            (Loss::SquaredError, RowTargets::Values(values)) => {
                 sums.loss = squared_error(outputs, values, delta);
             }
-            (Loss::SquaredError, TileTargets::Classes(labels)) => {
+            (Loss::SquaredError, RowTargets::Classes(labels)) => {
                 // The target is 1 for the label and 0 elsewhere: |z - target|² = |z|² - 2 z_label + 1.
                 double(outputs, delta);
                 let each = outputs
@@ -141,9 +151,13 @@ impl Loss {
                     delta.iter_mut().for_each(|d| *d *= share);
                 }
             }
-            (Loss::CrossEntropy, TileTargets::Values(_)) => {
+            (Loss::CrossEntropy, RowTargets::Values(_)) => {
                 anyhow::bail!(NO_CLASSES)
             }
+        }
+        if !targets.weights.is_empty() && !matches!(self, Loss::Formula(_)) {
+            sums.loss = self.of_each(own, targets, columns, outputs)?.iter().sum();
+            weigh(delta, targets.weights, |d, w| *d *= w);
         }
         sums.loss /= positions as f64;
         sums.errors /= positions as f64;

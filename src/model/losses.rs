@@ -148,7 +148,15 @@ impl Chosen {
             );
             d.shape = vec![data.classes - 1];
         }
-        let formula = Formula::new(name, parameters, outputs, width, *link, write)?;
+        let formula = Formula::new(
+            name,
+            parameters,
+            outputs,
+            width,
+            *link,
+            write,
+            data.train.weights.is_some(),
+        )?;
         Ok(Loss::Formula(Arc::new(formula)))
     }
 }

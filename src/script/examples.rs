@@ -1,4 +1,4 @@
-//! Closures of examples: `data.map` and `data.filter`.
+//! Closures of examples: `data.map`, `data.filter` and `data.weigh`.
 
 use super::binder::Binder;
 use super::closure::Frozen;
@@ -20,6 +20,7 @@ const ARGUMENTS: &[&str] = &["the input", "the target"];
 const SHOWN: usize = 60;
 
 pub(super) fn bind(b: &mut Binder) {
+    weigh(b);
     let types = [TypeId::of::<Arc<Dataset>>(), TypeId::of::<FnPtr>()];
     b.called(
         "data.map(closure) -> Dataset",
@@ -62,6 +63,42 @@ pub(super) fn bind(b: &mut Binder) {
         &[],
         "dataset::digits().filter(|x, y| y == 3 || y == 8).map(|x, y| [x, if y == 8 { 1 } else { 0 }])",
     );
+}
+
+fn weigh(b: &mut Binder) {
+    let data = TypeId::of::<Arc<Dataset>>();
+    b.called(
+        "data.weigh(weights) -> Dataset",
+        "The data set with a weight for each row, a number from 0 that multiplies its loss: L = Σ w_i ℓ_i / n, where n stays the number of rows.\n\n\
+         Weights are an array, or a tensor, with a number for each training row, or a closure `|x, y| …` of the example (x and y as for data.map), which weighs the rows of all splits. \
+         With `energy: \"sum\"` a weight of 2 is what the same row twice would be, to single precision. Errors and scores of predictions count all rows alike. \
+         Filter, map, scale and divide before. `dataset::csv` takes weights from a column.",
+        &[data, TypeId::of::<FnPtr>()],
+        |call, arguments| {
+            let d = arguments[0].clone().cast::<Arc<Dataset>>();
+            let f = frozen("data.weigh", arguments[1], call)?;
+            let made = d.weigh(&brief(&f), |e| {
+                let value = f.call(given(&e)?)?;
+                let wrong = || anyhow!("the closure must give a number, but gave {}", kind(&value));
+                let number = value.as_float().or_else(|_| value.as_int().map(|i| i as f64));
+                number.map_err(|_| wrong())
+            });
+            Ok(Dynamic::from(Arc::new(made.or_raise()?)))
+        },
+    )
+    .with(
+        &[],
+        "dataset::digits().weigh(|x, y| if y < 5 { 1.0 } else { 0.5 })",
+    );
+    for given in [TypeId::of::<Array>(), TypeId::of::<Tensor>()] {
+        b.raw("", "weigh", &[data, given], |_, arguments| {
+            let d = arguments[0].clone().cast::<Arc<Dataset>>();
+            let weights = from_dynamic(arguments[1]).and_then(|t| t.to_f64("data.weigh"));
+            let single = |all: Vec<f64>| all.into_iter().map(|w| w as f32).collect();
+            let made = weights.and_then(|all| d.weighed(single(all)));
+            Ok(Dynamic::from(Arc::new(made.or_raise()?)))
+        });
+    }
 }
 
 /// A closure of examples.

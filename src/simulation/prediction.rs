@@ -5,7 +5,7 @@ use super::run::Group;
 use crate::dataset::{Split, Targets};
 use crate::diagnostic::{PredictionSums, Truth};
 use crate::error::Result;
-use crate::model::loss::{Loss, TileTargets};
+use crate::model::loss::{Loss, RowTargets, TileTargets};
 use crate::target::Target;
 use crate::target::network::Network;
 use serde_json::{Map, Value, json};
@@ -99,7 +99,7 @@ impl<'a> Predictor<'a> {
             _ => None,
         };
         if let (Some((f, own)), None) = (formula, self.split.labels()) {
-            let targets = TileTargets::Values(&self.values);
+            let targets = TileTargets::alike(RowTargets::Values(&self.values));
             ln_likelihoods = f.of_each(own, targets, &outputs);
             ln_likelihoods.iter_mut().for_each(|l| *l = -*l);
         }

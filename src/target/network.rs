@@ -10,7 +10,7 @@ use crate::kernels::thread_pool::Team;
 use crate::kernels::update::add;
 use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
 use crate::model::initialise::{Role, with_normals};
-use crate::model::loss::{Loss, Sums, TileTargets};
+use crate::model::loss::{Loss, RowTargets, Sums, TileTargets};
 use crate::model::losses::Chosen;
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
@@ -280,7 +280,10 @@ impl Network {
         for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
-            let mut targets = tile_targets(job.split, job.rows, range, labels, values);
+            let mut targets = TileTargets {
+                weights: tile_weights(job.split, job.rows, range.clone(), &mut shard.weights),
+                of: tile_targets(job.split, job.rows, range, labels, values),
+            };
             let mut tasks: Vec<_> = shard
                 .tile
                 .blocks(
@@ -373,29 +376,47 @@ fn tile_targets<'a>(
     tile: Range<usize>,
     labels: &'a mut Vec<u16>,
     values: &'a mut Vec<f32>,
-) -> TileTargets<'a> {
+) -> RowTargets<'a> {
     let positions = split.targets.positions();
     match (&split.targets, rows) {
         (Targets::Classes(all) | Targets::Sequence { labels: all, .. }, Rows::All) => {
-            TileTargets::Classes(&all[tile.start * positions..tile.end * positions])
+            RowTargets::Classes(&all[tile.start * positions..tile.end * positions])
         }
         (Targets::Classes(_) | Targets::Sequence { .. }, Rows::Indices(i)) => {
             labels.resize(tile.len() * positions, 0);
             split.gather_labels(&i[tile], labels);
-            TileTargets::Classes(labels)
+            RowTargets::Classes(labels)
         }
         (Targets::Values { width, data }, Rows::All) => {
-            TileTargets::Values(&data[tile.start * width..tile.end * width])
+            RowTargets::Values(&data[tile.start * width..tile.end * width])
         }
         (targets, Rows::Indices(i)) => {
             values.resize(tile.len() * targets.width(), 0.0);
             split.gather_values(&i[tile], values);
-            TileTargets::Values(values)
+            RowTargets::Values(values)
         }
         (Targets::Made(law), Rows::All) => {
             values.resize(tile.len() * law.width, 0.0);
             split.copy_values(tile, values);
-            TileTargets::Values(values)
+            RowTargets::Values(values)
+        }
+    }
+}
+
+/// The weights of the rows of a tile, if they have some.
+fn tile_weights<'a>(
+    split: &'a Split,
+    rows: Rows,
+    tile: Range<usize>,
+    room: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    match (&split.weights, rows) {
+        (None, _) => &[],
+        (Some(all), Rows::All) => &all[tile],
+        (Some(all), Rows::Indices(i)) => {
+            room.clear();
+            room.extend(i[tile].iter().map(|i| all[*i as usize]));
+            room
         }
     }
 }
@@ -472,7 +493,10 @@ impl Potential for Network {
             let examples = split.select(some);
             let outputs = self.predict(w, &examples)?;
             let all = 0..examples.rows;
-            let targets = tile_targets(&examples, Rows::All, all, &mut labels, &mut values);
+            let targets = TileTargets {
+                weights: examples.weights.as_deref().map_or(&[], Vec::as_slice),
+                of: tile_targets(&examples, Rows::All, all, &mut labels, &mut values),
+            };
             losses.extend(
                 self.loss
                     .of_each(self.parts(w).1, targets, columns, &outputs)?,
@@ -495,7 +519,8 @@ impl Potential for Network {
 
     fn dense(&self) -> Option<Dense> {
         // Rows that are made or read when they are needed are nowhere to be put on a device.
-        let elsewhere = self.dataset.splits().any(|(_, s)| !s.inputs.in_memory());
+        let host = |s: &Split| !s.inputs.in_memory() || s.weights.is_some();
+        let elsewhere = self.dataset.splits().any(|(_, s)| host(s));
         if elsewhere || matches!(self.loss, Loss::Formula(_)) {
             return None;
         }

@@ -45,6 +45,11 @@ impl Traced {
     ) -> Result<Arc<dyn Potential>> {
         let parameters = layout.len();
         if let Some(d) = data {
+            anyhow::ensure!(
+                d.train.weights.is_none(),
+                "the rows of '{}' have weights, which only losses of networks use; let the weight be an input, and multiply by it in the closure",
+                d.name
+            );
             let (inputs, targets) = columns(d);
             let what = format!("the rows of '{}'", d.name);
             crate::memory::check_elements::<f64>(&[d.train.rows, inputs + targets], &what)?;

@@ -31,6 +31,8 @@ pub struct Shard {
     pub labels: Vec<u16>,
     /// Real targets of the tile.
     pub values: Vec<f32>,
+    /// Weights of the rows of the tile.
+    pub weights: Vec<f32>,
     /// The gradient over the shard, when there are several.
     pub grad: Vec<f32>,
     /// The loss over the shard.

@@ -183,3 +183,185 @@ fn predict_takes_rows_as_the_file_has_them() {
     let said = message(&wrong);
     assert!(said.contains("predict: row 0"), "{said}");
 }
+
+/// Null: a row of weight 2 is the same row twice, for every kind of loss: energies at random parameters, and an HMC chain, which has the same
+/// random numbers. Differences are those of single precision.
+#[test]
+fn a_row_of_weight_two_is_the_row_twice() {
+    let source = |loss: &str, regression: bool, data: &str| {
+        let y = match regression {
+            true => "x.sum(1).sin().to_array()",
+            false => "x.sum(1).sin().to_array().map(|s| if s > 0.0 { 1 } else { 0 })",
+        };
+        let (classes, prior) = match (regression, loss.contains("sigma")) {
+            (true, true) => (
+                1,
+                "#{ \"*\": prior::normal(0, 1), sigma: prior::half_normal(1) }",
+            ),
+            (true, false) => (1, "prior::gaussian(1)"),
+            _ => (2, "prior::gaussian(1)"),
+        };
+        format!(
+            r#"
+            let x = tensor::normal([12, 3], 5);
+            let y = {y};
+            let xs = x.to_array();
+            let how = #{{ classes: {} }};
+            let w = [1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1];
+            let d = {data};
+            let t = target(model::mlp(#{{ layers: [3, 4, {classes}] }}), d, #{{ energy: "sum", loss: {loss}, prior: {prior} }});
+            let r = sample(t, sampler::hmc(#{{ dt: 0.02, leapfrog: 5, adapt: false }}), #{{ steps: 5, every: 1, burn_in: 0, chains: 2, keep: 1, observe: [observable::loss("train")] }});
+            let at = t.energies(parameters(tensor::normal([t.parameters], 9)));
+            [at.total, r.draw(0, 4).vector(0).to_array(), r.trace("loss", 1).map(|l| l * d.train_rows)]
+            "#,
+            !regression
+        )
+    };
+    fn flat(x: &Value) -> Vec<f64> {
+        match x.as_array() {
+            Some(list) => list.iter().flat_map(flat).collect(),
+            None => vec![x.as_f64().unwrap()],
+        }
+    }
+    for (loss, regression) in [
+        ("\"cross_entropy\"", false),
+        ("\"squared_error\"", false),
+        ("loss::cross_entropy(#{ smoothing: 0.1 })", false),
+        ("\"squared_error\"", true),
+        ("loss::gaussian(\"sigma\")", true),
+        ("|out, y| (out - y).abs().sum()", true),
+    ] {
+        let [twice, weighed] = [
+            "dataset::arrays(xs + xs.extract(4, 3), y + y.extract(4, 3), how)",
+            "dataset::arrays(xs, y, how).weigh(w)",
+        ]
+        .map(|data| flat(&value(&source(loss, regression, data))));
+        assert_eq!(twice.len(), weighed.len());
+        for (a, b) in twice.iter().zip(&weighed) {
+            assert!((a - b).abs() < 1e-4 * a.abs().max(1.0), "{loss}: {a} {b}");
+        }
+    }
+}
+
+/// Minibatches: weights by class are the option `class_weights`, and weights of 1 change no bit of a chain.
+#[test]
+fn weights_of_classes_are_those_of_the_loss() {
+    let chain = |data: &str, loss: &str| {
+        let all = value(&format!(
+            "let t = target(model::mlp(#{{ layers: [64, 5, 10] }}), {data}, #{{ loss: {loss} }});
+             sample(t, sampler::sgld(#{{ step: 1e-2, batch: 16 }}), #{{ steps: 40, every: 1, burn_in: 0, chains: 1, keep: 40 }}).draw(0, 0).vector(0).to_array()"
+        ));
+        let all = all.as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
+        all.collect::<Vec<f64>>()
+    };
+    let digits = "dataset::digits(#{ per_class: 8 })";
+    let by_class = chain(
+        &format!("{digits}.weigh(|x, y| if y < 3 {{ 2.5 }} else {{ 0.5 }})"),
+        "\"cross_entropy\"",
+    );
+    let by_loss = chain(
+        digits,
+        "loss::cross_entropy(#{ class_weights: [2.5, 2.5, 2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5] })",
+    );
+    let plain = chain(digits, "\"cross_entropy\"");
+    let far = |a: &[f64], b: &[f64]| {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max)
+    };
+    let (same, other) = (far(&by_class, &by_loss), far(&by_class, &plain));
+    assert!(same < 1e-5 && other > 1e-2, "{same} {other}");
+    assert_eq!(
+        chain(&format!("{digits}.weigh(|x, y| 1)"), "\"cross_entropy\""),
+        plain
+    );
+}
+
+#[test]
+fn weights_come_from_columns_and_go_with_their_rows() {
+    let scratch = Scratch::new();
+    let mut table = String::from("a,w,label,b\n");
+    for i in 0..40 {
+        table += &format!("{i},{},{},{}\n", i % 4, ["no", "yes"][i % 2], i * i);
+    }
+    let path = scratch.file("t.csv", &table);
+    let csv = format!(
+        "dataset::csv({:?}, #{{ label: \"label\", weights: \"w\", scale: \"standard\", test: 0.25 }})",
+        path.display().to_string()
+    );
+    let other = csv.replace("weights: \"w\"", "inputs: [\"a\", \"b\"]");
+    let loss = |d: &str| {
+        value(&format!(
+            "let d = {d};
+             let t = target(model::mlp(#{{ layers: [2, 2] }}), d, #{{}});
+             let r = sample(t, sampler::hmc(#{{ dt: 1e-9, adapt: false }}), #{{ steps: 2, every: 1, chains: 1, burn_in: 0, observe: [observable::loss(\"train\"), observable::loss(\"test\")] }});
+             [d.dim, r.trace(\"loss\", 0)[0], r.trace(\"loss_test\", 0)[0]]"
+        ))
+    };
+    // The input a tells which row it is, and so its weight, also where rows are chosen after that.
+    let raw = other.replace("standard", "none");
+    let by_hand = format!("{raw}.weigh(|x, y| x[0].item() % 4)");
+    for more in [
+        "",
+        ".filter(|x, y| y == 1)",
+        ".subset(11)",
+        ".subset([7, 3])",
+    ] {
+        let (ours, theirs) = (
+            loss(&format!("{csv}{more}")),
+            loss(&format!("{by_hand}{more}.scale(\"standard\")")),
+        );
+        if more.is_empty() {
+            assert_eq!(ours, theirs);
+        }
+        let raw = csv.replace("standard", "none");
+        assert_eq!(
+            loss(&format!("{raw}{more}")),
+            loss(&format!("{by_hand}{more}")),
+            "{more}"
+        );
+    }
+    for (source, expected) in [
+        (
+            format!("{csv}.map(|x, y| x)"),
+            "have weights; do this before data.weigh",
+        ),
+        (
+            format!("{csv}.split()"),
+            "have weights; do this before data.weigh",
+        ),
+        (
+            format!("{csv}.augment(#{{ noise: 0.1 }})"),
+            "have weights; do this before data.weigh",
+        ),
+        (
+            "dataset::digits().weigh([1, 2])".into(),
+            "weigh, the train split: 2 weights for",
+        ),
+        (
+            "dataset::digits().weigh(|x, y| -y)".into(),
+            "the weight of row",
+        ),
+        (
+            "dataset::digits().weigh(|x, y| 0)".into(),
+            "all weights are 0",
+        ),
+        (
+            "dataset::digits().weigh(|x, y| \"a\")".into(),
+            "must give a number, but gave",
+        ),
+        (
+            csv.replace("\"w\"", "\"label\""),
+            "option 'weights' names column 'label', which is something else already",
+        ),
+        (csv.replace("\"w\"", "\"v\""), "has no column 'v'"),
+        (
+            format!("potential::closure(#{{ a: [2] }}, |p, x, y| (p.a * x).sum(), {csv})"),
+            "have weights, which only losses of networks use",
+        ),
+    ] {
+        let said = message(&source);
+        assert!(said.contains(expected), "{source}\n{said}");
+    }
+}

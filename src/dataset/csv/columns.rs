@@ -25,6 +25,8 @@ pub struct Columns {
     pub targets: Vec<usize>,
     /// The one that says to which split a line belongs.
     pub split: Option<usize>,
+    /// The one that has the weights of lines.
+    pub weights: Option<usize>,
 }
 
 impl Columns {
@@ -127,7 +129,8 @@ pub fn columns(options: &Options, file: Header) -> Result<Columns> {
             .map(|v| column((owner, option), v, file))
             .transpose()
     };
-    let split = one("split")?;
+    let (split, weights) = (one("split")?, one("weights")?);
+    let apart = |j: usize| split == Some(j) || weights == Some(j);
     let targets = match (given("targets")?, one("label")?) {
         (Some(_), Some(_)) => bail!("{owner}: give 'label' or 'targets', not both"),
         (Some(_), None) if !regression => {
@@ -138,15 +141,15 @@ pub fn columns(options: &Options, file: Header) -> Result<Columns> {
         (Some(columns), None) => columns,
         (None, Some(label)) => vec![label],
         // The last one that is free.
-        (None, None) => vec![match split {
-            Some(j) if j + 1 == width && width > 1 => width - 2,
-            _ => width - 1,
-        }],
+        (None, None) => {
+            let free = (0..width).rev().find(|j| !apart(*j));
+            vec![free.unwrap_or(width - 1)]
+        }
     };
     let inputs = match given("inputs")? {
         Some(columns) => columns,
         None => (0..width)
-            .filter(|j| !targets.contains(j) && split != Some(*j))
+            .filter(|j| !targets.contains(j) && !apart(*j))
             .collect(),
     };
     let separator = options.text("separator");
@@ -182,18 +185,23 @@ pub fn columns(options: &Options, file: Header) -> Result<Columns> {
             roles[j] = role;
         }
     }
-    if let Some(j) = split {
+    for (option, column, role) in [
+        ("split", split, Role::Word),
+        ("weights", weights, Role::Number),
+    ] {
+        let Some(j) = column else { continue };
         ensure!(
             roles[j] == Role::Unused,
-            "{owner}: option 'split' names {}, which is an input or a target",
+            "{owner}: option '{option}' names {}, which is something else already",
             name(names, j)
         );
-        roles[j] = Role::Word;
+        roles[j] = role;
     }
     Ok(Columns {
         roles,
         inputs,
         targets,
         split,
+        weights,
     })
 }

@@ -8,6 +8,7 @@ use crate::dataset::missing::Rule;
 use crate::dataset::{Answers, Form, Split, Targets, file};
 use crate::error::{Result, listed};
 use anyhow::{Context, anyhow, ensure};
+use std::sync::Arc;
 
 /// What cells stand for.
 pub struct Levels {
@@ -168,7 +169,11 @@ impl Levels {
             },
             false => Answers::Labels(Targets::Classes(self.labels(t)?)),
         };
-        Split::of_doubles(width, x, targets)
+        let weights = t.columns.weights.map(|j| {
+            let all = t.rows().map(|row| row[j] as f32).collect();
+            Arc::new(all)
+        });
+        Split::of_doubles(width, x, targets)?.weighted(weights)
     }
 }
 

@@ -77,6 +77,12 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "Column that says to which split a line belongs: train, test or validation; in the place of `test`.",
         ),
         optional(
+            "weights",
+            Kind::Anything("column name or number"),
+            "all 1",
+            "Column of weights, numbers from 0 that multiply the loss of each line (see `data.weigh`).",
+        ),
+        optional(
             "test_path",
             Kind::Anything(PATHS),
             "none",
@@ -161,6 +167,8 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         format!("{} of {}", options.text("task")?, of.join(", ")),
     ));
     provenance.extend(levels.provenance());
+    let weights = table.columns.weights;
+    provenance.extend(weights.map(|j| ("weights".into(), name(&table.names, j))));
     provenance.extend(dropped(&table, ""));
     let train = train.ok_or_else(|| {
         anyhow!(
