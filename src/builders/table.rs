@@ -80,7 +80,7 @@ pub mod dataset {
             label = "label": Anything,
             /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
             targets = "targets": Anything,
-            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns)
+            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns, but for a first one without a name, the index of pandas)
             inputs = "inputs": Anything,
             /// Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order. (array of column names or numbers; if absent: none)
             categories = "categories": Anything,
@@ -116,7 +116,7 @@ pub mod dataset {
             label = "label": Anything,
             /// Columns of the targets, for regression of several values. (array of column names or numbers; if absent: the column `label`)
             targets = "targets": Anything,
-            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns)
+            /// Columns of the inputs; other columns may hold anything. (array of column names or numbers; if absent: all other columns, but for a first one without a name, the index of pandas)
             inputs = "inputs": Anything,
             /// Inputs that are words, or numbers that only name something: each word of the file becomes an input that is 1 where it stands and 0 elsewhere, in alphabetical order. (array of column names or numbers; if absent: none)
             categories = "categories": Anything,
@@ -1237,7 +1237,7 @@ pub mod verbs {
             keep = "keep": When,
             /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
             keep_draws = "keep_draws": Count,
-            /// Keep only these tensors of the model. (array of names; if absent: all)
+            /// Keep only these tensors of the model. `run.kept(name, chain)` has them; `run.draw`, `observe`, `overlaps`, `two_time` and `predict` need all. (array of names; if absent: all)
             keep_tensors = "keep_tensors": Anything,
             /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
             keep_as = "keep_as": OneOf<choices::KeepAs>,
@@ -1274,7 +1274,7 @@ pub mod verbs {
             keep = "keep": When,
             /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
             keep_draws = "keep_draws": Count,
-            /// Keep only these tensors of the model. (array of names; if absent: all)
+            /// Keep only these tensors of the model. `run.kept(name, chain)` has them; `run.draw`, `observe`, `overlaps`, `two_time` and `predict` need all. (array of names; if absent: all)
             keep_tensors = "keep_tensors": Anything,
             /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
             keep_as = "keep_as": OneOf<choices::KeepAs>,
@@ -1327,7 +1327,7 @@ pub mod verbs {
             keep = "keep": When,
             /// Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`. (integer, 1 … 10000000; if absent: none)
             keep_draws = "keep_draws": Count,
-            /// Keep only these tensors of the model. (array of names; if absent: all)
+            /// Keep only these tensors of the model. `run.kept(name, chain)` has them; `run.draw`, `observe`, `overlaps`, `two_time` and `predict` need all. (array of names; if absent: all)
             keep_tensors = "keep_tensors": Anything,
             /// How draws are kept: as they are, or in half precision. ("f32" · "f16"; default `f32`)
             keep_as = "keep_as": OneOf<choices::KeepAs>,
@@ -1440,7 +1440,7 @@ pub mod verbs {
         }
         /// What the networks of a run say of new inputs, averaged over the draws that it has kept (its option `keep`).
         ///
-        /// Inputs are an array or a tensor \[rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. `#{ mean, sd, draws }`: for each row the mean over the draws and their standard deviation, of the probability of each class, or of each component of a real target. The sd says how far networks differ, not how noisy targets are.
+        /// Inputs are an array or a tensor \[rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. Or they are the name of a split, "test". `#{ mean, sd, draws }`: for each row the mean over the draws and their standard deviation, of the probability of each class, or of each component of a real target. The sd says how far networks differ, not how noisy targets are.
         Predict, predict(run: Arc<crate::simulation::run::Run>, inputs: crate::options::Value) = Into::into, crate::simulation::predict::PREDICT => serde_json::Value {
             /// Which temperature of a sweep or a ladder, by its index. (integer, ≥ 0; default `0`)
             temperature = "temperature": Count,

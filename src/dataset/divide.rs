@@ -124,7 +124,10 @@ impl Dataset {
             clean: None,
             ..self.clone()
         };
-        let d = d.note("split", "all rows, divided anew".into());
+        let mut d = d.note("split", "all rows, divided anew".into());
+        let old = ["test", "validation"];
+        d.provenance
+            .retain(|(what, _)| !old.contains(&what.as_str()));
         d.with_test(test, seed)?.with_validation(validation, seed)
     }
 

@@ -1,7 +1,7 @@
 //! How the cells of a row become the inputs of an example: for the rows of a file, and for new ones.
 
 use super::{Dataset, date};
-use crate::error::{Result, count, did_you_mean};
+use crate::error::{Result, count, did_you_mean, listed};
 use crate::options::Value;
 use anyhow::{anyhow, bail, ensure};
 
@@ -198,16 +198,51 @@ impl Dataset {
     }
 
     fn prepare_row(&self, row: &Value, out: &mut Vec<f64>) -> Result<()> {
-        let Value::List(cells) = row else {
-            bail!("{} is no row", row.describe());
-        };
         let form = self.form.as_deref();
-        match form.filter(|f| f.columns.len() == cells.len()) {
-            Some(form) => {
+        let names = || match form {
+            Some(f) => listed(
+                &f.columns
+                    .iter()
+                    .map(|c| c.name.as_str())
+                    .collect::<Vec<_>>(),
+            ),
+            None => format!("{} numbers", self.dim),
+        };
+        let Value::List(cells) = row else {
+            bail!(
+                "{} is no row, which is an array with a cell for each of: {}",
+                row.describe(),
+                names()
+            );
+        };
+        match form {
+            Some(form) if form.columns.len() == cells.len() => {
                 let mut both = form.columns.iter().zip(cells);
                 both.try_for_each(|(c, cell)| c.push_new(cell, out))
             }
-            None => flatten(row, out),
+            Some(_) if cells.len() != self.dim => bail!(
+                "it has {}, but the columns are: {}",
+                count(cells.len(), "cell"),
+                names()
+            ),
+            _ => flatten(row, out),
         }
+    }
+
+    /// The split of which the first of some rows is an input as it stands there, after scaling that changes it.
+    pub fn prepared_split(&self, rows: &[Value]) -> Option<&'static str> {
+        let mut first = Vec::new();
+        let scaled = !self.scaling.is_empty();
+        flatten(rows.first().filter(|_| scaled)?, &mut first).ok()?;
+        let is = |x: &[f64]| {
+            x.len() == first.len() && x.iter().zip(&first).all(|(a, b)| *a as f32 == *b as f32)
+        };
+        self.splits().find_map(|(name, s)| {
+            let mut found = false;
+            s.inputs
+                .in_memory()
+                .then(|| s.for_each_input(|x| found |= is(x)));
+            found.then_some(name)
+        })
     }
 }

@@ -51,6 +51,16 @@ impl MappedRows {
         self.index.as_ref().map_or(all, |i| i.len())
     }
 
+    /// The first number that is not finite: its row, its column and what it is. All are read.
+    pub(super) fn odd(&self) -> Option<(usize, usize, f32)> {
+        let mut x = vec![0f32; self.dim];
+        (0..self.rows()).find_map(|row| {
+            self.read(std::iter::once(row as u32), &mut x);
+            let column = x.iter().position(|x| !x.is_finite())?;
+            Some((row, column, x[column]))
+        })
+    }
+
     /// Memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.index.as_ref().map_or(0, |i| size_of_val(&i[..]))

@@ -294,6 +294,9 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
                 Answers::Values { data, .. } => data.len(),
             };
             let mapped = MappedRows::new(mapped, values);
+            if let Some((row, column, x)) = mapped.odd() {
+                bail!("{}", not_finite(&x_what, row, column, x.into()));
+            }
             let targets = match targets {
                 Answers::Labels(labels) => labels,
                 Answers::Values { width, data } => Targets::Values {
@@ -310,14 +313,13 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
 /// The numbers, or where one is not finite in single precision.
 fn checked(what: &str, width: usize, data: Vec<f64>) -> Result<Vec<f64>> {
     if let Some(i) = data.iter().position(|x| !(*x as f32).is_finite()) {
-        bail!(
-            "{what}, row {}, column {}: {} is not a finite single-precision number",
-            i / width,
-            i % width,
-            data[i]
-        );
+        bail!("{}", not_finite(what, i / width, i % width, data[i]));
     }
     Ok(data)
+}
+
+fn not_finite(what: &str, row: usize, column: usize, x: f64) -> String {
+    format!("{what}, row {row}, column {column}: {x} is not a finite single-precision number")
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ impl Dataset {
         let same_inputs = shape == self.shape
             && splits
                 .iter()
-                .all(|(old, new)| old.inputs == new.inputs && old.doubles == new.doubles);
+                .all(|(old, new)| old.inputs == new.inputs && old.inputs_f64() == new.inputs_f64());
         let same_targets = splits.iter().all(|(old, new)| old.targets == new.targets);
         let mut new = splits.into_iter().map(|(_, new)| new);
         let Some(train) = new.next() else {

@@ -344,7 +344,7 @@ pub struct RunArgs {
     /// Continue an interrupted run, bit for bit.
     #[arg(long)]
     pub resume: bool,
-    /// Begin anew in --out, in the place of the results that are there. They are kept until the new run has begun.
+    /// Begin anew in --out, in the place of the results that are there. They are kept in OUT/.replaced until the new run has ended well.
     #[arg(long, requires = "out", conflicts_with = "resume")]
     pub force: bool,
     /// Give the results a tag, or several: --tag pilot --tag width=8. `ergodic ls --tag` finds them.

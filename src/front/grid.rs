@@ -7,7 +7,7 @@ use super::run::{self, Request};
 use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
-use crate::report::layout::GRID;
+use crate::report::layout::{GRID, Kind};
 use crate::report::runs::inner;
 use crate::script::{Failure, declared};
 use crate::simulation::cells::Cells;
@@ -111,6 +111,12 @@ impl Plan {
             let twice = grid.settings[..k].iter().any(|(n, _)| n == name)
                 || request.settings.iter().any(|(n, _)| n == name);
             ensure!(!twice, "--grid {name}: this parameter is set twice");
+        }
+        for (name, values) in &grid.settings {
+            let again = (1..values.len()).find(|k| values[..*k].contains(&values[*k]));
+            if let Some(k) = again {
+                anyhow::bail!("--grid {name}: the value {} stands there twice", values[k]);
+            }
         }
         let out = folder(request)?;
         let settings: Vec<Setting> = grid
@@ -262,7 +268,7 @@ impl Plan {
     }
 }
 
-/// Set aside what a grid replaces; it is forgotten once a cell has begun.
+/// Set aside what a grid replaces; it is forgotten once all cells have ended.
 fn make_room(request: &Request, out: &Path) -> Result<()> {
     if !holds_something(out) {
         return Ok(());
@@ -277,16 +283,9 @@ fn make_room(request: &Request, out: &Path) -> Result<()> {
     set
 }
 
-/// Forget what was set aside if a cell has begun in its place, else put it back.
+/// Put back what was set aside if no cell has begun in its place.
 fn settle(out: &Path) -> Result<()> {
-    match (aside::waits(out), inner(out).is_empty()) {
-        (true, true) => aside::restore(out, |_| false),
-        (true, false) => {
-            aside::discard(out);
-            Ok(())
-        }
-        (false, _) => Ok(()),
-    }
+    aside::settle(out, |_| false, |p| Kind::of(p) == Some(Kind::Results))
 }
 
 /// The folder of the grid: `--out`, or the next one of the script.
@@ -372,6 +371,9 @@ pub fn run(request: &Request, grid: &Grid) -> std::result::Result<String, Failur
         return Ok(String::new());
     }
     let cells = plan.collect();
+    if plan.cells.iter().all(|c| Plan::found(c).is_some()) {
+        aside::discard(&plan.out);
+    }
     let text = report(request, &plan, &cells).map_err(fail)?;
     if !failures.is_empty() {
         let count = error::count(failures.len(), "cell");
@@ -416,9 +418,6 @@ fn run_cells(
             own.resume = holds_something(&cell.folder);
             let cell_begun = Instant::now();
             let result = run::run(&own);
-            if result.is_ok() {
-                aside::discard(&plan.out);
-            }
             let all = done.fetch_add(1, Ordering::SeqCst) + 1;
             let what = plan.describe(cell);
             let how = match result {

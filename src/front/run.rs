@@ -3,6 +3,7 @@
 use crate::error::{Result, did_you_mean};
 use crate::output;
 use crate::ranks::{self, Communicator};
+use crate::report::record::Record;
 use crate::report::runs;
 use crate::script::{Failure, Interpreter, declared, library};
 use crate::simulation::beginning::{Beginning, Stays, since};
@@ -123,6 +124,9 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     let (out, claim) = agreed_folder(request, &*ranks).map_err(fail)?;
     let mut session = Session::new(PathBuf::new()).moved(out, claim);
     session.ranks = ranks;
+    if request.resume {
+        ensure_same(request, &session.out, &source).map_err(fail)?;
+    }
     let done = run_in(request, &source, session.clone());
     let ended = match session.leads() {
         true => session.beginning().end(&session.out, done.is_ok()),
@@ -135,11 +139,30 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     }
 }
 
+/// Fail if what is resumed is of another script; one that was moved, or changed, is the same.
+fn ensure_same(request: &Request, out: &Path, source: &str) -> Result<()> {
+    let record = Record::of(out).ok().flatten();
+    let Some(before) = record.filter(|r| !r.script.is_empty()) else {
+        return Ok(());
+    };
+    let named = Path::new(&before.script).file_name() == request.script.file_name();
+    anyhow::ensure!(
+        named || before.source == source,
+        "--resume: what is in {} is of the script '{}', not of '{}'; resume with that one, or choose another --out",
+        out.display(),
+        before.script,
+        request.script.display()
+    );
+    Ok(())
+}
+
 /// What is known of a script before it runs, as its record has it.
 fn record_of(request: &Request, source: &str, session: &Session) -> Value {
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
+    let defaults = declared(source).into_iter().map(|d| (d.name, d.default));
+    let defaults: BTreeMap<_, _> = defaults.collect();
     json!({
-        "script": request.script.display().to_string(), "source": source, "settings": settings, "seed": session.seed, "threads": session.threads,
+        "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
         "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
     })
 }
@@ -187,7 +210,10 @@ fn run_in(
         .as_ref()
         .map(|v| interpreter.json(v))
         .unwrap_or_default();
-    let written = holds_something(&out) && !session.beginning().keeps_old(result.is_ok());
+    // What is resumed and gets no further, because it would be another run, keeps its record.
+    let refused = session.resume && result.is_err() && session.beginning().is_idle();
+    let kept = refused || session.beginning().keeps_old(result.is_ok());
+    let written = holds_something(&out) && !kept;
     if leads && written {
         record["imported"] = json!(interpreter.imported());
         record["parts"] = json!(session.beginning().parts);
@@ -297,7 +323,7 @@ fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
     );
     let claim = Claim::of(out)?;
     // From here on nobody else changes what is in it.
-    aside::settle(out, stays(request))?;
+    aside::settle(out, stays(request), aside::has_begun)?;
     let used = holds_something(out);
     if used && !request.resume && !(request.merge.is_some() && only_shards(out)) {
         may_be_replaced(request, out)?;
@@ -351,6 +377,6 @@ fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
         )
     })?;
     let claim = Claim::of(&last).context("--resume")?;
-    aside::settle(&last, stays(request))?;
+    aside::settle(&last, stays(request), aside::has_begun)?;
     Ok((last, Some(claim)))
 }

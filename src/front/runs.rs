@@ -125,6 +125,14 @@ fn check(run: &Found) -> Result<()> {
     if let State::Running(owner) = &run.state {
         bail!("{shown}: {owner} is writing here; wait until it has ended, or stop it");
     }
+    let grid = run.folder.canonicalize().ok();
+    let grid = grid.as_deref().and_then(Path::parent);
+    let grid = grid.filter(|p| Kind::of(p) == Some(Kind::Grid));
+    if let Some(State::Running(owner)) = grid.and_then(Found::of).map(|f| f.state) {
+        bail!(
+            "{shown}: {owner} is writing the grid that this is a cell of; wait until it has ended"
+        );
+    }
     if let Err(why) = runs::only_ours(&run.folder) {
         bail!(
             "{shown}: {why}, so it is not deleted; move that away, or delete the folder yourself"
@@ -175,6 +183,16 @@ pub fn tag(run: &Path, names: &[String], remove: bool) -> Result<String> {
         Kind::of(run).is_some(),
         "{shown}: this is not the folder of a run; `ergodic ls` lists them"
     );
+    let whole = run.canonicalize().unwrap_or_else(|_| run.into());
+    if let Some(above) = whole
+        .parent()
+        .filter(|p| Kind::of(p) == Some(Kind::Results))
+    {
+        bail!(
+            "{shown}: this is a part of a run; give the tag to that, {}",
+            above.display()
+        );
+    }
     let known = tags::of(run);
     let missing = names.iter().find(|t| remove && !known.contains(t));
     if let Some(missing) = missing {

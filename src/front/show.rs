@@ -5,6 +5,8 @@ use crate::report::part::Part;
 use crate::report::read::Results;
 use crate::report::record::quoted;
 use crate::report::runs::{Found, State, date, duration, size};
+use crate::store::aside;
+use crate::store::claim::ASIDE;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -116,6 +118,15 @@ fn files(folder: &Path) -> String {
 /// What can be done now, and by which command.
 fn next(found: &Found) -> Vec<(&'static str, String)> {
     let place = quoted(&found.folder.display().to_string());
+    let mut out = next_of(found, &place);
+    if aside::waits(&found.folder) {
+        out.push(("what it replaces", format!("ergodic show {place}/{ASIDE}")));
+    }
+    out
+}
+
+/// The same, of what is in the folder now.
+fn next_of(found: &Found, place: &str) -> Vec<(&'static str, String)> {
     let again = |how: &str| {
         let record = found.record.as_ref().filter(|r| !r.script.is_empty())?;
         Some(format!("{} --out {place} {how}", record.command()))

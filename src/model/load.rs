@@ -53,7 +53,15 @@ pub fn load(
     let pairs = pairs(model, path, &found, naming, &mut notes)?;
     let mut w = vec![0f32; model.layout().len()];
     for p in &pairs {
-        let (_, shape, values) = p.stored;
+        let (name, shape, values) = p.stored;
+        let odd = values.iter().filter(|x| !x.is_finite()).count();
+        ensure!(
+            odd == 0,
+            "'{}': {} of the {} numbers of '{name}' are not finite",
+            path.display(),
+            odd,
+            values.len()
+        );
         let own = &mut w[p.tensor.range.clone()];
         match p.transposed {
             true => own.copy_from_slice(&transposed(values, shape)),
@@ -203,7 +211,11 @@ fn pairs<'a>(
 ) -> Result<Vec<Pair<'a>>> {
     let (file, layout) = (path.display().to_string(), model.layout());
     let names = || found.tensors.iter().map(|t| t.0.as_str());
-    if naming.rename.is_empty() && !names().any(|n| layout.tensor(n).is_ok()) {
+    let at = |e| anyhow!("'{file}': {e}");
+    let others = found.others.iter().map(|o| o.0.as_str());
+    let all: Vec<_> = names().chain(others).collect();
+    naming.check_names(&all, layout).map_err(at)?;
+    if !names().any(|n| layout.tensor(&naming.of_model(n)).is_ok()) {
         let others = by_shape(model, found);
         let written = |pairs: &[(String, String)]| {
             let each = pairs.iter().map(|(from, to)| format!("{from:?}: {to:?}"));
@@ -224,10 +236,6 @@ fn pairs<'a>(
             Err(e) => bail!("'{file}' has none of the model's names, and {e}"),
         }
     }
-    let at = |e| anyhow!("'{file}': {e}");
-    let others = found.others.iter().map(|o| o.0.as_str());
-    let all: Vec<_> = names().chain(others).collect();
-    naming.check_names(&all, layout).map_err(at)?;
     let named = by_name(layout, &file, found, |name| naming.of_model(name))?;
     let each: Vec<_> = named.iter().map(|(t, s)| (s.0.as_str(), *t)).collect();
     naming.check_matrices(&each).map_err(at)?;
@@ -264,18 +272,25 @@ fn oriented<'a>(
         if flip == fits {
             turn.push(&t.name);
         }
-        if fits && other && shape.len() == 2 && !given {
+        if fits && other && shape.len() == 2 {
             square.push(&t.name);
         }
     }
     if let [first, ..] = &wrong[..] {
+        // A list that leaves out square matrices would load, and perhaps be wrong.
+        let say = match (&square[..], given) {
+            ([], _) => format!("say #{{ transpose: {turn:?} }}"),
+            (_, true) => "leave the option 'transpose' out, which is enough for what torch.nn.Linear has saved, or name all that are transposed".into(),
+            (_, false) => "name all that are transposed in the option 'transpose'".into(),
+        };
         let doubt = match &square[..] {
             [] => String::new(),
-            names => format!(", and perhaps {}, too, which fit both ways", listed(names)),
+            names => format!(
+                "; of {}, which fit both ways, the shape does not tell",
+                listed(names)
+            ),
         };
-        bail!(
-            "'{file}': '{first}' fits the other way round only; say #{{ transpose: {turn:?} }}{doubt}"
-        );
+        bail!("'{file}': '{first}' fits the other way round only; {say}{doubt}");
     }
     let pair = |(tensor, stored, flip): (_, _, Option<bool>)| Pair {
         stored,
@@ -341,7 +356,15 @@ fn by_shape(model: &dyn Model, found: &Found) -> Result<(Vec<(String, String)>, 
         _ => shape.to_vec(),
     };
     let mut files: Vec<_> = found.tensors.iter().map(|t| (numbered(&t.0), t)).collect();
-    files.sort_by(|a, b| a.0.1.cmp(&b.0.1));
+    // Numbers count where all else is the same; otherwise the order of the file is the better guess.
+    let ends = |name: &str| name.rsplit('#').next().unwrap_or_default().to_string();
+    let same = |a: &str, b: &str| ends(a) != ends(b) || a == b;
+    if files
+        .iter()
+        .all(|a| files.iter().all(|b| same(&a.0.0, &b.0.0)))
+    {
+        files.sort_by(|a, b| a.0.1.cmp(&b.0.1));
+    }
     let mut sure = true;
     let mut out = Vec::new();
     for t in layout.tensors() {

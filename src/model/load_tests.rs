@@ -218,7 +218,7 @@ fn a_matrix_the_other_way_round_is_said_with_the_option_that_helps() {
     }
     let message = read(&net, &found).unwrap_err();
     assert!(
-        message.contains("#{ transpose: [\"w1\", \"w3\"] }, and perhaps w2, too"),
+        message.contains("name all that are transposed in the option 'transpose'; of w2, which fit both ways, the shape does not tell"),
         "{message}"
     );
 }
@@ -260,4 +260,31 @@ fn options_that_name_nothing_say_so() {
     for pair in [("*.weight", "w1"), ("a.weight", "w*"), ("*.*", "*.*")] {
         assert!(refused(&[pair]).contains("one * on both sides or none"));
     }
+}
+
+#[test]
+fn a_guess_follows_the_file_where_prefixes_differ() {
+    let net = mlp(&[4; 5]);
+    let w: Vec<f32> = (0..net.layout().len()).map(|i| i as f32).collect();
+    let names =
+        ["enc.0", "enc.2", "dec.0", "dec.2"].map(|l| [format!("{l}.weight"), format!("{l}.bias")]);
+    let names: Vec<_> = names.iter().flatten().map(String::as_str).collect();
+    let said = read(&net, &file(&net, &w, &names)).unwrap_err();
+    let guess = "\"enc.2.weight\": \"w2\", \"enc.2.bias\": \"b2\", \"dec.0.weight\": \"w3\"";
+    assert!(
+        said.contains("say which is which") && said.contains(guess),
+        "{said}"
+    );
+    // A beginning that is taken away leaves shapes and numbers.
+    let names =
+        ["0", "2", "4", "6"].map(|l| [format!("module.{l}.weight"), format!("module.{l}.bias")]);
+    let names: Vec<_> = names.iter().flatten().map(String::as_str).collect();
+    let mut naming = naming(&[("module.*", "*")], None);
+    let found = file(&net, &w, &names);
+    let pairs = pairs(&net, Path::new("x"), &found, &mut naming, &mut Vec::new()).unwrap();
+    assert!(
+        pairs
+            .iter()
+            .all(|p| p.stored.2 == w[p.tensor.range.clone()])
+    );
 }

@@ -73,7 +73,15 @@ impl Chosen {
             Value::Text(name) => {
                 let known = [Loss::CrossEntropy, Loss::SquaredError];
                 let found = known.into_iter().find(|l| l.name() == *name);
-                let hint = crate::error::did_you_mean(name, Loss::NAMES.iter().copied());
+                let own = REGISTRY.iter().find(|e| e.name == name);
+                let hint = match own {
+                    Some(e) => format!(
+                        ", which is written loss::{}({})",
+                        e.name,
+                        e.arguments.join(", ")
+                    ),
+                    None => crate::error::did_you_mean(name, Loss::NAMES.iter().copied()),
+                };
                 Ok(Self::Known(
                     found.ok_or_else(|| wrong(format!("\"{name}\"{hint}")))?,
                 ))

@@ -128,7 +128,11 @@ pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
     Ok(plot::histogram(name, &values, &labels(run)))
 }
 
+/// Rows that a bin of a reliability diagram has at least.
+const FEWEST: f64 = 5.0;
+
 /// How often predictions are right against how sure they are, over the bins of their confidence, a line per temperature (reliability diagram).
+/// Bins with fewer than [`FEWEST`] rows are not drawn. Bars are the standard deviation about the confidence that predictions as sure as right have.
 ///
 /// # Errors
 /// If the run kept no predictions of this split, or none of classes.
@@ -157,13 +161,13 @@ pub fn calibration(run: &Run, split: &str) -> Result<Figure> {
             "plot::calibration: '{}' predicts no classes",
             run.info.name
         );
-        let used: Vec<_> = (0..rows.len()).filter(|k| rows[*k] > 0.0).collect();
+        let most = rows.iter().copied().fold(1.0, f64::max);
+        let used: Vec<_> = (0..rows.len())
+            .filter(|k| rows[*k] >= FEWEST.min(most))
+            .collect();
         let of = |all: &[f64]| used.iter().map(|k| all[*k]).collect::<Vec<_>>();
-        // The standard error of a share, which is not 0 where all were right or wrong (Agresti & Coull 1998).
-        let error = |k: &usize| {
-            let (n, right) = (rows[*k] + 4.0, rows[*k] * accuracy[*k] + 2.0);
-            (right / n * (1.0 - right / n) / n).sqrt()
-        };
+        // How far the fraction is from the confidence if rows are right as often as that says (Bröcker & Smith 2007).
+        let error = |k: &usize| (confidence[*k] * (1.0 - confidence[*k]) / rows[*k]).sqrt();
         let error = used.iter().map(error).collect();
         series.push(Series::line_points(label, of(&confidence), of(&accuracy)).with_error(error));
     }

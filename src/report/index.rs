@@ -80,7 +80,7 @@ fn stem(file: &Path) -> String {
 /// The page of a run; of a grid, the index of its cells.
 fn write_page(run: &Found, file: &Path, (beside, back): (bool, &Path), paint: Paint) -> Result<()> {
     if is_grid(run) {
-        return write(&[run.folder.clone()], file, beside, paint).map(drop);
+        return write(std::slice::from_ref(&run.folder), file, beside, paint).map(drop);
     }
     let results = Results::of(&run.folder)?;
     let text = page::page(&[results], Some(&href(back)), paint)?;

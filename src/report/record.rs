@@ -16,6 +16,8 @@ pub struct Record {
     pub source: String,
     /// `--set` names and values.
     pub settings: Vec<(String, String)>,
+    /// The parameters that the script declares, and their defaults as they are written there.
+    pub defaults: Vec<(String, String)>,
     /// Master seed.
     pub seed: Option<u64>,
     /// Threads.
@@ -54,13 +56,15 @@ impl Record {
             Value::String(s) => s,
             other => other.to_string(),
         };
+        let words = |key: &str| {
+            let each = pairs(key).into_iter();
+            each.map(|(k, v)| (k, word(v))).collect()
+        };
         Some(Self {
             script: text("script"),
             source: text("source"),
-            settings: pairs("settings")
-                .into_iter()
-                .map(|(k, v)| (k, word(v)))
-                .collect(),
+            settings: words("settings"),
+            defaults: words("defaults"),
             seed: all["seed"].as_u64(),
             threads: all["threads"].as_u64(),
             device: text("device"),
@@ -91,6 +95,15 @@ impl Record {
         let found = Self::from_json(&store::read_json(&path)?);
         let written = path.metadata().and_then(|m| m.modified()).ok();
         Ok(found.map(|record| Self { written, ..record }))
+    }
+
+    /// The value of every parameter: as it was set, or its default.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let set = |name: &String| self.settings.iter().any(|(n, _)| n == name);
+        let rest = self.defaults.iter().filter(|(n, _)| !set(n));
+        let mut out: Vec<_> = self.settings.iter().chain(rest).cloned().collect();
+        out.sort();
+        out
     }
 
     /// The command that does it again.

@@ -13,8 +13,8 @@ pub(super) type Settings = Vec<(String, String)>;
 pub(super) fn of_record(record: &Record) -> Settings {
     let number = |x: Option<u64>| x.map_or(String::new(), |x| x.to_string());
     let mut out = vec![("script".to_string(), record.script.clone())];
-    let set = record.settings.iter();
-    out.extend(set.map(|(name, value)| (format!("--set {name}"), value.clone())));
+    let set = record.parameters().into_iter();
+    out.extend(set.map(|(name, value)| (format!("--set {name}"), value)));
     out.push(("seed".into(), number(record.seed)));
     out.push(("device".into(), record.device.clone()));
     out.push(("quick".into(), record.quick.to_string()));

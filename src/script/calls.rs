@@ -4,6 +4,7 @@
 //! calls that cannot succeed, since the name is that of a variable and of no function, and compiled with those written in
 //! Rhai's way. What worked before is compiled as it was; positions are those of the script as it was written.
 
+use super::powers;
 use rhai::{AST, ASTNode, Engine, Expr, FnCallExpr, ParseError, Position, Scope, Stmt};
 use std::collections::{BTreeSet, HashSet};
 
@@ -61,6 +62,7 @@ pub(super) fn compile(
     known: &[String],
 ) -> Result<(AST, Moved), ParseError> {
     let ast = engine.compile_with_scope(scope, source)?;
+    powers::check(source)?;
     let moved = calls_of_variables(engine, scope, &ast, source, known);
     if moved.0.is_empty() {
         return Ok((ast, moved));

@@ -122,7 +122,7 @@ fn reading(b: &mut Binder) {
     );
     b.function(
         "data.inputs(split) -> Tensor",
-        "The inputs of a split (\"train\", \"test\", …), [rows, dim]. Images are rows too: `data.inputs(\"train\").reshape([-1] + data.shape)` gives them their shape.",
+        "The inputs of a split (\"train\", \"test\", …), [rows, dim].\n\nThey are as models get them, scaled and with words as numbers. Images are rows too: `data.inputs(\"train\").reshape([-1] + data.shape)` gives them their shape.",
         |d: &mut Arc<Dataset>, split: &str| inputs(d, split).or_raise(),
     )
     .with(&[], "dataset::digits().inputs(\"train\").mean(0)");

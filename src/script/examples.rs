@@ -26,7 +26,7 @@ pub(super) fn bind(b: &mut Binder) {
         "data.map(closure) -> Dataset",
         "The data set of what a closure `|x, y| …` makes of each example, in all splits.\n\n\
          x is a tensor of the shape `data.shape`; y is the label, a whole number, or the target, a number (a tensor if there are several, or labels at positions). The closure gives \
-         [x, y], or x alone where the target stays. The new x is a tensor, an array of numbers (or of tensors, one behind the other) or a number; a whole number or true or false as y is a label, any other number a target of a regression. \
+         [x, y], or x alone, a tensor or a number, where the target stays. The new x is a tensor, an array of numbers (or of tensors, one behind the other) or a number, so that an array of two is always [x, y]; a whole number or true or false as y is a label, any other number a target of a regression. \
          Labels are 0, 1, 2, …; if they change, the classes are counted anew.\n\n\
          The closure is called at once, row after row, with what it captures as it is then. It cannot change what it captures, nor call what depends on more than its arguments. What was \
          made does not remember the closure, only its numbers: a run is resumed with the same numbers, however they came about. Where inputs change, `predict` takes new rows as \
@@ -189,6 +189,11 @@ fn target(y: &Dynamic, old: &Target) -> Result<Target> {
     if let Ok(i) = y.as_int() {
         return label(i as f64).map(Target::Label);
     }
+    // [x.mean(), x.max()] is meant as an input of two numbers.
+    ensure!(
+        !matches!(old, Target::Label(_)) || !y.is::<Tensor>(),
+        "it is a tensor in the place of a label; write [[a, b], y] for an input of two numbers, and y.item() for a target that is one"
+    );
     let all = from_dynamic(y)?.to_f64("y")?;
     match old {
         Target::Labels(_) => Ok(Target::Labels(

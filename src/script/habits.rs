@@ -41,6 +41,7 @@ const HABITS: &[Habit] = &[
     (&[",", "NAME", ":"], 2, "options stand in a map: #{ {1}: … }"),
     // Statements.
     (&["let", "NAME", ":"], 2, "variables have no types here: let {1} = …"),
+    (&["=", "(", "ANY", ","], 1, "there are no tuples; an array is [{2}, …]"),
     (&["let", "("], 1, "one name at a time: let a = …; let b = …;"),
     (&["var", "NAME"], 0, "a new variable is let {1} = …"),
     (&["import", "numpy", "as", "NAME"], 1, "there is no NumPy here, and nothing to import: arrays, linspace(…) and tensor(…) are built in; `ergodic docs` lists all"),
@@ -142,7 +143,7 @@ pub(super) fn find(
 }
 
 /// The tokens of a script that are no comments.
-fn code(source: &str) -> Vec<Token<'_>> {
+pub(super) fn code(source: &str) -> Vec<Token<'_>> {
     let mut all = tokens(source);
     all.retain(|t| !matches!(t.kind, Kind::Comment(_)));
     all
@@ -231,7 +232,7 @@ fn byte(source: &str, position: Position) -> Option<usize> {
     Some(start + before)
 }
 
-fn place(source: &str, byte: usize) -> Position {
+pub(super) fn place(source: &str, byte: usize) -> Position {
     let before = &source[..byte];
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;

@@ -30,6 +30,7 @@ pub(crate) mod notebook;
 mod objects;
 mod parameters;
 mod plots;
+mod powers;
 mod recipe;
 pub mod recipes;
 pub mod reference;

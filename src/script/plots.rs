@@ -57,7 +57,9 @@ fn of_runs(b: &mut Binder) {
     })
     .function(
         "plot::calibration(run, split) -> Figure",
-        "How often predictions are right against how sure they are: a reliability diagram, a line per temperature, with standard errors. Needs `predict: [split]`.",
+        "How often predictions are right against how sure they are: a reliability diagram, a line per temperature.\n\n\
+         Over 15 bins of the confidence of which those with fewer than 5 rows are left out. \
+         Bars are the standard deviation of the fraction if predictions are as sure as right. Needs `predict: [split]`.",
         |run: Arc<Run>, split: &str| -> Bound<Figure> { figures::calibration(&run, split).or_raise() },
     )
     .with(

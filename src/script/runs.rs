@@ -78,7 +78,7 @@ pub(super) fn bind(b: &mut Binder) {
         "run.prediction(split, temperature) -> map",
         "Scores of the posterior prediction on a split that the option `predict` named, over all draws after burn-in of all healthy chains at one \
          temperature (by its index; 0 if it is left out).\n\n\
-         For classes: error, nll, brier, ece of the averaged probabilities and the table `reliability`. For real targets: squared_error of the averaged \
+         For classes: error, nll, brier, ece of the averaged probabilities and the table `reliability` (`rows`, `confidence` and `accuracy` in 15 bins of the confidence). For real targets: squared_error of the averaged \
          output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). For both: \
          gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
          target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. How the first of these change along the run is in the traces \

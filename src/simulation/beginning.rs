@@ -1,7 +1,8 @@
-//! The beginning of a script's results: what they replace goes aside, and once there are some, the script's record and tags are written.
+//! The beginning of a script's results: what they replace goes aside until the end, and once there are some, the script's record and tags are written.
 
 use crate::error::Result;
 use crate::output;
+use crate::store::claim::ASIDE;
 use crate::store::{self, aside, tags};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,13 +45,10 @@ impl Beginning {
         }
     }
 
-    /// Now that there is something: forget what it replaces, write the record and the tags.
+    /// Now that there is something: write the record and the tags.
     pub fn begun(&mut self, out: &Path) -> Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
-        }
-        if self.replaces.is_some() {
-            aside::discard(out);
         }
         tags::change(out, &self.tags, &[])?;
         match self.record.is_null() {
@@ -59,27 +57,34 @@ impl Beginning {
         }
     }
 
+    /// Whether no job has written anything.
+    pub fn is_idle(&self) -> bool {
+        !self.begun
+    }
+
     /// Whether what was to be replaced stays, since nothing has come in its place.
     pub fn keeps_old(&self, well: bool) -> bool {
         self.replaces.is_some() && !(self.entered && (self.begun || well))
     }
 
-    /// At the end: put back what stays, or forget it.
+    /// At the end: forget what was replaced if all is well, and put it back if nothing has come in its place.
     pub fn end(&self, out: &Path, well: bool) -> Result<()> {
-        let Some(stays) = self.replaces else {
-            return Ok(());
-        };
-        if !self.keeps_old(well) {
-            aside::discard(out);
-            return Ok(());
+        let shown = out.display();
+        match self.replaces {
+            Some(stays) if self.keeps_old(well) => {
+                if aside::waits(out) {
+                    aside::restore(out, stays)?;
+                }
+                output::remark(format_args!(
+                    "NOTE: nothing has begun in {shown}, which is as it was"
+                ));
+            }
+            _ if !aside::waits(out) => {}
+            _ if well => aside::discard(out),
+            _ => output::remark(format_args!(
+                "NOTE: the results that were in {shown} before are in {shown}/{ASIDE} until a run in their place has ended well"
+            )),
         }
-        if aside::waits(out) {
-            aside::restore(out, stays)?;
-        }
-        output::remark(format_args!(
-            "NOTE: nothing has begun in {}, which is as it was",
-            out.display()
-        ));
         Ok(())
     }
 

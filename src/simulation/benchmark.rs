@@ -166,7 +166,7 @@ fn cost_of(o: &Handle, target: &Target, w: &Arc<Vec<f32>>, seconds: f64) -> Resu
     let begin = Instant::now();
     let mut count = 0u32;
     // Clocks are slow beside a small observable.
-    while count < 16 || count % 16 > 0 || begin.elapsed().as_secs_f64() < seconds {
+    while count < 16 || !count.is_multiple_of(16) || begin.elapsed().as_secs_f64() < seconds {
         let mut view = View {
             chain: ChainRef {
                 index: 0,

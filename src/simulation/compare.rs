@@ -8,6 +8,7 @@ use crate::table::Table;
 use crate::verb::{Call, Verb};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One observable at one temperature.
@@ -22,10 +23,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// |run - reference| / |reference|.
+    /// (run - reference) / |reference|.
     pub fn relative(&self) -> f64 {
         let [(a, _), (b, _)] = self.means;
-        (a - b).abs() / b.abs()
+        (a - b) / b.abs()
     }
 
     /// Run minus reference, in joint standard errors.
@@ -47,8 +48,20 @@ pub struct Comparison {
 
 /// Compare the observables of a run with those of a reference, and say how far both can be trusted.
 pub fn compare(run: &Run, reference: &Run) -> Result<Comparison> {
+    let both = [run, reference];
+    let mut names = both.map(|r| r.info.name.clone());
+    if names[0] == names[1] {
+        names = both.map(|r| {
+            let home = r
+                .folder
+                .parent()
+                .and_then(Path::file_name)
+                .unwrap_or_default();
+            format!("{}/{}", home.to_string_lossy(), r.info.name)
+        });
+    }
     Ok(Comparison {
-        names: [run.info.name.clone(), reference.info.name.clone()],
+        names,
         lines: lines(run, reference)?,
         verdicts: [
             Summary::new(run)?.verdict(),
@@ -141,11 +154,13 @@ impl Comparison {
                 l.name.clone(),
                 with_error(l.means[1].0, l.means[1].1),
                 with_error(l.means[0].0, l.means[0].1),
-                format!("{:.2} %", 100.0 * l.relative()),
+                format!("{:+.2} %", 100.0 * l.relative()),
                 format!("{:+.1}", l.deviation()),
             ]);
         }
-        out.below = not_trusted(&[(reference, self.verdicts[1]), (run, self.verdicts[0])]);
+        if !self.lines.is_empty() {
+            out.below = not_trusted(&[(reference, self.verdicts[1]), (run, self.verdicts[0])]);
+        }
         out
     }
 }

@@ -13,7 +13,7 @@ pub type Setting = (String, Vec<Value>);
 pub enum Design {
     /// All combinations; the last setting changes fastest.
     Full,
-    /// So many points drawn uniformly between the ends.
+    /// So many points drawn uniformly between the ends; whole numbers where both ends are.
     Random(usize),
     /// So many points of Halton's sequence (Halton 1960), which fill the space evenly.
     Halton(usize),
@@ -64,7 +64,10 @@ pub fn cells(
         let found: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
         let least = if log.contains(name) { 0.0 } else { f64::NEG_INFINITY };
         match found[..] {
-            [a, b] if values.len() == 2 && a < b && a > least => Ok((a, b, log.contains(name))),
+            [a, b] if values.len() == 2 && a < b && a > least => {
+                let whole = values.iter().all(Value::is_i64);
+                Ok((a, b, log.contains(name), whole))
+            }
             _ => Err(anyhow!(
                 "grid: '{name}' must be its two ends, as [0.1, 10]{}, for a design that draws points",
                 if log.contains(name) { ", both > 0" } else { "" }
@@ -78,18 +81,24 @@ pub fn cells(
         PRIMES.len()
     );
     let one = |point: usize| {
-        let each = ends.iter().enumerate().map(|(k, (a, b, log))| {
+        let each = ends.iter().enumerate().map(|(k, (a, b, log, whole))| {
             let u = match design {
                 Design::Random(_) => {
                     Stream::new(seed, Purpose::Initialise, k, point as u64).uniform(0)
                 }
                 _ => radical_inverse(point + 1, PRIMES[k]),
             };
-            json!(if *log {
-                (a.ln() + u * (b.ln() - a.ln())).exp()
-            } else {
-                a + u * (b - a)
-            })
+            // Whole numbers have half a step of room at both ends.
+            let room = if *whole { 0.5 } else { 0.0 };
+            let (from, to) = (a - room, b + room);
+            let x = match log {
+                true => (from.ln() + u * (to.ln() - from.ln())).exp(),
+                false => from + u * (to - from),
+            };
+            match whole {
+                true => json!(x.round().clamp(*a, *b) as i64),
+                false => json!(x),
+            }
         });
         each.collect()
     };
@@ -145,6 +154,10 @@ mod tests {
                     && (cell[1].as_f64().unwrap() - b).abs() < 1e-9
             );
         }
+        let widths = [setting("width", json!([2, 8]))];
+        let whole = cells(&widths, Design::Halton(500), &[], 1).unwrap();
+        let count = |n: i64| whole.iter().filter(|c| c[0] == json!(n)).count();
+        assert!((2..9).all(|n| (70..73).contains(&count(n))));
         let random = |seed| cells(&ends, Design::Random(50), &[], seed).unwrap();
         assert_eq!(random(3), random(3));
         assert_ne!(random(3), random(4));

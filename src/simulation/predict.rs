@@ -9,7 +9,7 @@ use crate::model::loss::Loss;
 use crate::options::{Kind, Options, Range, Value, option};
 use crate::target::network::Network;
 use crate::verb::{Call, Verb};
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
         TARGET,
     ],
     doc: "What the networks of a run say of new inputs, averaged over the draws that it has kept (its option `keep`).\n\n\
-          Inputs are an array or a tensor [rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. \
+          Inputs are an array or a tensor [rows, columns], as they are in the data's file: where the data set was scaled by its training split, they are too. Or they are the name \
+          of a split, \"test\". \
           `#{ mean, sd, draws }`: for each row the mean over the draws and their standard deviation, of the probability of each class, or of each component of a real target. \
           The sd says how far networks differ, not how noisy targets are.",
     example: "let t = target(model::mlp(#{ layers: [1, 4, 1] }), dataset::arrays([0.0, 1.0, 2.0], [0.1, 0.9, 2.2]), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
@@ -85,17 +86,25 @@ fn split(inputs: &Value, network: &Network) -> Result<Split> {
     let dim = network.dataset().dim;
     let wrong = || {
         anyhow!(
-            "predict: the inputs are {}, but must be an array or a tensor [rows, {dim}] of numbers",
+            "predict: the inputs are {}, but must be an array or a tensor [rows, {dim}] of numbers, or the name of a split",
             inputs.describe()
         )
     };
+    if let Value::Text(name) = inputs {
+        return Ok(Split::clone(network.dataset().split(name)?));
+    }
     let Value::List(rows) = inputs else {
         return Err(wrong());
     };
-    let numbers = network
-        .dataset()
-        .prepare(rows)
-        .map_err(|e| anyhow!("predict: {e:#}"))?;
+    ensure!(!rows.is_empty(), "predict: there are no rows");
+    let data = network.dataset();
+    let numbers = data.prepare(rows).map_err(|e| anyhow!("predict: {e:#}"))?;
+    if let Some(name) = data.prepared_split(rows) {
+        bail!(
+            "predict: these are inputs of the split \"{name}\" as data.inputs gives them, which are scaled already, but predict scales rows as the file has them; \
+             write predict(run, \"{name}\")"
+        );
+    }
     let targets = Targets::Values {
         width: 1,
         data: vec![0.0; rows.len()],

@@ -217,6 +217,21 @@ impl RunInfo {
     }
 }
 
+/// What is in a folder that is that of no run.
+fn within(folder: &Path) -> String {
+    if !folder.is_dir() {
+        return ", nor such a folder".into();
+    }
+    let inner = folder.read_dir().into_iter().flatten().flatten();
+    let runs = inner.filter(|e| e.path().join("checkpoint").is_dir());
+    let mut runs: Vec<_> = runs.map(|e| e.path().display().to_string()).collect();
+    runs.sort();
+    match runs.is_empty() {
+        true => "; is it the folder of a run?".into(),
+        false => format!("; the runs are within: {}", crate::error::listed(&runs)),
+    }
+}
+
 /// A finished run. Chains are ordered by temperature, then by number.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -450,8 +465,9 @@ impl Run {
         let found = checkpoint::load(&folder.join("checkpoint"))?;
         let Some((saved, generation)) = found else {
             anyhow::bail!(
-                "{}: there is no checkpoint here; is it the folder of a run?",
-                folder.display()
+                "{}: there is no checkpoint here{}",
+                folder.display(),
+                within(folder)
             )
         };
         if saved.meta.get("what").is_some() {

@@ -412,7 +412,7 @@ impl Lent<'_> {
             log.fail(
                 step,
                 format!(
-                    "left its region: |w| = {:.3e}; where parameters are that large, set `region`",
+                    "left its region: |w| = {:.3e}; where parameters are that large, set `region`, and where no prior holds them (print the target), give them one",
                     square.sqrt()
                 ),
             );

@@ -1,8 +1,8 @@
-//! Results that are about to be replaced: set aside in their own folder until what replaces them has begun.
+//! Results that are replaced: set aside in their own folder until what replaces them has ended well.
 //!
 //! A process that is killed in between leaves them there; whoever owns the folder next calls [`settle`].
 
-use super::claim::{ASIDE, LOCK};
+use super::claim::{ASIDE, LOCK, MOVING};
 use super::{cannot, temp_files};
 use crate::error::Result;
 use std::fs;
@@ -16,7 +16,7 @@ pub fn waits(folder: &Path) -> bool {
 /// Everything in a folder but its lock, what waits, and what stays in any case.
 fn content(folder: &Path, stays: fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
-    let moved = |name: &str| ![LOCK, ASIDE].contains(&name) && !stays(name);
+    let moved = |name: &str| ![LOCK, ASIDE, MOVING].contains(&name) && !stays(name);
     let entries = entries.filter(|e| moved(&e.file_name().to_string_lossy()));
     entries.map(|e| e.path()).collect()
 }
@@ -29,11 +29,22 @@ fn move_all(paths: Vec<PathBuf>, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Set what is in a folder aside.
+/// Set what is in a folder aside. Where something waits already, what has come in its place and not ended well is deleted.
 pub fn set(folder: &Path, stays: fn(&str) -> bool) -> Result<()> {
-    let aside = folder.join(ASIDE);
-    fs::create_dir_all(&aside).map_err(|e| cannot("create", &aside, e))?;
-    move_all(content(folder, stays), &aside)
+    if waits(folder) {
+        delete(folder, stays);
+        return Ok(());
+    }
+    // Whoever finds the second name knows that all is in it.
+    let (moving, aside) = (folder.join(MOVING), folder.join(ASIDE));
+    fs::create_dir_all(&moving).map_err(|e| cannot("create", &moving, e))?;
+    move_all(content(folder, stays), &moving)?;
+    fs::rename(&moving, &aside).map_err(|e| cannot("move", &moving, e))
+}
+
+fn delete(folder: &Path, stays: fn(&str) -> bool) {
+    let all = content(folder, stays);
+    all.iter().for_each(|p| temp_files::remove(p));
 }
 
 /// Forget what was set aside. What cannot be deleted costs disk space only.
@@ -43,24 +54,29 @@ pub fn discard(folder: &Path) {
 
 /// Put back what was set aside, in the place of what has come since.
 pub fn restore(folder: &Path, stays: fn(&str) -> bool) -> Result<()> {
-    content(folder, stays)
-        .iter()
-        .for_each(|p| temp_files::remove(p));
-    let aside = folder.join(ASIDE);
-    move_all(content(&aside, |_| false), folder)?;
-    discard(folder);
+    delete(folder, stays);
+    move_back(folder, ASIDE)
+}
+
+fn move_back(folder: &Path, from: &str) -> Result<()> {
+    let from = folder.join(from);
+    move_all(content(&from, |_| false), folder)?;
+    temp_files::remove(&from);
     Ok(())
 }
 
-/// After a process that was killed: forget what it had set aside if what replaces it has a checkpoint, else put it back.
-pub fn settle(folder: &Path, stays: fn(&str) -> bool) -> Result<()> {
-    if !waits(folder) {
-        return Ok(());
+/// After a process that was killed: put back what it had set aside, unless `begun` says that something has come in its place.
+pub fn settle(folder: &Path, stays: fn(&str) -> bool, begun: fn(&Path) -> bool) -> Result<()> {
+    if folder.join(MOVING).is_dir() {
+        move_back(folder, MOVING)?;
     }
-    let mut new = content(folder, stays).into_iter();
-    match new.any(|p| p.join("checkpoint").is_dir()) {
-        true => discard(folder),
-        false => restore(folder, stays)?,
+    match waits(folder) && !content(folder, stays).iter().any(|p| begun(p)) {
+        true => restore(folder, stays),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether a folder has a checkpoint.
+pub fn has_begun(part: &Path) -> bool {
+    part.join("checkpoint").is_dir()
 }

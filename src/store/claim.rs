@@ -20,6 +20,8 @@ pub const LOCK: &str = ".lock";
 
 /// The folder within, where results that are about to be replaced wait.
 pub const ASIDE: &str = ".replaced";
+/// The same while they are moved there.
+pub const MOVING: &str = ".replacing";
 
 /// How often to try again where a former owner is just cleaning up.
 const TRIES: usize = 100;
@@ -145,7 +147,7 @@ impl Drop for Claim {
 /// Whether there is anything in a folder but its lock, and what is about to be replaced.
 pub fn holds_something(folder: &Path) -> bool {
     let mut entries = folder.read_dir().into_iter().flatten().flatten();
-    entries.any(|e| [LOCK, ASIDE].iter().all(|n| e.file_name() != *n))
+    entries.any(|e| [LOCK, ASIDE, MOVING].iter().all(|n| e.file_name() != *n))
 }
 
 /// Whether an open file is the one of that name.

@@ -39,6 +39,9 @@ pub fn read(path: &Path, key: Option<&str>) -> Result<Found> {
         [0x80, 2..=5, ..] => bail!(
             "it is a bare pickle, not what torch.save writes; save the state dict: torch.save(model.state_dict(), path)"
         ),
+        [_, ..] if path.extension().is_some_and(|e| e == "pt" || e == "pth") => bail!(
+            "it is none of torch.save's files, which are zip archives; is it whole, and the right file?"
+        ),
         _ => weights::read(file, path),
     };
     read().with_context(|| format!("cannot load weights from '{}'", path.display()))

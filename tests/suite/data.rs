@@ -365,3 +365,63 @@ fn weights_come_from_columns_and_go_with_their_rows() {
         assert!(said.contains(expected), "{source}\n{said}");
     }
 }
+
+#[test]
+fn predictions_of_a_split_and_of_the_rows_of_its_file_agree() {
+    let source = "
+        let d = dataset::csv(\"tests/data/visits.csv\", #{ label: \"outcome\", dates: [\"day\"], categories: [\"ward\"], missing: \"mean\", scale: \"standard\" });
+        let t = target(model::mlp(#{ layers: [7, 2] }), d, #{ energy: \"sum\", prior: prior::gaussian(1) });
+        let r = sample(t, sampler::hmc(), #{ steps: 60, chains: 2, every: 5, keep: 5, predict: [\"test\"] });
+        let p = predict(r, \"test\").mean;
+        let y = d.targets(\"test\").to_array();
+        let wrong = 0;
+        for i in 0..y.len() { if (p[i][1] > 0.5) != (y[i] > 0.5) { wrong += 1; } }
+    ";
+    let found = value(&format!(
+        "{source} [wrong.to_float() / y.len(), r.prediction(\"test\").error]"
+    ));
+    assert!(
+        (found[0].as_f64().unwrap() - found[1].as_f64().unwrap()).abs() < 1e-9,
+        "{found}"
+    );
+    for (call, expected) in [
+        ("predict(r, [])", "there are no rows"),
+        (
+            "predict(r, d.inputs(\"test\"))",
+            "write predict(run, \"test\")",
+        ),
+        ("predict(r, \"tets\")", "tets"),
+        (
+            "predict(r, [\"west\", 1, 2, 0, \"2024-03-01\"])",
+            "is no row, which is an array with a cell for each of: ward, age, dose, smoker, day",
+        ),
+        (
+            "predict(r, [[\"west\", 1]])",
+            "it has 2 cells, but the columns are: ward, age, dose, smoker, day",
+        ),
+    ] {
+        let said = message(&format!("{source} {call}"));
+        assert!(said.contains(expected), "{call}\n{said}");
+    }
+}
+
+/// A new target leaves the inputs as they were prepared, and a tensor where a label stood is a mistake.
+#[test]
+fn a_map_of_targets_keeps_words_and_scaling() {
+    let source = "let d = dataset::csv(\"tests/data/visits.csv\", #{ task: \"regression\", label: \"dose\", inputs: [\"ward\", \"age\"], categories: [\"ward\"], missing: \"median\", scale: \"standard\" });
+        let t = target(model::mlp(#{ layers: [4, 1] }), d.map(|x, y| [x, (y - 1.0) / 3.0]), #{ energy: \"sum\", prior: prior::gaussian(1) });
+        predict(sample(t, sampler::hmc(), #{ steps: 20, every: 5, chains: 1, keep: 10 }), [[\"west\", 40], [\"north\", ()]]).mean.len()";
+    assert_eq!(value(source), json!(2));
+    let said = message("dataset::digits().map(|x, y| [x.mean(), x.max()])");
+    assert!(
+        said.contains("write [[a, b], y] for an input of two numbers"),
+        "{said}"
+    );
+    let said = message(
+        "let x = tensor([1.0, 2.0, 1.0 / 0.0, 4.0]).reshape([2, 2]); dataset::npy(x.save(\"x.npy\"), tensor([0.5, 1.5]).save(\"y.npy\"), #{ mapped: true })",
+    );
+    assert!(
+        said.contains("row 1, column 0: inf is not a finite"),
+        "{said}"
+    );
+}

@@ -179,6 +179,7 @@ fn killed_and_resumed(script: &Path, out: &Path, name: &str) -> (String, usize) 
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn validations_and_calibrations_go_on_where_they_were_killed() {
     let scratch = Scratch::new();
     let cases = [

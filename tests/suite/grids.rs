@@ -156,14 +156,20 @@ fn what_is_wrong_with_a_grid_is_said() {
 #[test]
 fn seeds_of_cells_differ_and_may_be_given() {
     let scratch = Scratch::new();
-    let done = grid(&scratch, "seeds", &["--grid", "seed=1,2,1"]);
-    assert!(done.status.success(), "{}", text(&done));
-    let table = cells(&scratch, "seeds");
-    let rows: Vec<_> = table.lines().skip(1).collect();
-    assert!(
-        rows[0] == rows[2] && rows[0].split(',').nth(1) != rows[1].split(',').nth(1),
-        "{table}"
+    for (name, seeds) in [("two", "seed=1,2"), ("one", "seed=1")] {
+        let done = grid(&scratch, name, &["--grid", seeds]);
+        assert!(done.status.success(), "{}", text(&done));
+    }
+    let (two, one) = (cells(&scratch, "two"), cells(&scratch, "one"));
+    let rows: Vec<_> = two.lines().skip(1).collect();
+    assert_eq!(Some(rows[0]), one.lines().nth(1));
+    assert_ne!(
+        rows[0].split(',').nth(1),
+        rows[1].split(',').nth(1),
+        "{two}"
     );
+    let said = text(&grid(&scratch, "twice", &["--grid", "seed=1,2,1"]));
+    assert!(said.contains("the value 1 stands there twice"), "{said}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn what_does_not_fit_is_refused_before_it_is_tried() {
 
 /// Little by little, until there is no more.
 #[test]
+#[ignore = "long: tests/run"]
 fn a_script_that_fills_the_memory_is_stopped() {
     // The allocator reserves more than a GiB of addresses at the start: with less than this the script would be stopped before it has begun.
     let script = "let a = []; loop { a.push(blob(100_000)); }";

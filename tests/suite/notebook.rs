@@ -73,7 +73,10 @@ fn a_sweep_takes_a_few_lines() {
     assert!(saved.done());
     assert_eq!(saved.summary().unwrap().to_string(), summary.to_string());
     let error = open(scratch.join("out")).unwrap_err().to_string();
-    assert!(error.contains("is it the folder of a run?"), "{error}");
+    assert!(
+        error.contains("the runs are within") && error.contains("out/sweep-1"),
+        "{error}"
+    );
     let error = sampler::named("sgdl").err().unwrap().to_string();
     assert!(error.contains("did you mean 'sgld'?"), "{error}");
 }

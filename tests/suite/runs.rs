@@ -162,7 +162,7 @@ fn a_difference_is_the_settings_and_the_sign_of_compare() {
     place.run("runs/a", &[]);
     place.run("runs/b", &["--set", "leapfrog=2"]);
     let found = place.json(&["diff", "runs/a", "runs/b", "--json"]);
-    let set = serde_json::json!({ "--set leapfrog": ["", "2"] });
+    let set = serde_json::json!({ "--set leapfrog": ["5", "2"] });
     assert_eq!(found["settings"], set);
     assert_eq!(found["texts"], serde_json::json!({}));
     assert_eq!(found["notes"], serde_json::json!([]));
@@ -349,6 +349,37 @@ fn tags_are_kept_found_and_taken_away() {
     assert!(!place.0.join("runs/b").exists() && place.0.join("runs/a").exists());
 }
 
+/// A run that is finished stays so if it is not gone on with, because it would be another one.
+#[test]
+fn a_refused_resume_changes_nothing() {
+    let place = Place::new();
+    place.run("runs/a", &[]);
+    let record = place.content("runs/a/run.json");
+    let said = place.refused(&[
+        "run",
+        "s.rhai",
+        "--quiet",
+        "--out",
+        "runs/a",
+        "--resume",
+        "--set",
+        "leapfrog=7",
+    ]);
+    assert!(said.contains("other settings"), "{said}");
+    assert_eq!(place.content("runs/a/run.json"), record);
+    assert_eq!(
+        place.json(&["ls", "runs/a", "--json"])[0]["state"],
+        "finished"
+    );
+    let said = place.refused(&["run", "long.rhai", "--out", "runs/a", "--resume"]);
+    assert!(
+        said.contains("is of the script 's.rhai', not of 'long.rhai'"),
+        "{said}"
+    );
+    let said = place.refused(&["tag", "runs/a/zeta", "best"]);
+    assert!(said.contains("give the tag to that"), "{said}");
+}
+
 #[test]
 fn force_replaces_only_what_a_new_run_has_begun_to_replace() {
     let place = Place::new();
@@ -381,7 +412,25 @@ fn force_replaces_only_what_a_new_run_has_begun_to_replace() {
             "{source}"
         );
     }
+    // One that fails after it has begun: both are there, and the next one that ends well replaces them.
+    let source = SCRIPT.replace("let second", "throw \"late\"; let second");
+    place.0.file("late.rhai", &source);
+    let late = ["run", "late.rhai", "--out", "runs/a", "--force"];
+    for _ in 0..2 {
+        let said = place.refused(&late);
+        assert!(said.contains("are in runs/a/.replaced until"), "{said}");
+        assert_eq!(place.content("runs/a/.replaced/zeta/run.json"), before);
+        assert!(!place.0.join("runs/a/alpha").exists());
+    }
+    let said = place.said(&["show", "runs/a"]);
+    assert!(
+        said.contains("what it replaces: ergodic show runs/a/.replaced"),
+        "{said}"
+    );
+    let said = place.said(&["show", "runs/a/.replaced"]);
+    assert!(said.contains("finished"), "{said}");
     place.said(&[&again[..], &["--force", "--seed", "2", "--tag", "new"]].concat());
+    assert!(!place.0.join("runs/a/.replaced").exists());
     assert_ne!(place.content("runs/a/zeta/run.json"), before);
     let found = place.json(&["ls", "runs/a", "--json"]);
     assert_eq!(
@@ -418,6 +467,20 @@ fn what_a_killed_process_was_about_to_replace_comes_back() {
     let said = place.refused(&["run", "s.rhai", "--out", "runs/a"]);
     assert!(said.contains("not empty"), "{said}");
     assert!(place.0.join("runs/a/zeta/run.json").exists() && !aside.exists());
+    // Killed while it set them aside: some are here, some there.
+    let moving = place.0.join("runs/a/.replacing");
+    std::fs::create_dir(&moving).unwrap();
+    std::fs::rename(place.0.join("runs/a/zeta"), moving.join("zeta")).unwrap();
+    place.refused(&["run", "s.rhai", "--out", "runs/a"]);
+    assert!(place.0.join("runs/a/zeta/run.json").exists() && !moving.exists());
+    // Killed when the new ones had begun: the next run that ends well there ends it.
+    let new = place.started("runs/b");
+    end(new);
+    std::fs::rename(place.0.join("runs/a"), place.0.join("runs/b/.replaced")).unwrap();
+    place.refused(&["run", "long.rhai", "--out", "runs/b"]);
+    assert!(place.0.join("runs/b/.replaced/zeta/run.json").exists());
+    place.run("runs/b", &["--force"]);
+    assert!(!place.0.join("runs/b/.replaced").exists());
 }
 
 #[test]

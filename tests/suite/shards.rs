@@ -26,6 +26,7 @@ fn run(script: &Path, out: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
+#[ignore = "long: tests/run"]
 fn merged_shards_are_the_bytes_of_one_run() {
     let scratch = Scratch::new();
     let script = scratch.file("both.rhai", SCRIPT);

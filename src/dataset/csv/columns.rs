@@ -96,6 +96,12 @@ pub fn column((owner, option): (&str, &str), v: &Value, file: Header) -> Result<
     }
 }
 
+/// Whether a column is the index that pandas writes, which has no name.
+fn is_index(names: &Option<Vec<String>>, j: usize) -> bool {
+    let name = names.as_ref().map(|n| n[j].as_str());
+    j == 0 && matches!(name, Some("" | "Unnamed: 0"))
+}
+
 /// The columns that an option names.
 fn several(options: &Options, option: &str, file: Header) -> Result<Option<Vec<usize>>> {
     let owner = options.owner();
@@ -149,7 +155,7 @@ pub fn columns(options: &Options, file: Header) -> Result<Columns> {
     let inputs = match given("inputs")? {
         Some(columns) => columns,
         None => (0..width)
-            .filter(|j| !targets.contains(j) && !apart(*j))
+            .filter(|j| !targets.contains(j) && !apart(*j) && !is_index(names, *j))
             .collect(),
     };
     let separator = options.text("separator");

@@ -10,6 +10,9 @@ use crate::error::{Result, listed};
 use anyhow::{Context, anyhow, ensure};
 use std::sync::Arc;
 
+/// Lines from which on a column of categories must name some of them alike.
+const MOST_ALONE: usize = 50;
+
 /// What cells stand for.
 pub struct Levels {
     /// The labels, if they are words.
@@ -26,7 +29,16 @@ impl Levels {
         };
         let columns = t.columns.inputs.iter().map(|&j| {
             let content = match t.columns.roles[j] {
-                Role::Word => Content::Words(sorted(&t.words[j].list)),
+                Role::Word => {
+                    let words = &t.words[j].list;
+                    ensure!(
+                        words.len() < t.len() || t.len() < MOST_ALONE,
+                        "'{path}': {} has another word in each of its {} lines, so it can tell nothing; leave it out of 'inputs'",
+                        name(&t.names, j),
+                        t.len()
+                    );
+                    Content::Words(sorted(words))
+                }
                 Role::Date => {
                     let days = t.rows().map(|r| r[j]).filter(|d| !d.is_nan());
                     let first = days.fold(f64::INFINITY, f64::min).floor();
@@ -146,6 +158,9 @@ impl Levels {
             inputs, targets, ..
         } = &t.columns;
         let width = self.form.width();
+        let what = format!("a table of {} lines with {width} inputs", t.len());
+        // In double and in single precision.
+        crate::memory::check_elements::<f64>(&[2, t.len(), width], &what)?;
         let mut x = Vec::with_capacity(t.len() * width);
         for (at, row) in t.rows().enumerate() {
             for (&j, c) in inputs.iter().zip(&self.form.columns) {

@@ -35,6 +35,14 @@ impl Lines {
         }
     }
 
+    /// What data sets of such files are called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+
     /// What messages call a line.
     pub fn word(self) -> &'static str {
         match self {
@@ -111,6 +119,17 @@ fn is_header(options: &Options, path: &str, first: &ByteRecord) -> Result<bool> 
         "yes" => Ok(true),
         "no" => Ok(false),
         _ if numbers == 0 => Ok(true),
+        // Names that pandas gives to columns without one.
+        _ if numbers > 1
+            && first
+                .iter()
+                .enumerate()
+                .all(|(j, c)| *c == *j.to_string().as_bytes()) =>
+        {
+            bail!(
+                "'{path}', line 1: 0, 1, 2, … may be names of columns or an example; say header: \"yes\" or \"no\""
+            )
+        }
         _ if numbers == first.len() => Ok(false),
         _ => {
             // Words may stand where no number is needed.

@@ -47,7 +47,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
         optional(
             "inputs",
             Kind::Anything("array of column names or numbers"),
-            "all other columns",
+            "all other columns, but for a first one without a name, the index of pandas",
             "Columns of the inputs; other columns may hold anything.",
         ),
         optional(
@@ -177,7 +177,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         )
     })?;
     let scale: Scale = options.text("scale")?.parse()?;
-    let mut d = Dataset::new("csv", classes, train, test, provenance)?;
+    let mut d = Dataset::new(table.kind.name(), classes, train, test, provenance)?;
     d.class_names = levels.class_names.map(Arc::new);
     d.form = Some(Arc::new(levels.form));
     d.validation = validation.map(Arc::new);

@@ -144,7 +144,13 @@ impl Table {
     fn ensure_like(&self, other: &Table, path: &str, which: &str) -> Result<()> {
         ensure!(
             other.columns == self.columns && other.names == self.names,
-            "'{path}' has other columns than {which}"
+            "'{path}' has {} {which}",
+            match (&self.names, &other.names) {
+                (Some(a), Some(b)) if a.len() == b.len() && a.iter().all(|n| b.contains(n)) => {
+                    "the columns in another order than"
+                }
+                _ => "other columns than",
+            }
         );
         Ok(())
     }
@@ -215,14 +221,22 @@ impl Table {
             Role::Date => date::days(cell).ok_or_else(|| format!("{:?} {NO_DATE}", shorten(cell))),
             Role::Number => {
                 let hint = || match date::days(cell) {
+                    _ if self.columns.targets.contains(&j) => {
+                        "a target of a regression must be one; labels need task: \"classification\""
+                    }
                     Some(_) => "name the column in 'dates'",
                     None => {
                         "name the column in 'categories' if it holds words, or leave it out of 'inputs'"
                     }
                 };
-                let x: f64 = cell
-                    .parse()
-                    .map_err(|_| format!("{:?} is not a number; {}", shorten(cell), hint()))?;
+                let x: f64 = match cell {
+                    // As programs write them.
+                    "true" | "True" | "TRUE" => 1.0,
+                    "false" | "False" | "FALSE" => 0.0,
+                    _ => cell
+                        .parse()
+                        .map_err(|_| format!("{:?} is not a number; {}", shorten(cell), hint()))?,
+                };
                 // Also numbers that single precision cannot hold.
                 (x as f32).is_finite().then_some(x).ok_or_else(|| {
                     format!(

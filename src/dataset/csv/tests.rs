@@ -58,7 +58,7 @@ fn columns_are_chosen_by_name_or_number() {
         let d = load(t, &[semicolon.clone(), ("label", label)]).unwrap();
         assert_eq!(inputs(&d.train), [1.0, 2.0, 3.0, 4.0]);
     }
-    let d = load("0\t1\n1\t0\n", &[("separator", text("tab"))]).unwrap();
+    let d = load("4\t1\n1\t0\n", &[("separator", text("tab"))]).unwrap();
     assert_eq!(d.train.labels().unwrap(), [1, 0]);
     let more = |label: Value| [semicolon.clone(), ("label", label)];
     assert!(refused(t, &more(Value::Int(3))).contains("has the columns 0 to 2"));
@@ -515,4 +515,42 @@ fn numbers_have_the_digits_of_the_file() {
     assert_eq!(d.train.shown(0), (vec![1.008224924], vec![0.1]));
     assert_eq!(inputs(&d.train), [1.008224924_f64 as f32, 0.5]);
     assert_eq!(d.train.targets_f64(), [0.1, 1e-300]);
+}
+
+#[test]
+fn what_pandas_writes_beside_the_data_is_no_input() {
+    let d = load(",a,b,y\n0,1.5,True,0\n1,2.5,false,1\n", &[]).unwrap();
+    assert_eq!(rows(&d.train), [[1.5, 1.0], [2.5, 0.0]]);
+    let said = refused("0,1,2\n0.5,1.5,0\n0.7,1.1,1\n", &[]);
+    assert!(
+        said.contains("may be names of columns or an example; say header"),
+        "{said}"
+    );
+    let d = load("0,1,2\n0.5,1.5,0\n0.7,1.1,1\n", &[("header", text("yes"))]).unwrap();
+    assert_eq!(d.train.rows, 2);
+}
+
+/// A column of which each line has its own word, and one that is too wide for the memory.
+#[test]
+fn words_that_tell_nothing_are_no_categories() {
+    let line = |i: usize| format!("id{i},{},{}\n", i % 7, i % 2);
+    let table = (0..60).map(line).collect::<String>();
+    let with = |column: i64| vec![("categories", Value::List(vec![Value::Int(column)]))];
+    let said = refused(&table, &with(0));
+    assert!(
+        said.contains("has another word in each of its 60 lines"),
+        "{said}"
+    );
+    assert_eq!(
+        load(
+            &table,
+            &[
+                ("inputs", Value::List(vec![Value::Int(1)])),
+                with(1)[0].clone()
+            ]
+        )
+        .unwrap()
+        .dim,
+        7
+    );
 }

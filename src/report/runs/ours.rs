@@ -2,7 +2,7 @@
 
 use crate::report::layout::{GRID, Kind, name};
 use crate::simulation::sharding::is_shard;
-use crate::store::claim::{ASIDE, LOCK};
+use crate::store::claim::{ASIDE, LOCK, MOVING};
 use crate::store::tags::TAGS;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const OF_PART: [&str; 7] = [
 ];
 
 /// What is in the folder of a script's results, or of a grid.
-const OF_RESULTS: [&str; 6] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE];
+const OF_RESULTS: [&str; 7] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE, MOVING];
 
 /// Endings of files that scripts and reports write.
 const WRITTEN: [&str; 10] = [

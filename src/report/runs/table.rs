@@ -83,9 +83,9 @@ impl Runs {
         }
         let kept = |k: &usize| *k < 7 || self.all.iter().any(|f| !f.tags.is_empty());
         let columns: Vec<usize> = (0..8).filter(kept).collect();
-        let take = |row: &Vec<String>| columns.iter().map(|k| row[*k].clone()).collect();
-        out.header = take(&out.header);
-        out.rows = out.rows.iter().map(take).collect();
+        for row in out.rows.iter_mut().chain([&mut out.header]) {
+            *row = columns.iter().map(|k| row[*k].clone()).collect();
+        }
         out
     }
 
@@ -165,8 +165,10 @@ impl Found {
         });
         if let Some(record) = &self.record {
             out["script"] = json!(record.script);
-            let pairs = record.settings.iter();
-            let settings: Map<_, _> = pairs.map(|(k, v)| (k.clone(), json!(v))).collect();
+            let number = |v: &str| serde_json::from_str(v).ok().filter(Value::is_number);
+            let value = |v: String| number(&v).unwrap_or_else(|| json!(v.trim_matches('"')));
+            let pairs = record.parameters().into_iter();
+            let settings: Map<_, _> = pairs.map(|(k, v)| (k, value(v))).collect();
             out["settings"] = settings.into();
             out["seed"] = json!(record.seed);
             out["quick"] = json!(record.quick);
@@ -224,7 +226,7 @@ crate::object::object! {
     fields: {
         "folders" => |r| r.all.iter().map(|f| f.folder.display().to_string().into()).collect::<Vec<crate::options::Value>>().into(),
     },
-    entries: to_json, "runs.to_array() -> array", "A map per run, in their order.\n\nEntries: folder, begun, time (seconds since 1970), kind, state (finished, running, interrupted, failed, damaged), share, owner, message, verdict, tags, bytes, seconds, parts (folders that `open` takes), and script, settings, seed, quick where there is a record of a script.",
+    entries: to_json, "runs.to_array() -> array", "A map per run, in their order.\n\nEntries: folder, begun, time (seconds since 1970), kind, state (finished, running, interrupted, failed, damaged), share, owner, message, verdict, tags, bytes, seconds, parts (folders that `open` takes), and script, settings (every parameter of the script, set or not), seed, quick where there is a record of a script.",
     table: table,
 }
 

@@ -26,7 +26,7 @@ macro_rules! run_options {
             optional("observe", Kind::Objects("Observable"), "[observable::cost(), observable::norm2()]", "What to record."),
             optional("keep", Kind::Trigger, "none", "When to keep the parameters themselves, after burn-in: every so many steps, or a trigger. They go to draws.zarr in the run's folder, which xarray opens; `run.draw`, `run.kept` and `observe` read them. A multiple of `every` keeps what is recorded."),
             optional("keep_draws", Kind::Int(Range::Between(1.0, 1e7)), "none", "Keep so many draws per chain, evenly spaced after burn-in; in the place of `keep`."),
-            optional("keep_tensors", Kind::Anything("array of names"), "all", "Keep only these tensors of the model."),
+            optional("keep_tensors", Kind::Anything("array of names"), "all", "Keep only these tensors of the model. `run.kept(name, chain)` has them; `run.draw`, `observe`, `overlaps`, `two_time` and `predict` need all."),
             option("keep_as", Kind::Choice(&["f32", "f16"]), "f32", "How draws are kept: as they are, or in half precision."),
             optional("predict", Kind::Anything("name of a split, or array of them"), "none", "Splits (\"train\", \"test\", \"validation\") on which the posterior prediction is averaged over the recorded draws after burn-in, without keeping them; see run.prediction."),
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),

@@ -3,7 +3,7 @@
 use super::density::{Density, Each, misspelt, unknown};
 use super::law::Law;
 use super::{Prior, PriorEnergy};
-use crate::error::Result;
+use crate::error::{Result, listed};
 use crate::kernels::tensor::{Graph, Tape};
 use crate::model::initialise::Role;
 use crate::model::place::Place;
@@ -114,7 +114,19 @@ impl Prior {
                         taken.push(part);
                     }
                 }
-                if let Some((_, prior)) = map.iter().find(|(n, _)| n == OTHERS) {
+                let others = map.iter().find(|(n, _)| n == OTHERS);
+                if others.is_none() {
+                    let touched = |t: &TensorSpec| {
+                        let mut all = taken.iter();
+                        all.any(|o| o.range.start < t.range.end && t.range.start < o.range.end)
+                    };
+                    let flat = layout.tensors().iter().filter(|t| !touched(t));
+                    let flat: Vec<_> = flat.map(|t| t.name.as_str()).collect();
+                    if !flat.is_empty() {
+                        out.text += &format!("; flat: {}", listed(&flat));
+                    }
+                }
+                if let Some((_, prior)) = others {
                     let free = |t: &&TensorSpec| taken.iter().all(|o| o.range != t.range);
                     for tensor in layout.tensors().iter().filter(free) {
                         let partly = taken.iter().find(|o| {

@@ -97,6 +97,6 @@ impl Tensor {
 
     fn names(&self) -> Result<&Vector> {
         self.as_vector()
-            .ok_or_else(|| anyhow!("only vectors of parameters have named tensors"))
+            .ok_or_else(|| anyhow!("only vectors of parameters have named tensors; a method has parentheses, as t.shape()"))
     }
 }
