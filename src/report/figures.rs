@@ -132,7 +132,7 @@ pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
 const FEWEST: f64 = 5.0;
 
 /// How often predictions are right against how sure they are, over the bins of their confidence, a line per temperature (reliability diagram).
-/// Bins with fewer than [`FEWEST`] rows are not drawn. Bars are the standard deviation about the confidence that predictions as sure as right have.
+/// Bins with fewer than five rows are not drawn. Bars are the standard deviation about the confidence that predictions as sure as right have.
 ///
 /// # Errors
 /// If the run kept no predictions of this split, or none of classes.

@@ -157,9 +157,9 @@ fn two_times_of_a_chain_have_the_correlation_of_its_steps() {
     let waiting: Vec<u64> = serde_json::from_value(found["waiting"][0].clone()).unwrap();
     assert_eq!(waiting.len(), 3, "{found}");
     let (a, v) = (0.9f64, 1.0 / (1.0 - 0.05));
-    for k in 0..3 {
+    for (k, begin) in waiting.iter().enumerate() {
         let (distance, overlap) = (numbers("distance2", k), numbers("overlap", k));
-        assert_eq!(distance.len(), (240 - waiting[k] as usize) / 2 + 1);
+        assert_eq!(distance.len(), (240 - *begin as usize) / 2 + 1);
         assert!(distance[0] == 0.0 && (overlap[0] - 1.0).abs() < 1e-12);
         for (j, (d, q)) in distance.iter().zip(&overlap).enumerate().skip(1) {
             let rho = a.powi(2 * j as i32);
