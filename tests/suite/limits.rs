@@ -195,20 +195,25 @@ fn compression_bombs_are_refused_as_they_are_read() {
     let labels = [&[0, 0, 8, 1, 0, 0, 0xea, 0x60][..], &[1; 60_000][..]].concat();
     let zip = {
         let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-        let options = zip::write::SimpleFileOptions::default();
-        zip.start_file("x_train.npy", options).unwrap();
-        let header = format!(
-            "{{'descr': '|u1', 'fortran_order': False, 'shape': (1000, {}), }}",
-            MIB
-        );
-        let head = [
-            b"\x93NUMPY\x01\x00",
-            &(header.len() as u16).to_le_bytes()[..],
-            header.as_bytes(),
-        ]
-        .concat();
-        zip.write_all(&head).unwrap();
-        (0..1000).for_each(|_| zip.write_all(&vec![0; MIB]).unwrap());
+        for (name, shape, pieces) in [
+            ("y_train.npy", "(1000,)".to_string(), 0),
+            ("x_train.npy", format!("(1000, {MIB})"), 1000),
+        ] {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(name, options).unwrap();
+            let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
+            let head = [
+                b"\x93NUMPY\x01\x00",
+                &(header.len() as u16).to_le_bytes()[..],
+                header.as_bytes(),
+            ]
+            .concat();
+            zip.write_all(&head).unwrap();
+            (0..pieces).for_each(|_| zip.write_all(&vec![0; MIB]).unwrap());
+            if pieces == 0 {
+                zip.write_all(&[0, 1].repeat(500)).unwrap();
+            }
+        }
         zip.finish().unwrap().into_inner()
     };
     let file = |name: &str, bytes: &[u8]| scratch.file(name, bytes).display().to_string();
