@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 pub const RECIPES: &[(&str, &str)] = &[
     ("annealing", include_str!("../../stdlib/annealing.rhai")),
     ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
+    ("layers", include_str!("../../stdlib/layers.rhai")),
     (
         "learning_curve",
         include_str!("../../stdlib/learning_curve.rhai"),

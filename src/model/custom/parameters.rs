@@ -47,9 +47,10 @@ impl Parameters {
         let mut numbers = 0usize;
         for (i, d) in declared.iter().enumerate() {
             let fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let word = |part: &str| !part.is_empty() && part.chars().all(fine);
             ensure!(
-                !d.name.is_empty() && d.name.chars().all(fine),
-                "model::custom: a parameter is called '{}', but names are letters, digits and underscores",
+                d.name.split('.').all(word),
+                "model::custom: a parameter is called '{}', but names are letters, digits and underscores, with dots between",
                 d.name
             );
             ensure!(

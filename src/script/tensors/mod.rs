@@ -3,6 +3,7 @@
 mod constructors;
 mod convert;
 mod files;
+mod layers;
 mod operators;
 mod show;
 
@@ -28,6 +29,7 @@ pub(super) fn bind(b: &mut Binder) {
     of_arrays(b);
     indexers(b);
     files::bind(b);
+    layers::bind(b);
     derivatives(b);
     conversions(b);
 }

@@ -119,7 +119,7 @@ impl Tensor {
         self.transpose(-2, -1)
     }
 
-    fn shaped(&self, dims: Vec<usize>) -> Result<Tensor> {
+    pub(super) fn shaped(&self, dims: Vec<usize>) -> Result<Tensor> {
         Self::apply(Operation::Reshape(dims), &[self])
     }
 

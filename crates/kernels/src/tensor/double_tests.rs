@@ -178,7 +178,7 @@ pub(super) const ONE: [[f32; COLUMNS]; 1] = [[0.0; COLUMNS]];
 fn functions_of_one_number() {
     use Unary::*;
     type Case = (Unary, fn(f64) -> f64, bool);
-    let cases: [Case; 23] = [
+    let cases: [Case; 25] = [
         (Exp, f64::exp, false),
         (Ln, f64::ln, true),
         (Sqrt, f64::sqrt, true),
@@ -194,6 +194,12 @@ fn functions_of_one_number() {
         (Relu, |x| x.max(0.0), false),
         (Softplus, |x| x.exp().ln_1p(), false),
         (Gelu, |x| 0.5 * x * libm::erfc(-x / 2f64.sqrt()), false),
+        (
+            GeluTanh,
+            |x| 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()),
+            false,
+        ),
+        (Silu, |x| x / (1.0 + (-x).exp()), false),
         (Erf, libm::erf, false),
         (Negate, |x| -x, false),
         (Power(3), |x| x.powi(3), false),

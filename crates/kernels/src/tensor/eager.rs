@@ -1,8 +1,9 @@
 //! Operations on numbers, by candle: at once, with candle's autograd, and as the reference of compiled programs.
 
 use super::element::{Element, Slice};
-use super::operation::{Binary, Operation, Reduce, Unary, matrices};
+use super::operation::{Binary, NOWHERE, Operation, Reduce, Unary, matrices};
 use super::shape::Shape;
+use super::window::Convolution;
 use candle_core::{D, DType, Result, Tensor};
 
 /// The result of an operation; `of` are the operands' shapes, `out` that of the result, of so many rows where there are any.
@@ -64,10 +65,45 @@ pub fn apply(
             });
             Tensor::cat(&all.collect::<Result<Vec<_>>>()?, at)
         }
+        Operation::Take { from, fill, .. } => {
+            let taken = take(a, of[0].count(), from, f32::from_bits(*fill))?;
+            taken.reshape(full(out))
+        }
+        Operation::Convolve(c) => convolve(c, a, &operands[1], of[0].count())?.reshape(full(out)),
+        Operation::Embed => {
+            let numbers = a.flatten_all()?.to_dtype(DType::U32)?;
+            let table = operands[1].contiguous()?;
+            table.index_select(&numbers, 0)?.reshape(full(out))
+        }
         Operation::Reduce(how, at) => reduce(*how, a, axis(*at)),
         Operation::Softmax(at) => log_softmax(a, axis(*at))?.exp(),
         Operation::LogSoftmax(at) => log_softmax(a, axis(*at)),
     }
+}
+
+/// Entries of each of the rows, so many numbers long.
+fn take(x: &Tensor, width: usize, from: &[u32], fill: f32) -> Result<Tensor> {
+    let rows = x.reshape(((), width))?;
+    let rest = Tensor::new(fill, x.device())?.to_dtype(x.dtype())?;
+    let rest = rest.broadcast_as((rows.dim(0)?, 1))?;
+    let all = Tensor::cat(&[&rows, &rest], 1)?.contiguous()?;
+    let nowhere = |i: &u32| if *i == NOWHERE { width as u32 } else { *i };
+    let from: Vec<u32> = from.iter().map(nowhere).collect();
+    let count = from.len();
+    all.index_select(&Tensor::from_vec(from, count, x.device())?, 1)
+}
+
+fn convolve(c: &Convolution, x: &Tensor, filters: &Tensor, width: usize) -> Result<Tensor> {
+    let places = c.places().map(|p| p.map_or(NOWHERE, |p| p as u32));
+    let taken = take(x, width, &places.collect::<Vec<_>>(), 0.0)?;
+    let (window, windows) = c.columns();
+    let rows = taken.dim(0)?;
+    let right = taken.reshape((rows, c.groups, window, windows))?;
+    let left = filters.reshape((1, c.groups, c.filters, window))?;
+    let left = left
+        .broadcast_as((rows, c.groups, c.filters, window))?
+        .contiguous()?;
+    left.matmul(&right.contiguous()?)
 }
 
 fn unary(f: Unary, x: &Tensor) -> Result<Tensor> {
@@ -88,6 +124,11 @@ fn unary(f: Unary, x: &Tensor) -> Result<Tensor> {
         // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), which does not overflow.
         Unary::Softplus => x.relu()?.add(&(x.abs()?.neg()?.exp()? + 1.0)?.log()?),
         Unary::Gelu => x.gelu_erf(),
+        Unary::GeluTanh => {
+            let inner = ((x * (x.sqr()? * 0.044715)?)? + x)?;
+            (x * 0.5)? * ((inner * (2.0 / std::f64::consts::PI).sqrt())?.tanh()? + 1.0)?
+        }
+        Unary::Silu => x * candle_nn::ops::sigmoid(x)?,
         Unary::Erf => x.erf(),
         Unary::Power(0) => x.ones_like(),
         Unary::Power(n) => {

@@ -133,10 +133,19 @@ fn one<R: Real>(holds: bool) -> R {
     if holds { R::of(1.0) } else { R::of(0.0) }
 }
 
+/// √(2/π), and the weight of the cube, of [`Unary::GeluTanh`].
+const GELU: f64 = 0.797_884_560_802_865_4;
+const CUBIC: f64 = 0.044_715;
+
+#[inline(always)]
+fn gelu_inner<R: Real>(x: R) -> R {
+    R::of(GELU) * (x + R::of(CUBIC) * x * x * x)
+}
+
 /// `out = f(x)`.
 #[inline(always)]
 fn unary<R: Real, T: Results<R>>(f: Unary, x: &T::Numbers, out: &mut T) {
-    let zero = R::of(0.0);
+    let (zero, one) = (R::of(0.0), R::of(1.0));
     macro_rules! map {
         ($f:expr) => {
             out.each(0, [x; 3], |x, _, _| $f(x))
@@ -159,6 +168,8 @@ fn unary<R: Real, T: Results<R>>(f: Unary, x: &T::Numbers, out: &mut T) {
         Unary::Relu => map!(|x: R| if x < zero { zero } else { x }),
         Unary::Softplus => map!(R::softplus),
         Unary::Gelu => map!(|x: R| x * x.normal_cdf()),
+        Unary::GeluTanh => map!(|x: R| x * R::of(0.5) * (one + gelu_inner(x).tanh())),
+        Unary::Silu => map!(|x: R| x * x.sigmoid()),
         Unary::Erf => map!(R::erf),
         Unary::Hold => map!(|x: R| {
             let infinite = x.abs() == R::of(f64::INFINITY);
@@ -199,6 +210,15 @@ fn unary_slope<R: Real, T: Results<R>>(f: Unary, [x, y, delta]: [&T::Numbers; 3]
         Unary::Relu => map!(|_, y, d| if y <= zero { zero } else { d }),
         Unary::Softplus => map!(|x, _, d| d * x.sigmoid()),
         Unary::Gelu => map!(|x, _, d| d * (x.normal_cdf() + x * x.normal_density())),
+        Unary::GeluTanh => map!(|x, _, d| {
+            let t = gelu_inner(x).tanh();
+            let slope = R::of(GELU) * (one + R::of(3.0 * CUBIC) * x * x);
+            d * R::of(0.5) * (one + t + x * (one - t * t) * slope)
+        }),
+        Unary::Silu => map!(|x, _, d| {
+            let s = x.sigmoid();
+            d * (s + x * s * (one - s))
+        }),
         Unary::Erf => map!(|x, _, d| d * x.erf_slope()),
         // 0 · x^-1 would be no number at 0.
         Unary::Hold | Unary::Power(0) => map!(|_, _, _| zero),

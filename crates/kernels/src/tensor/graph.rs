@@ -129,6 +129,7 @@ impl Graph {
                     Operation::Unary(Unary::Hold) => false,
                     Operation::Binary(f) if f.compares() => false,
                     Operation::Choose => of(1).active || of(2).active,
+                    Operation::Embed => of(1).active,
                     _ => operands.iter().any(|o| self.values[*o].active),
                 };
                 let commutes =
@@ -190,6 +191,13 @@ impl Graph {
     /// For a parameter that is the right side of a product: the length of the sums, and of what comes out.
     pub fn fan(&self, parameter: usize) -> Option<(usize, usize)> {
         self.values.iter().find_map(|v| {
+            let is = |at: usize| matches!(self.values[at].kind, ValueKind::Parameter(p) if p == parameter);
+            if let ValueKind::Apply(Operation::Convolve(c)) = &v.kind
+                && is(v.operands[1])
+            {
+                let area = c.kernel[0] * c.kernel[1];
+                return Some((c.channels * area, c.filters * area));
+            }
             let ValueKind::Apply(Operation::Product) = v.kind else {
                 return None;
             };
@@ -197,7 +205,7 @@ impl Graph {
             if let ValueKind::Apply(Operation::Transpose(..)) = self.values[right].kind {
                 right = self.values[right].operands[0];
             }
-            let own = matches!(self.values[right].kind, ValueKind::Parameter(p) if p == parameter);
+            let own = is(right);
             let dims = &self.values[v.operands[1]].shape.dims;
             match dims[..] {
                 [.., k, n] if own => Some((k, n)),

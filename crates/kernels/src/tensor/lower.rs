@@ -3,7 +3,7 @@
 use super::element::Element;
 use super::elements::Spread;
 use super::graph::{Graph, ValueKind};
-use super::operation::{Binary, Operation, Unary, matrices};
+use super::operation::{Binary, NOWHERE, Operation, Unary, matrices};
 use super::pass::{Dense, Pass};
 use super::program::{Instruction, Operand, Program, Source};
 use super::shape::{Shape, around, sources, strides, walk};
@@ -236,10 +236,10 @@ impl<'a> Lowering<'a> {
         let operands = of.iter().enumerate().map(|(i, o)| Operand {
             source: self.sources[*o].clone().unwrap_or(Source::Input),
             width: self.shape(*o).count(),
-            // The condition of a choice has no gradient.
+            // The condition of a choice has no gradient, nor have the numbers of rows.
             active: value.active
                 && self.graph.values[*o].active
-                && !(i == 0 && *operation == Operation::Choose),
+                && !(i == 0 && matches!(operation, Operation::Choose | Operation::Embed)),
             first: false,
         });
         Ok(Instruction {
@@ -372,6 +372,24 @@ impl Graph {
                     length * inner
                 };
                 Pass::Concat(of.iter().map(run).collect())
+            }
+            Operation::Take { from, fill, .. } => match from.contains(&NOWHERE) {
+                true => Pass::Take {
+                    from: from.clone(),
+                    fill: f32::from_bits(*fill),
+                },
+                false => Pass::Copy {
+                    from: from.to_vec(),
+                    run: 1,
+                },
+            },
+            Operation::Convolve(c) => Pass::Convolve(c.clone()),
+            Operation::Embed => {
+                let table = dims(of[1]);
+                Pass::Embed {
+                    words: table[0],
+                    width: table[1],
+                }
             }
             Operation::Reduce(how, axis) => {
                 let (_, m, inner) = around(first, *axis);

@@ -27,6 +27,7 @@
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
+//! | `window.rs`, `layers.rs` | convolutions; what layers of networks are made of |
 //! | `real.rs`, `double.rs` | elementary functions in both precisions |
 
 mod axes;
@@ -37,6 +38,7 @@ mod elements;
 mod formula;
 mod gradient;
 mod graph;
+mod layers;
 mod lower;
 mod numbers;
 mod operation;
@@ -51,8 +53,10 @@ mod symbol;
 mod tape;
 mod unrolled;
 mod vector;
+mod window;
 
 pub use graph::Graph;
+pub use layers::Windows;
 pub use numbers::Numbers;
 pub use operation::{Binary, Operation, Reduce, Unary};
 pub use program::{Layer, Program};
@@ -61,6 +65,7 @@ pub use shape::Shape;
 pub use symbol::Symbol;
 pub use tape::Tape;
 pub use vector::{Names, Vector};
+pub use window::Convolution;
 
 use crate::Result;
 use anyhow::{anyhow, bail, ensure};
@@ -297,5 +302,7 @@ pub fn value_and_gradients<E: From<anyhow::Error>>(
 
 #[cfg(test)]
 mod double_tests;
+#[cfg(test)]
+mod layer_tests;
 #[cfg(test)]
 mod tests;

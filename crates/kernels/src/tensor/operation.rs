@@ -1,9 +1,14 @@
 //! What can be done to tensors, and which shapes come out.
 
 use super::shape::Shape;
+use super::window::Convolution;
 use crate::Result;
 use crate::memory;
 use anyhow::ensure;
+use std::sync::Arc;
+
+/// Where an entry that is taken from nowhere comes from.
+pub const NOWHERE: u32 = u32::MAX;
 
 /// A function of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,6 +45,10 @@ pub enum Unary {
     Softplus,
     /// x Φ(x), with the exact normal distribution function.
     Gelu,
+    /// The same in the form with a hyperbolic tangent (Hendrycks & Gimpel 2016, eq. 2).
+    GeluTanh,
+    /// x/(1+e^-x)
+    Silu,
     /// Error function.
     Erf,
     /// The number itself, or 0 for an infinite one; constant to the gradient. Shifts that cancel are held.
@@ -66,6 +75,8 @@ impl Unary {
         ("relu", Unary::Relu),
         ("softplus", Unary::Softplus),
         ("gelu", Unary::Gelu),
+        ("gelu_tanh", Unary::GeluTanh),
+        ("silu", Unary::Silu),
         ("erf", Unary::Erf),
     ];
 
@@ -190,6 +201,19 @@ pub enum Operation {
     },
     /// One after the other along an axis.
     Concat(usize),
+    /// Entries of all numbers, as a list says, in a shape.
+    Take {
+        /// The shape.
+        dims: Vec<usize>,
+        /// Where each comes from, or [`NOWHERE`].
+        from: Arc<[u32]>,
+        /// The bits of what stands where there is none.
+        fill: u32,
+    },
+    /// Windows of images times filters.
+    Convolve(Convolution),
+    /// The rows of a matrix, the second operand, that the numbers of the first one name.
+    Embed,
     /// An axis to one number, which is dropped.
     Reduce(Reduce, usize),
     /// exp(x) / Σ exp(x) along an axis.
@@ -210,6 +234,9 @@ impl Operation {
             Operation::Transpose(..) => "transpose",
             Operation::Slice { .. } => "slice",
             Operation::Concat(_) => "concat",
+            Operation::Take { .. } => "take",
+            Operation::Convolve(_) => "conv2d",
+            Operation::Embed => "embedding",
             Operation::Reduce(Reduce::Sum, _) => "sum",
             Operation::Reduce(Reduce::Max, _) => "max",
             Operation::Reduce(Reduce::Min, _) => "min",
@@ -233,6 +260,11 @@ impl Operation {
                 size(&batch[2])
                     .saturating_mul(size(&[m, k]) + size(&[k, n]))
                     .saturating_add(one)
+            }
+            // The reference has all windows side by side.
+            Operation::Convolve(c) => {
+                let (window, windows) = c.columns();
+                size(&[c.groups, window, windows]) + one
             }
             Operation::Choose | Operation::Softmax(_) | Operation::LogSoftmax(_) => 3 * one,
             Operation::Binary(Binary::Power) => 6 * one,
@@ -303,6 +335,24 @@ impl Operation {
                     length = length.saturating_add(s.dims[*axis]);
                 }
                 out.dims[*axis] = length;
+                return out.bounded(name);
+            }
+            Operation::Take { dims, .. } => {
+                out.dims = dims.clone();
+                return out.bounded(name);
+            }
+            Operation::Convolve(c) => {
+                ensure!(!of[1].rows, "{name}: filters are the same for all rows");
+                out.dims = c.shape();
+                return out.bounded(name);
+            }
+            Operation::Embed => {
+                ensure!(
+                    !of[1].rows && of[1].dims.len() == 2,
+                    "{name}: the table must be a matrix [words, width], not {}",
+                    of[1]
+                );
+                out.dims.push(of[1].dims[1]);
                 return out.bounded(name);
             }
             Operation::Reduce(_, axis) => {

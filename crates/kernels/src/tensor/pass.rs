@@ -2,11 +2,13 @@
 
 use super::element::Element;
 use super::elements::{Spread, View, backward_elements, forward_elements};
-use super::operation::Reduce;
+use super::operation::{NOWHERE, Reduce};
 use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
+use super::window::Convolution;
 use crate::elementwise::{Activation, bias_and_activation, times_derivative};
 use crate::gemm::{Matrix, Part, multiply};
 use crate::update::add;
+use std::sync::Arc;
 
 /// A dense layer `f(a W + b)` on `rows · per_row` vectors.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +69,12 @@ pub enum Pass {
     },
     /// Runs of neighbours, each from its own place.
     Copy { from: Vec<u32>, run: usize },
+    /// Each number from its own place, or [`NOWHERE`], where `fill` stands.
+    Take { from: Arc<[u32]>, fill: f32 },
+    /// Operands: images and filters.
+    Convolve(Convolution),
+    /// Operands: numbers of rows of a table, and the table of so many rows of that width.
+    Embed { words: usize, width: usize },
     /// One after the other: the lengths of the runs of each operand.
     Concat(Vec<usize>),
     /// `[outer, m, inner]` to `[outer, inner]`.
@@ -118,6 +126,26 @@ impl Pass {
                             .chunks_exact_mut(*run)
                             .zip(from)
                             .for_each(|(y, i)| y.copy_from_slice(&x[*i as usize..][..*run])),
+                    }
+                }
+            }
+            Pass::Take { from, fill } => {
+                for (r, y) in out.chunks_exact_mut(from.len()).take(rows).enumerate() {
+                    let x = of[0].row(r);
+                    let each = y.iter_mut().zip(&**from);
+                    each.for_each(|(y, i)| *y = x.get(*i as usize).copied().unwrap_or(*fill));
+                }
+            }
+            Pass::Convolve(c) => c.forward(rows, of, out),
+            Pass::Embed { words, width } => {
+                let numbers = of[0].width;
+                for (r, y) in out.chunks_exact_mut(numbers * width).take(rows).enumerate() {
+                    let table = of[1].row(r);
+                    for (y, i) in y.chunks_exact_mut(*width).zip(of[0].row(r)) {
+                        match word(*i, *words) {
+                            Some(i) => y.copy_from_slice(&table[i * width..][..*width]),
+                            None => y.fill(f32::NAN),
+                        }
                     }
                 }
             }
@@ -204,6 +232,28 @@ impl Pass {
                 add_products(*shape, pairs, which, rows, of, delta, out)
             }
             Pass::Copy { from, run } => add_copies(from, *run, rows, delta, out),
+            Pass::Take { from, .. } => add_taken(from, rows, delta, out),
+            Pass::Convolve(c) => {
+                let (mut out, one) = (out, delta.len() / rows.max(1));
+                for (r, delta) in delta.chunks_exact(one).take(rows).enumerate() {
+                    match which {
+                        0 => c.add_to_image(of[1].row(r), delta, out.row(r)),
+                        _ => c.add_to_filters(of[0].row(r), delta, out.row(r)),
+                    }
+                }
+            }
+            Pass::Embed { words, width } => {
+                let mut out = out;
+                let one = of[0].width * width;
+                for (r, delta) in delta.chunks_exact(one).take(rows).enumerate() {
+                    let table = out.row(r);
+                    for (d, i) in delta.chunks_exact(*width).zip(of[0].row(r)) {
+                        if let Some(i) = word(*i, *words) {
+                            add(&mut table[i * width..][..*width], d);
+                        }
+                    }
+                }
+            }
             Pass::Concat(runs) => add_runs(runs, which, rows, delta, out),
             Pass::Reduce(how, m, inner) => {
                 let x = &of[0].data[..rows * width];
@@ -279,6 +329,22 @@ fn add_copies(from: &[u32], run: usize, rows: usize, delta: &[f32], mut out: Row
         let out = out.row(r);
         for (d, i) in d.chunks_exact(run).zip(from) {
             add(&mut out[*i as usize..][..run], d);
+        }
+    }
+}
+
+/// The row of a table that a number names.
+fn word(number: f32, words: usize) -> Option<usize> {
+    let i = number as usize;
+    (number >= 0.0 && i < words).then_some(i)
+}
+
+#[inline]
+fn add_taken(from: &[u32], rows: usize, delta: &[f32], mut out: Rows) {
+    for (r, delta) in delta.chunks_exact(from.len()).take(rows).enumerate() {
+        let out = out.row(r);
+        for (d, i) in delta.iter().zip(from).filter(|(_, i)| **i != NOWHERE) {
+            out[*i as usize] += d;
         }
     }
 }

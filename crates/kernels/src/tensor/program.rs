@@ -171,7 +171,7 @@ impl Program {
         for instruction in &self.rows {
             let d = match &instruction.pass {
                 Pass::Dense(d) if d.per_row == 1 => d,
-                Pass::Dense(_) | Pass::Products { .. } => return Vec::new(),
+                Pass::Dense(_) | Pass::Products { .. } | Pass::Convolve(_) => return Vec::new(),
                 _ => continue,
             };
             let (k, n) = d.fan;

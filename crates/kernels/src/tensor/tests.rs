@@ -17,7 +17,7 @@ fn normals(n: usize, step: u64) -> Vec<f32> {
     x
 }
 
-struct Trial {
+pub(super) struct Trial {
     graph: Graph,
     program: Program,
     shapes: Vec<Vec<usize>>,
@@ -26,7 +26,7 @@ struct Trial {
     outputs: usize,
 }
 
-type Function = dyn Fn(&[Tensor], &Tensor) -> Result<Tensor>;
+pub(super) type Function = dyn Fn(&[Tensor], &Tensor) -> Result<Tensor>;
 
 fn trial(shapes: &[&[usize]], inputs: usize, f: &Function) -> Trial {
     let symbols = shapes.iter().enumerate();
@@ -133,7 +133,7 @@ fn apart(a: &[f32], b: &[f64]) -> f64 {
     squares.sum::<f64>().sqrt() / length.max(1e-3)
 }
 
-fn check(name: &str, shapes: &[&[usize]], inputs: usize, f: &Function) -> Trial {
+pub(super) fn check(name: &str, shapes: &[&[usize]], inputs: usize, f: &Function) -> Trial {
     let t = trial(shapes, inputs, f);
     let n = t.ranges.last().unwrap().end;
     let w = normals(n, 1);

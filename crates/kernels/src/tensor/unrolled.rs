@@ -2,7 +2,7 @@
 
 use super::element::Element;
 use super::graph::{Graph, ValueKind};
-use super::operation::{Binary, Reduce};
+use super::operation::{Binary, NOWHERE, Reduce};
 use super::pass::Pass;
 use crate::Result;
 use anyhow::bail;
@@ -44,8 +44,13 @@ impl<'a> Unrolled<'a> {
                 ValueKind::Apply(o) => Some(graph.pass(v, o, &value.operands)?),
                 _ => None,
             };
-            if matches!(value.kind, ValueKind::Input) || matches!(pass, Some(Pass::Softmax { .. }))
-            {
+            let of_models = |p: &Pass| {
+                matches!(
+                    p,
+                    Pass::Softmax { .. } | Pass::Convolve(_) | Pass::Embed { .. }
+                )
+            };
+            if matches!(value.kind, ValueKind::Input) || pass.as_ref().is_some_and(of_models) {
                 bail!("the graph was not traced in double precision");
             }
             Ok(pass)
@@ -95,6 +100,10 @@ impl<'a> Unrolled<'a> {
                     return Term::Apply(*f, operands);
                 }
                 Pass::Copy { from, run } => of(0, from[e / run] as usize + e % run),
+                Pass::Take { from, fill } => match from[e] {
+                    NOWHERE => return Term::Constant(f64::from(*fill)),
+                    at => of(0, at as usize),
+                },
                 Pass::Concat(runs) => {
                     let whole: usize = runs.iter().sum();
                     let (mut which, mut at) = (0, e % whole);
@@ -125,7 +134,9 @@ impl<'a> Unrolled<'a> {
                         Err(term) => return term,
                     }
                 }
-                Pass::Dense(_) | Pass::Softmax { .. } => return Term::Constant(f64::NAN),
+                Pass::Dense(_) | Pass::Softmax { .. } | Pass::Convolve(_) | Pass::Embed { .. } => {
+                    return Term::Constant(f64::NAN);
+                }
             };
         }
     }

@@ -1,0 +1,211 @@
+//! What layers are made of, against candle in double precision, autograd and differences; convolutions also against candle's own.
+
+use super::tests::check;
+use super::{Binary, Reduce, Tensor, Windows};
+use crate::Result;
+
+fn windows(stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Windows {
+    Windows {
+        stride,
+        padding,
+        dilation,
+    }
+}
+
+/// Images that change with parameters, so that there are gradients with respect to them.
+fn images(p: &Tensor, x: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    x.binary(Binary::Multiply, p)?
+        .reshape(&[&[-1], shape].concat())
+}
+
+#[test]
+fn convolutions_of_every_kind() {
+    let settings = [
+        ([1, 1], [0, 0], [1, 1], 1, [3, 3]),
+        ([1, 1], [1, 1], [1, 1], 1, [3, 3]),
+        ([2, 2], [1, 1], [1, 1], 2, [3, 3]),
+        ([2, 3], [2, 1], [1, 1], 1, [4, 2]),
+        ([1, 2], [2, 3], [2, 3], 4, [2, 2]),
+        ([3, 1], [4, 4], [1, 2], 2, [1, 3]),
+        ([1, 1], [0, 0], [1, 1], 2, [1, 1]),
+        ([2, 1], [0, 0], [1, 1], 1, [1, 1]),
+        // Windows that lie in the padding alone.
+        ([1, 1], [5, 5], [1, 1], 1, [2, 2]),
+    ];
+    for (stride, padding, dilation, groups, [h, w]) in settings {
+        let how = windows(stride, padding, dilation);
+        let name = format!("{how:?}, {groups} groups of {h}×{w}");
+        let filters = [8, 4 / groups, h, w];
+        check(
+            &name,
+            &[&filters, &[4 * 5 * 6], &[8, 1, 1]],
+            120,
+            &move |p, x| {
+                let image = images(&p[1], x, &[4, 5, 6])?;
+                image.conv2d(&p[0], how, groups)?.binary(Binary::Add, &p[2])
+            },
+        );
+        if stride[0] != stride[1] || padding[0] != padding[1] || dilation[0] != dilation[1] {
+            continue;
+        }
+        let image: Vec<f64> = (0..120)
+            .map(|i| f64::from(i % 7) - 0.1 * f64::from(i))
+            .collect();
+        let of: Vec<f64> = (0..filters.iter().product())
+            .map(|i: usize| (i % 5) as f64 - 1.7)
+            .collect();
+        let image = Tensor::from_f64(image, &[4, 5, 6]).unwrap();
+        let of = Tensor::from_f64(of, &filters).unwrap();
+        let ours = image.conv2d(&of, how, groups).unwrap();
+        let candle = image.concrete("").unwrap().unsqueeze(0).unwrap();
+        let candle = candle
+            .conv2d(
+                &of.concrete("").unwrap(),
+                padding[0],
+                stride[0],
+                dilation[0],
+                groups,
+            )
+            .unwrap();
+        assert_eq!(ours.shape().unwrap().dims, candle.dims()[1..]);
+        let theirs: Vec<f64> = candle.flatten_all().unwrap().to_vec1().unwrap();
+        for (a, b) in ours.to_f64("").unwrap().iter().zip(theirs) {
+            assert!((a - b).abs() < 1e-9, "{name}: {a} {b}");
+        }
+    }
+    check("along one axis", &[&[6, 2, 3], &[40]], 40, &|p, x| {
+        images(&p[1], x, &[4, 10])?.conv1d(&p[0], 2, 1, 2, 2)
+    });
+}
+
+#[test]
+fn windows_without_filters() {
+    for (stride, padding, size) in [
+        ([2, 2], [0, 0], [2, 2]),
+        ([1, 2], [1, 0], [3, 2]),
+        ([3, 3], [1, 1], [2, 2]),
+    ] {
+        for how in [Reduce::Max, Reduce::Sum] {
+            check(
+                &format!("{how:?} {stride:?} {padding:?}"),
+                &[&[60]],
+                60,
+                &move |p, x| {
+                    images(&p[0], x, &[2, 5, 6])?.pool2d(
+                        how,
+                        size,
+                        windows(stride, padding, [1, 1]),
+                    )
+                },
+            );
+        }
+    }
+    check("edges", &[&[24]], 24, &|p, x| {
+        images(&p[0], x, &[2, 3, 4])?.pad(&[[1, 0], [2, 3]], 0.5)
+    });
+}
+
+#[test]
+fn tables_norms_and_sums() {
+    check("embedding", &[&[3, 5]], 4, &|p, x| {
+        let number = |v| Tensor::number(v, x);
+        let words = x.binary(Binary::Greater, &number(0.0)?)?;
+        let words = words.binary(Binary::Add, &x.binary(Binary::Greater, &number(0.7)?)?)?;
+        words
+            .embedding(&p[0])?
+            .binary(Binary::Multiply, &p[0].select(0, 1)?)
+    });
+    check("layer norm", &[&[12], &[4], &[4]], 12, &|p, x| {
+        let h = images(&p[0], x, &[3, 4])?.normalised(1e-5, true)?;
+        h.binary(Binary::Multiply, &p[1])?
+            .binary(Binary::Add, &p[2])
+    });
+    check("root mean square", &[&[12]], 12, &|p, x| {
+        images(&p[0], x, &[3, 4])?.normalised(1e-5, false)
+    });
+    check("groups", &[&[24]], 24, &|p, x| {
+        images(&p[0], x, &[4, 2, 3])?.group_norm(2, 1e-5)
+    });
+    for axis in [1, 2] {
+        check("cumsum", &[&[12]], 12, &move |p, x| {
+            images(&p[0], x, &[3, 4])?.cumsum(axis)
+        });
+    }
+    check("clamp", &[&[12]], 12, &|p, x| {
+        images(&p[0], x, &[12])?.clamp(-0.5, 0.7)
+    });
+    check("leaky", &[&[12]], 12, &|p, x| {
+        images(&p[0], x, &[12])?.leaky_relu(0.1)
+    });
+    check("elu", &[&[12]], 12, &|p, x| {
+        images(&p[0], x, &[12])?.elu(1.3)
+    });
+}
+
+#[test]
+fn attention_and_positions() {
+    for causal in [false, true] {
+        check(
+            &format!("attention {causal}"),
+            &[&[4, 6], &[4, 6], &[4, 6], &[20]],
+            20,
+            &move |p, x| {
+                let x = images(&p[3], x, &[5, 4])?;
+                let heads = |w: &Tensor| x.matmul(w)?.reshape(&[-1, 5, 2, 3])?.transpose(1, 2);
+                heads(&p[0])?.attention(&heads(&p[1])?, &heads(&p[2])?, causal)
+            },
+        );
+    }
+    for width in [4, 6] {
+        check("rotary", &[&[30]], 30, &move |p, x| {
+            images(&p[0], x, &[5, 6])?.rotary(10000.0, width, 2)
+        });
+    }
+    // A product of two vectors depends on the distance of their positions alone.
+    let at = |first: usize, seed: i32| {
+        let x = (0..8).map(|i| f64::from((i * seed) % 5) - 2.0).collect();
+        let x = Tensor::from_f64(x, &[1, 8]).unwrap();
+        x.rotary(100.0, 8, first).unwrap()
+    };
+    let product = |a: usize, b: usize| {
+        let all = at(a, 3).matmul(&at(b, 7).t().unwrap()).unwrap();
+        all.to_f64("").unwrap()[0]
+    };
+    assert!((product(3, 9) - product(10, 16)).abs() < 1e-12);
+    assert!((product(3, 9) - product(3, 8)).abs() > 1e-3);
+}
+
+/// The same in an energy, which is computed number by number.
+#[test]
+fn energies_have_convolutions_too() {
+    use super::{Graph, Scratch, Symbol, Tape};
+    let energy = |image: &Tensor, filters: &Tensor| -> Result<Tensor> {
+        let how = windows([2, 1], [1, 1], [1, 1]);
+        let out = image
+            .reshape(&[2, 3, 4])?
+            .conv2d(&filters.reshape(&[3, 2, 2, 2])?, how, 1)?;
+        out.binary(Binary::Multiply, &out)?.reduce_all(Reduce::Sum)
+    };
+    let w: Vec<f32> = (0..48).map(|i| (i as f32 * 0.37).sin()).collect();
+    let all = Tensor::from(Symbol::vector(48));
+    let traced = energy(&all.entries(0, 24).unwrap(), &all.entries(24, 24).unwrap()).unwrap();
+    let tape = Tape::compile(&Graph::new(&traced.symbol().unwrap()).unwrap(), 48, 0).unwrap();
+    let mut gradient = vec![0.0; 48];
+    let found = tape.evaluate(
+        &w,
+        [&[] as &[f64]],
+        Some(&mut gradient),
+        &mut Scratch::default(),
+    );
+    let part = |r: std::ops::Range<usize>| {
+        Tensor::from_f64(w[r].iter().map(|x| f64::from(*x)).collect(), &[24]).unwrap()
+    };
+    let exact = energy(&part(0..24), &part(24..48))
+        .unwrap()
+        .item("")
+        .unwrap();
+    assert!(
+        (found - exact).abs() < 1e-10 * exact.abs(),
+        "{found} {exact}"
+    );
+}
