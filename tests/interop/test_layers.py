@@ -105,14 +105,14 @@ def test_outputs_and_gradients(tmp_path, make):
     found = evaluate(tmp_path, f"""
         import "layers" as nn;
         let net = nn::model({ours}, #{{ inputs: {list(shape)} }});
-        let w = net.load("net.pt", #{{ transpose: [] }});
-        let data = dataset::npy("x.npy", "y.npy", #{{ test: 0.0, scale: "none" }});
+        let w = net.load("{tmp_path}/net.pt", #{{ transpose: [] }});
+        let data = dataset::npy("{tmp_path}/x.npy", "{tmp_path}/y.npy", #{{ test: 0.0, scale: "none" }});
         let t = target(net, data);
         let r = sample(t, sampler::hmc(#{{ dt: 1e-12, adapt: false, leapfrog: 1 }}), #{{ start: w, steps: 2, every: 1, burn_in: 0, chains: 1, observe: [observable::named("g", |s| s.gradient())] }});
         #{{ outputs: t.outputs(w, "train").to_array(), gradient: r.trace("g", 0)[0], loss: t.energies(w).loss }}
     """)
     with torch.no_grad():
-        np.testing.assert_allclose(found["outputs"], theirs(x).numpy(), atol=2e-5, rtol=1e-5)
+        np.testing.assert_allclose(np.reshape(found["outputs"], (12, 5)), theirs(x).numpy(), atol=2e-5, rtol=1e-5)
     assert abs(found["loss"] - loss.item()) < 1e-5
     off = np.linalg.norm(np.array(found["gradient"]) - gradient) / np.linalg.norm(gradient)
     print(f"\n{make.__name__}, {len(gradient)} parameters of {len(names)} tensors: gradient off by {off:.1e}")

@@ -122,6 +122,8 @@ fn elements(b: &mut Binder) {
         Relu "tensor.relu() -> Tensor" "max(0, x).";
         Softplus "tensor.softplus() -> Tensor" "ln(1 + e^x), without overflow.";
         Gelu "tensor.gelu() -> Tensor" "x Φ(x), with the exact normal distribution function.";
+        GeluTanh "tensor.gelu_tanh() -> Tensor" "x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), the form of gelu that GPT-2 has.";
+        Silu "tensor.silu() -> Tensor" "x/(1+e^-x).";
         Erf "tensor.erf() -> Tensor" "Error functions.";
     );
     binary!(b,

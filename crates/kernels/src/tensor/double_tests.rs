@@ -196,7 +196,11 @@ fn functions_of_one_number() {
         (Gelu, |x| 0.5 * x * libm::erfc(-x / 2f64.sqrt()), false),
         (
             GeluTanh,
-            |x| 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()),
+            |x| {
+                0.5 * x
+                    * (1.0
+                        + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+            },
             false,
         ),
         (Silu, |x| x / (1.0 + (-x).exp()), false),

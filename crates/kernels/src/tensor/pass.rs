@@ -136,7 +136,12 @@ impl Pass {
                     each.for_each(|(y, i)| *y = x.get(*i as usize).copied().unwrap_or(*fill));
                 }
             }
-            Pass::Convolve(c) => c.forward(rows, of, out),
+            Pass::Convolve(c) => {
+                let one = out.len() / rows.max(1);
+                for (r, out) in out.chunks_exact_mut(one).take(rows).enumerate() {
+                    c.forward(of[0].row(r), of[1].row(r), out);
+                }
+            }
             Pass::Embed { words, width } => {
                 let numbers = of[0].width;
                 for (r, y) in out.chunks_exact_mut(numbers * width).take(rows).enumerate() {

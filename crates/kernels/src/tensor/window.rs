@@ -1,6 +1,5 @@
 //! Convolutions: windows of images are the columns of a matrix, filters its left factor.
 
-use super::elements::View;
 use crate::Result;
 use crate::gemm::{Matrix, Part, multiply};
 use anyhow::ensure;
@@ -202,17 +201,13 @@ impl Convolution {
         Matrix::new(&all[group * count..][..count], self.filters, window)
     }
 
-    /// The convolution of so many rows.
-    pub fn forward(&self, rows: usize, of: &[View], out: &mut [f32]) {
+    /// The convolution of a row of images.
+    pub fn forward(&self, image: &[f32], filters: &[f32], out: &mut [f32]) {
         let one = self.filters * self.columns().1;
-        let width = one * self.groups;
-        for (r, out) in out.chunks_exact_mut(width).take(rows).enumerate() {
-            let filters = of[1].row(r);
-            self.each_group(of[0].row(r), |g, columns| {
-                let out = &mut out[g * one..][..one];
-                multiply(out, self.filters(filters, g), columns, false);
-            });
-        }
+        self.each_group(image, |g, columns| {
+            let out = &mut out[g * one..][..one];
+            multiply(out, self.filters(filters, g), columns, false);
+        });
     }
 
     /// Add the gradient with respect to a row of images.
