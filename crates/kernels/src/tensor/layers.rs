@@ -242,7 +242,7 @@ impl Tensor {
         let shape = self.shape()?;
         let channels = shape.dims.first().copied().unwrap_or(0);
         ensure!(
-            groups > 0 && channels > 0 && channels % groups == 0,
+            groups > 0 && channels > 0 && channels.is_multiple_of(groups),
             "group_norm: {groups} groups of the {channels} channels of a tensor of shape {shape}"
         );
         let parts = self.shaped(vec![groups, shape.count() / groups])?;
@@ -285,7 +285,7 @@ impl Tensor {
             );
         };
         ensure!(
-            width > 0 && width <= all && width % 2 == 0,
+            width > 0 && width <= all && width.is_multiple_of(2),
             "rotary: an even width of at most {all} is needed, not {width}"
         );
         let half = width / 2;

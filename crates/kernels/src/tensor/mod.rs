@@ -58,7 +58,7 @@ mod window;
 pub use graph::Graph;
 pub use layers::Windows;
 pub use numbers::Numbers;
-pub use operation::{Binary, Operation, Reduce, Unary};
+pub use operation::{Binary, NOWHERE, Operation, Reduce, Unary};
 pub use program::{Layer, Program};
 pub use registers::Scratch;
 pub use shape::Shape;
