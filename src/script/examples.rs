@@ -72,7 +72,7 @@ fn weigh(b: &mut Binder) {
         "The data set with a weight for each row, a number from 0 that multiplies its loss: L = Σ w_i ℓ_i / n, where n stays the number of rows.\n\n\
          Weights are an array, or a tensor, with a number for each training row, or a closure `|x, y| …` of the example (x and y as for data.map), which weighs the rows of all splits. \
          With `energy: \"sum\"` a weight of 2 is what the same row twice would be, to single precision. Errors and scores of predictions count all rows alike. \
-         Filter, map, scale and divide before. `dataset::csv` takes weights from a column.",
+         Map, split and augment before. `dataset::csv` takes weights from a column.",
         &[data, TypeId::of::<FnPtr>()],
         |call, arguments| {
             let d = arguments[0].clone().cast::<Arc<Dataset>>();
