@@ -199,21 +199,6 @@ fn repeated(s: &Split, times: usize) -> Targets {
     }
 }
 
-impl Split {
-    /// The same rows, those that are made when they are read in memory if they take no more bytes than this.
-    fn in_memory(self, most: usize) -> Split {
-        if 4 * self.rows.saturating_mul(self.dim) > most {
-            return self;
-        }
-        let mut x = vec![0f32; self.rows * self.dim];
-        self.copy(0..self.rows, &mut x);
-        Split {
-            inputs: Inputs::F32(x),
-            ..self
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ pub fn days(text: &str) -> Option<f64> {
     Some(civil(year, month, day) as f64 + time.map_or(Some(0.0), of_day)?)
 }
 
-/// A day, given in days from 1970-01-01, as a date.
+/// A day, given in days from 1970-01-01, as a date (Hinnant, "chrono-compatible low-level date algorithms").
 pub fn text(day: i64) -> String {
     // Years from March on, so that the day that leap years add is the last one.
     let z = day + 719_468;

@@ -80,34 +80,6 @@ impl Split {
             weights: None,
         })
     }
-
-    /// The same rows in memory, if they are made when they are read and take no more than so many bytes.
-    pub fn stored(self, most: usize) -> Split {
-        let Inputs::Made(law) = &self.inputs else {
-            return self;
-        };
-        if 4 * self.rows.saturating_mul(self.dim + law.width) > most {
-            return self;
-        }
-        let mut x = vec![0f32; self.rows * self.dim];
-        let mut data = vec![0f32; self.rows * law.width];
-        self.copy(0..self.rows, &mut x);
-        // In pieces, as rows have no room of their own there.
-        const PIECE: usize = 1024;
-        for (k, y) in data.chunks_mut(PIECE * law.width).enumerate() {
-            let rows = y.len() / law.width;
-            self.copy_values(k * PIECE..k * PIECE + rows, y);
-        }
-        let width = law.width;
-        Split {
-            rows: self.rows,
-            dim: self.dim,
-            inputs: Inputs::F32(x),
-            targets: Targets::Values { width, data },
-            doubles: None,
-            weights: None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -145,10 +117,10 @@ mod tests {
                 assert!((y[r * 3 + j] - wx).abs() < 5.0 * 0.5);
             }
         }
-        let kept = made.clone().stored(1 << 20);
+        let kept = made.clone().in_memory(1 << 20);
         assert_eq!(kept.inputs, Inputs::F32(x));
         assert_eq!(kept.targets, Targets::Values { width: 3, data: y });
-        assert!(made.clone().stored(100).is_made());
+        assert!(made.clone().in_memory(100).is_made());
         // A selection is stored, with the same numbers.
         let stored = made.select(&rows);
         assert_eq!(stored.inputs, Inputs::F32(some));

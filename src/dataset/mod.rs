@@ -19,7 +19,7 @@
 mod arrays;
 mod augment;
 mod csv;
-mod date;
+pub(crate) mod date;
 mod digits;
 mod divide;
 mod doubles;

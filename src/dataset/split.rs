@@ -162,6 +162,34 @@ impl Split {
         matches!(self.inputs, Inputs::Made(_))
     }
 
+    /// The same rows with all that is made when it is read in memory, if that takes no more bytes than `most`.
+    pub fn in_memory(self, most: usize) -> Split {
+        let inputs = matches!(self.inputs, Inputs::Made(_) | Inputs::Varied(_));
+        let targets = matches!(self.targets, Targets::Made(_));
+        let width = usize::from(inputs) * self.dim + usize::from(targets) * self.targets.width();
+        if width == 0 || 4 * self.rows.saturating_mul(width) > most {
+            return self;
+        }
+        let mut out = self.clone();
+        if inputs {
+            let mut x = vec![0f32; self.rows * self.dim];
+            self.copy(0..self.rows, &mut x);
+            out.inputs = Inputs::F32(x);
+        }
+        if let Targets::Made(law) = &self.targets {
+            let width = law.width;
+            let mut data = vec![0f32; self.rows * width];
+            // In pieces, as rows have no room of their own there.
+            const PIECE: usize = 1024;
+            for (k, y) in data.chunks_mut(PIECE * width).enumerate() {
+                let rows = y.len() / width;
+                self.copy_values(k * PIECE..k * PIECE + rows, y);
+            }
+            out.targets = Targets::Values { width, data };
+        }
+        out
+    }
+
     /// Copy the inputs of `rows`, in that order, to `out` as `[rows.len(), dim]`.
     ///
     /// # Panics

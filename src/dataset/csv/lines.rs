@@ -21,17 +21,15 @@ pub enum Lines {
 }
 
 impl Lines {
-    /// The kind that an entry reads, if a file is of it.
-    pub fn of(options: &Options, f: &File) -> Result<Self> {
-        let (path, owner) = (&f.path, options.owner());
-        let wanted = match owner.ends_with("parquet") {
-            true => Self::Parquet,
-            false => Self::Text,
-        };
-        match (wanted, f.bytes.starts_with(b"PAR1")) {
+    /// Fail if a file is of the other kind.
+    pub fn ensure(self, f: &File) -> Result<()> {
+        let path = &f.path;
+        match (self, f.bytes.starts_with(b"PAR1")) {
             (Self::Text, true) => bail!("'{path}' is a Parquet file, which dataset::parquet reads"),
-            (Self::Parquet, false) => bail!("'{path}' is no Parquet file; dataset::csv reads text"),
-            _ => Ok(wanted),
+            (Self::Parquet, false) => {
+                bail!("'{path}' is no Parquet file; dataset::csv reads text")
+            }
+            _ => Ok(()),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::options::{Entry, Kind, Options, Value, option, optional, required};
 use anyhow::{anyhow, bail, ensure};
 use file::File;
 use levels::Levels;
+use lines::Lines;
 use std::sync::Arc;
 use table::{Table, read};
 
@@ -112,7 +113,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
         ),
     ],
     example: "dataset::csv(\"tests/data/example.csv\", #{ label: \"class\", scale: \"standard\" })",
-    build,
+    build: |o| build(o, Lines::Text),
 };
 
 pub(super) const PARQUET: Entry<Arc<Dataset>> = Entry {
@@ -124,7 +125,7 @@ pub(super) const PARQUET: Entry<Arc<Dataset>> = Entry {
     // Those of a text's form come last.
     options: ENTRY.options.split_at(ENTRY.options.len() - 2).0,
     example: "dataset::parquet(\"tests/data/visits.parquet\", #{ label: \"outcome\", dates: [\"day\"], categories: [\"ward\"], missing: \"median\" })",
-    build,
+    build: |o| build(o, Lines::Parquet),
 };
 
 /// What `path` takes.
@@ -132,13 +133,13 @@ const PATHS: &str = "path, or array of paths";
 
 const HINT: &str = "; for numbers use task: \"regression\", and choose the column by 'label'";
 
-fn build(options: &Options) -> Result<Arc<Dataset>> {
+fn build(options: &Options, kind: Lines) -> Result<Arc<Dataset>> {
     let owner = options.owner();
     let seed = options.int("seed")?;
     let regression = options.text("task")? == "regression";
     let files = open(owner, "path", options.get("path"))?;
     let path = &files[0].path;
-    let table = read(options, &files, None)?;
+    let table = read(options, kind, &files, None)?;
     let levels = Levels::new(path, &table, regression)?;
     let all = levels.split(&table, regression)?;
     let classes = levels.classes(path, &table, &all)?;
@@ -150,7 +151,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
         ensure!(!apart, "{owner}: give 'test_path' or 'split', not both");
         apart = true;
         let files = open(owner, "test_path", options.get("test_path"))?;
-        let other = read(options, &files, Some(&table))?;
+        let other = read(options, kind, &files, Some(&table))?;
         test = Some(levels.split(&other, regression)?);
         let each = files.iter().map(|f| ("test file".into(), f.provenance().1));
         provenance.extend(each);
@@ -170,14 +171,10 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let weights = table.columns.weights;
     provenance.extend(weights.map(|j| ("weights".into(), name(&table.names, j))));
     provenance.extend(dropped(&table, ""));
-    let train = train.ok_or_else(|| {
-        anyhow!(
-            "'{path}': no {} is of the training split",
-            table.kind.word()
-        )
-    })?;
+    let train =
+        train.ok_or_else(|| anyhow!("'{path}': no {} is of the training split", kind.word()))?;
     let scale: Scale = options.text("scale")?.parse()?;
-    let mut d = Dataset::new(table.kind.name(), classes, train, test, provenance)?;
+    let mut d = Dataset::new(kind.name(), classes, train, test, provenance)?;
     d.class_names = levels.class_names.map(Arc::new);
     d.form = Some(Arc::new(levels.form));
     d.validation = validation.map(Arc::new);

@@ -54,10 +54,10 @@ impl Words {
 }
 
 /// Read and check every cell that is looked at; a test file must be like those of the training split.
-pub fn read(options: &Options, files: &[File], like: Option<&Table>) -> Result<Table> {
+pub fn read(options: &Options, kind: Lines, files: &[File], like: Option<&Table>) -> Result<Table> {
     let mut table = None;
     for f in files {
-        crate::error::in_file(&f.path, read_one(options, f, like, &mut table))?;
+        crate::error::in_file(&f.path, read_one(options, kind, f, like, &mut table))?;
     }
     let first = files.first().map_or("", |f| &f.path);
     let dropped = table.as_ref().map_or(0, |t: &Table| t.dropped);
@@ -71,12 +71,13 @@ pub fn read(options: &Options, files: &[File], like: Option<&Table>) -> Result<T
 /// Append the lines of a file.
 fn read_one(
     options: &Options,
+    lines: Lines,
     f: &File,
     like: Option<&Table>,
     table: &mut Option<Table>,
 ) -> Result<()> {
     let path = &f.path;
-    let lines = Lines::of(options, f)?;
+    lines.ensure(f)?;
     let what = format!("the table in '{path}'");
     let mut growing = Growing::new(&what);
     let mut begun = false;

@@ -187,7 +187,7 @@ impl Problem {
                 self.rank
             ),
         )];
-        let split = Split::made(Arc::new(law), n)?.stored(1 << 28);
+        let split = Split::made(Arc::new(law), n)?.in_memory(1 << 28);
         let mut data = Dataset::new("deep linear", 0, split, None, provenance)?;
         data.rank = Some(self.rank);
         Ok(data)

@@ -1,6 +1,7 @@
 //! Runs as a table, as numbers and words by name, and in words that fit into a line.
 
 use super::{Found, State, find};
+use crate::dataset::date;
 use crate::error::Result;
 use crate::table::Table;
 use crate::verb::{Call, Either, Verb};
@@ -177,23 +178,12 @@ impl Found {
     }
 }
 
-/// Year, month, day, hour and minute in UTC (days to dates: Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month, day, hour and minute in UTC.
 pub fn date(at: SystemTime) -> String {
     let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year + era * 400 + u64::from(month <= 2);
+    let day = date::text((seconds / 86_400) as i64);
     let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    format!("{day} {hour:02}:{minute:02} UTC")
 }
 
 /// Seconds as "3.2 s", "4 min 05 s" or "2 h 10 min".

@@ -90,7 +90,7 @@ impl Tensor {
         let image = self.lengths("conv2d", "channels, height, width", 3)?;
         let given = filters.shape()?;
         ensure!(!given.rows, "conv2d: filters are the same for all rows");
-        let c = Convolution::new(&image, &given.dims, groups, how.settings())?;
+        let c = Convolution::new("conv2d", &image, &given.dims, groups, how.settings())?;
         if !self.is_energy() && !filters.is_energy() {
             return Self::apply(Operation::Convolve(c), &[self, filters]);
         }
@@ -137,8 +137,7 @@ impl Tensor {
         };
         let image = self.lengths(what, "channels, height, width", 3)?;
         let filters = [image[0], 1, size[0], size[1]];
-        let c = Convolution::new(&image, &filters, image[0], windows.settings());
-        let c = c.map_err(|e| anyhow::anyhow!("{}", e.to_string().replace("conv2d", what)))?;
+        let c = Convolution::new(what, &image, &filters, image[0], windows.settings())?;
         ensure!(
             (0..2).all(|i| 2 * windows.padding[i] <= size[i]),
             "{what}: the padding is more than half of a window"

@@ -36,11 +36,12 @@ thread_local! {
 }
 
 impl Convolution {
-    /// Of images and filters of these shapes.
+    /// Of images and filters of these shapes; `what` is what errors call it.
     ///
     /// # Errors
     /// If they do not fit, or no window does.
     pub fn new(
+        what: &str,
         image: &[usize],
         filters: &[usize],
         groups: usize,
@@ -48,23 +49,23 @@ impl Convolution {
     ) -> Result<Self> {
         let ([c, height, width], [f, channels, kh, kw]) = (image, filters) else {
             anyhow::bail!(
-                "conv2d: images must be [channels, height, width] and filters [filters, channels, height, width], but they are {image:?} and {filters:?}"
+                "{what}: images must be [channels, height, width] and filters [filters, channels, height, width], but they are {image:?} and {filters:?}"
             );
         };
         ensure!(
             groups > 0 && f % groups == 0 && channels.checked_mul(groups) == Some(*c),
-            "conv2d: {groups} groups of {channels} channels do not make the {c} channels of the images, or {f} filters are no multiple of the groups"
+            "{what}: {groups} groups of {channels} channels do not make the {c} channels of the images, or {f} filters are no multiple of the groups"
         );
         ensure!(
             stride.iter().chain(&dilation).all(|x| *x > 0),
-            "conv2d: strides and dilations are at least 1"
+            "{what}: strides and dilations are at least 1"
         );
         let along = |i: usize| {
             let length = [height, width][i] + 2 * padding[i];
             let reach = dilation[i] * ([kh, kw][i] - 1) + 1;
             ensure!(
                 reach <= length,
-                "conv2d: a filter that reaches over {reach} pixels does not fit into {length}"
+                "{what}: a filter that reaches over {reach} pixels does not fit into {length}"
             );
             Ok((length - reach) / stride[i] + 1)
         };
