@@ -138,6 +138,7 @@ verbs! {
     crate::simulation::overlaps::OVERLAPS,
     crate::simulation::two_time::TWO_TIME,
     crate::simulation::predict::PREDICT,
+    crate::simulation::weights::WEIGHTS,
     crate::simulation::weights::LOAD,
     crate::simulation::weights::SAVE,
     crate::target::grid::POSTERIOR,

@@ -335,6 +335,19 @@ pub mod model {
             /// Standard deviation of the initial embeddings and matrices, which are normal; layer norms begin with weight 1, biases with 0. (number, > 0; if absent: 0.8/√width, as in TransformerLens)
             init_scale = "init_scale": Number,
         }
+        /// A network from an ONNX file, as torch.onnx.export writes it; it begins with the numbers of the file.
+        ///
+        /// The graph is traced and compiled with its derivatives, as that of model::custom is: no other runtime is involved. The file has one input, whose first axis is that of the examples; export it in evaluation mode with an open length there: `torch.onnx.export(net.eval(), (x,), "net.onnx", dynamic_shapes=({0: torch.export.Dim("rows")},))`. Operators of versions 7 to 23; one that is not supported is named with its node. Numbers in a file of their own are read from the folder of the model.
+        ///
+        /// Parameters have the names of the file, in its order: those of the state dict for what PyTorch writes. The file does not say which numbers are parameters: weights and biases of layers are, and other floats with a name of their own that are added or multiplied; statistics of batch norms, masks and single numbers are not. `net.weights()` gives their numbers, to begin with or to restrict to. Inputs are the numbers of a row of the data set, in the order of the input's axes.
+        Onnx = "onnx"(path = "path": Words) of crate::model::REGISTRY {
+            /// Name of the output, or of any value within: \[rows, outputs] or \[rows, positions, outputs]. (string; if absent: the first output)
+            output = "output": Words,
+            /// Parameters that stay as they are, which are then no parameters: "conv1" stands for all whose names begin with "conv1.". (name, or array of names; if absent: none)
+            freeze = "freeze": Anything,
+            /// Lengths of the axes of an input without the rows, where the file leaves them open. (array of integers, ≥ 1; if absent: as the file says)
+            inputs = "inputs": Counts,
+        }
     }
 }
 
@@ -1447,6 +1460,11 @@ pub mod verbs {
             /// What was sampled; needed for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
         }
+        /// The parameters that a model begins with: those of its file, of model::onnx; otherwise a draw of its initial law.
+        Weights, weights(model: Arc<dyn crate::model::Model>) = Into::into, crate::simulation::weights::WEIGHTS => Arc<crate::target::prior::Parameters> {
+            /// Of the draw, where the model has no numbers of its own. (integer, ≥ 0; if absent: from --seed)
+            seed = "seed": Count,
+        }
         /// Parameters from a file of weights: PyTorch's .pt and .pth, .safetensors, or .npz.
         ///
         /// The file has every tensor of the model and no other floats, in float16, bfloat16, float32 or float64; whole numbers, such as `num_batches_tracked`, are left out with a word. Of a .pt file the state dict is read (`torch.save(model.state_dict(), path)`), without running anything of it. The layers of `model::mlp` are \[out, in] as PyTorch's Linear, so that the state dict of a Sequential loads as it is: `0.weight, 0.bias, 2.weight, …` are w1, b1, w2, …, and a remark says so. `model.save` with the same options writes such files.
@@ -1693,5 +1711,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

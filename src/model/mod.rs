@@ -18,6 +18,7 @@ pub mod losses;
 pub mod mlp;
 pub mod named;
 pub(crate) mod naming;
+pub(crate) mod onnx;
 pub mod place;
 pub(crate) mod rows;
 pub mod support;
@@ -495,8 +496,12 @@ impl std::fmt::Debug for dyn Model {
 }
 
 /// Every kind of model a script can build.
-pub const REGISTRY: &[Entry<Arc<dyn Model>>] =
-    &[mlp::ENTRY, deep_linear::ENTRY, transformer::ENTRY];
+pub const REGISTRY: &[Entry<Arc<dyn Model>>] = &[
+    mlp::ENTRY,
+    deep_linear::ENTRY,
+    transformer::ENTRY,
+    onnx::ENTRY,
+];
 
 crate::object::object! {
     dyn Model: "Model",

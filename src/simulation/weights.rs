@@ -1,4 +1,4 @@
-//! The verbs of files of weights: `model.load` and `model.save`.
+//! The verbs of weights: `model.weights`, and `model.load` and `model.save` of their files.
 
 use super::session::Session;
 use crate::error::{Result, count};
@@ -6,6 +6,7 @@ use crate::model::load::{load, saved, saved_like};
 use crate::model::naming::{Naming, RENAME, TRANSPOSE};
 use crate::model::{Layout, Model};
 use crate::options::{Kind, Options, Range, Spec, Value, optional};
+use crate::rng::{Purpose, Stream};
 use crate::store::named;
 use crate::target::Target;
 use crate::target::prior::Parameters;
@@ -41,6 +42,32 @@ pub static LOAD: Verb<Session, (Arc<dyn Model>, String), Arc<Parameters>> = Verb
             session.console.remark(&format!("NOTE: '{path}': {note}"));
         }
         let vectors = vec![Arc::new(loaded.w)];
+        Ok(Arc::new(Parameters { vectors }))
+    }),
+};
+
+/// The verb `model.weights`.
+pub static WEIGHTS: Verb<Session, (Arc<dyn Model>,), Arc<Parameters>> = Verb {
+    name: "model.weights",
+    arguments: &["model"],
+    options: &[optional(
+        "seed",
+        Kind::Int(Range::NonNegative),
+        "from --seed",
+        "Of the draw, where the model has no numbers of its own.",
+    )],
+    doc: "The parameters that a model begins with: those of its file, of model::onnx; otherwise a draw of its initial law.",
+    example: "let net = model::onnx(\"tests/data/onnx/mlp.onnx\");\n\
+              net.save(\"net.pt\", net.weights())",
+    call: Call::Checked(|(model,), o, session| {
+        let own = || super::session::seed_of(session.seed, "weights");
+        let seed = o.opt_int("seed").unwrap_or_else(own);
+        let vectors = vec![Arc::new(model.initialise(Stream::new(
+            seed,
+            Purpose::Initialise,
+            0,
+            0,
+        )))];
         Ok(Arc::new(Parameters { vectors }))
     }),
 };

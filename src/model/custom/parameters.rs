@@ -33,6 +33,7 @@ pub struct Declared {
 /// The parameters of a custom model.
 #[derive(Debug, Clone)]
 pub struct Parameters {
+    kind: &'static str,
     name: String,
     layout: Layout,
     starts: Vec<Start>,
@@ -82,12 +83,19 @@ impl Parameters {
         }
         let tensors = declared.iter().map(|d| (d.name.clone(), d.shape.clone()));
         Ok(Self {
+            kind: "custom",
             name: name.unwrap_or_default().into(),
             layout: Layout::new(tensors),
             roles: declared.iter().map(|d| role(&d.shape)).collect(),
             starts: declared.into_iter().map(|d| d.start).collect(),
             law,
         })
+    }
+
+    /// Of a model of another kind.
+    pub fn of_kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// The layout.
@@ -112,11 +120,11 @@ impl Parameters {
         &self.roles
     }
 
-    /// "custom", and its name.
+    /// The kind of the model, and its name.
     pub(super) fn describe(&self) -> String {
         match &*self.name {
-            "" => "custom".into(),
-            name => format!("custom \"{name}\""),
+            "" => self.kind.into(),
+            name => format!("{} \"{name}\"", self.kind),
         }
     }
 

@@ -119,6 +119,28 @@ impl Tensor {
         self.transpose(-2, -1)
     }
 
+    /// The axes besides the rows in another order: the i-th is what `order[i]` was.
+    pub fn permute(&self, order: &[usize]) -> Result<Tensor> {
+        let shape = self.shape()?;
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        ensure!(
+            sorted.into_iter().eq(0..shape.dims.len()),
+            "permute: {order:?} is no order of the {} axes of a tensor of shape {shape}",
+            shape.dims.len()
+        );
+        let mut out = self.clone();
+        let mut now: Vec<usize> = (0..order.len()).collect();
+        for (i, axis) in order.iter().enumerate() {
+            let from = now.iter().position(|n| n == axis).unwrap_or(i);
+            if from != i {
+                now.swap(i, from);
+                out = Self::apply(Operation::Transpose(i, from), &[&out])?;
+            }
+        }
+        Ok(out)
+    }
+
     pub(super) fn shaped(&self, dims: Vec<usize>) -> Result<Tensor> {
         Self::apply(Operation::Reshape(dims), &[self])
     }

@@ -35,7 +35,7 @@ impl Windows {
 
 impl Tensor {
     /// Entries of the numbers of each row, in a shape; `fill` stands where there is none.
-    fn take(
+    pub fn take(
         &self,
         dims: Vec<usize>,
         from: impl Iterator<Item = Option<usize>>,
@@ -188,16 +188,14 @@ impl Tensor {
         swapped(&swapped(self)?.matmul(&upper)?)
     }
 
-    /// The same numbers in the precision of another tensor.
-    fn like(self, other: &Tensor) -> Result<Tensor> {
-        match other.is_single() || matches!(other, Tensor::Traced(_)) && !other.is_energy() {
-            true => {
-                let dims = self.shape()?.dims;
-                let single = self.to_f64("a constant")?.into_iter().map(|x| x as f32);
-                Self::from_f32(single.collect(), &dims)
-            }
-            false => Ok(self),
+    /// Numbers in the precision of another tensor; what is traced has that of its graph.
+    pub fn like(&self, other: &Tensor) -> Result<Tensor> {
+        let single = other.is_single() || matches!(other, Tensor::Traced(_)) && !other.is_energy();
+        if !single || !matches!(self, Tensor::Concrete(_)) {
+            return Ok(self.clone());
         }
+        let all = self.to_f64("a constant")?.into_iter().map(|x| x as f32);
+        Self::from_f32(all.collect(), &self.shape()?.dims)
     }
 
     /// No less than one number, and no more than another.

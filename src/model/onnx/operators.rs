@@ -1,0 +1,63 @@
+//! The operators of ONNX that are known, by their names.
+
+use super::node::Node;
+use super::value::Value;
+use super::{axes, elements, layers};
+use crate::error::{Result, did_you_mean};
+use crate::kernels::tensor::{Binary, Unary};
+pub use Operator::{One, Two};
+use anyhow::anyhow;
+
+/// What an operator does with its operands.
+#[derive(Clone, Copy)]
+pub enum Operator {
+    /// A function of each element.
+    One(Unary),
+    /// A function of pairs of elements; of more operands, one after the other.
+    Two(Binary),
+    /// Anything with one result.
+    Value(fn(&Node) -> Result<Value>),
+    /// Anything with several results.
+    Values(fn(&Node) -> Result<Vec<Value>>),
+}
+
+/// All that are known.
+pub fn all() -> impl Iterator<Item = &'static (&'static str, Operator)> {
+    [elements::OPERATORS, layers::OPERATORS, axes::OPERATORS]
+        .into_iter()
+        .flatten()
+}
+
+/// The operator of this name.
+///
+/// # Errors
+/// If it is unknown.
+pub fn find(domain: &str, name: &str) -> Result<Operator> {
+    let known = || all().filter(|_| matches!(domain, "" | "ai.onnx" | "com.microsoft"));
+    let found = known().find(|(n, _)| *n == name);
+    found.map(|(_, o)| *o).ok_or_else(|| {
+        let hint = did_you_mean(name, known().map(|(n, _)| *n).collect::<Vec<_>>());
+        let from = match domain {
+            "" => String::new(),
+            domain => format!(" of the domain '{domain}'"),
+        };
+        anyhow!("the operator '{name}'{from} is not supported{hint}")
+    })
+}
+
+impl Operator {
+    /// What comes out.
+    pub fn apply(self, n: &Node) -> Result<Vec<Value>> {
+        let one = match self {
+            One(f) => {
+                let x = n.input(0)?;
+                let whole = x.whole && matches!(f, Unary::Abs | Unary::Negate | Unary::Relu);
+                x.with(x.tensor.unary(f)?).as_whole(whole)
+            }
+            Two(f) => elements::two(&n.given(), f)?,
+            Operator::Value(f) => f(n)?,
+            Operator::Values(f) => return f(n),
+        };
+        Ok(vec![one])
+    }
+}
