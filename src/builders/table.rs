@@ -337,14 +337,16 @@ pub mod model {
         }
         /// A network from an ONNX file, as torch.onnx.export writes it; it begins with the numbers of the file.
         ///
-        /// The graph is traced and compiled with its derivatives, as that of model::custom is: no other runtime is involved. The file has one input, whose first axis is that of the examples; export it in evaluation mode with an open length there: `torch.onnx.export(net.eval(), (x,), "net.onnx", dynamic_shapes=({0: torch.export.Dim("rows")},))`. Operators of versions 7 to 23; one that is not supported is named with its node. Numbers in a file of their own are read from the folder of the model.
+        /// The graph is traced and compiled with its derivatives, as that of model::custom is: no other runtime is involved. The file has one input, whose first axis is that of the examples; export it in evaluation mode with an open length there: `torch.onnx.export(net.eval(), (x,), "net.onnx", dynamic_shapes=({0: torch.export.Dim("rows")},), optimize=False)`. Without `optimize=False` PyTorch transposes some matrices and calls them val_7, and of equal ones keeps one. Operators of versions 7 to 23; one that is not supported is named with its node. Numbers in a file of their own are read from the folder of the model.
         ///
-        /// Parameters have the names of the file, in its order: those of the state dict for what PyTorch writes. The file does not say which numbers are parameters: weights and biases of layers are, and other floats with a name of their own that are added or multiplied; statistics of batch norms, masks and single numbers are not. `net.weights()` gives their numbers, to begin with or to restrict to. Inputs are the numbers of a row of the data set, in the order of the input's axes.
+        /// Parameters have the names of the file, in its order: those of the state dict for what PyTorch writes. Which numbers are parameters is what PyTorch remarks; where nobody does, weights and biases of layers are, and other floats with a name of their own that are added or multiplied. Statistics of batch norms, masks, buffers and single numbers are not. `net.weights()` gives their numbers, to begin with or to restrict to. Inputs are the numbers of a row of the data set, in the order of the input's axes.
         Onnx = "onnx"(path = "path": Words) of crate::model::REGISTRY {
             /// Name of the output, or of any value within: \[rows, outputs] or \[rows, positions, outputs]. (string; if absent: the first output)
             output = "output": Words,
             /// Parameters that stay as they are, which are then no parameters: "conv1" stands for all whose names begin with "conv1.". (name, or array of names; if absent: none)
             freeze = "freeze": Anything,
+            /// Tensors that are parameters, too, which nobody says of them; `print(net)` names those that may be. (name, or array of names; if absent: none)
+            parameters = "parameters": Anything,
             /// Lengths of the axes of an input without the rows, where the file leaves them open. (array of integers, ≥ 1; if absent: as the file says)
             inputs = "inputs": Counts,
         }

@@ -48,8 +48,18 @@ pub fn load(
     naming: &mut Naming,
     key: Option<&str>,
 ) -> Result<Loaded> {
-    let found = named::read(path, key)?;
+    let mut found = named::read(path, key)?;
     let mut notes = Vec::new();
+    let statistics = statistics(model.layout(), &mut found, naming);
+    if !statistics.is_empty() {
+        let names: Vec<_> = statistics.iter().map(|t| &t.0).collect();
+        notes.push(format!(
+            "left out, as statistics of batch norms are constants of a model: {}; give them to nn::batch_norm, with tensor::load(\"{}\", \"{}\")",
+            listed(&names),
+            path.display(),
+            names[0]
+        ));
+    }
     let pairs = pairs(model, path, &found, naming, &mut notes)?;
     let mut w = vec![0f32; model.layout().len()];
     for p in &pairs {
@@ -107,7 +117,8 @@ pub fn saved_like(
     naming: &mut Naming,
     key: Option<&str>,
 ) -> Result<Vec<Saved>> {
-    let found = named::read(like, key)?;
+    let mut found = named::read(like, key)?;
+    let statistics = statistics(model.layout(), &mut found, naming);
     let mut pairs = pairs(model, like, &found, naming, &mut Vec::new())?;
     let place = |p: &Pair| found.tensors.iter().position(|t| t.0 == p.stored.0);
     pairs.sort_by_key(place);
@@ -119,7 +130,24 @@ pub fn saved_like(
             p.transposed,
         )
     };
-    Ok(pairs.iter().map(one).collect())
+    Ok(pairs.iter().map(one).chain(statistics).collect())
+}
+
+/// Take out what a batch norm has measured, which is no parameter: `running_mean` and `running_var` beside a weight or bias of the model.
+fn statistics(layout: &Layout, found: &mut Found, naming: &Naming) -> Vec<NamedTensor> {
+    let measured = |t: &mut NamedTensor| {
+        let name = naming.of_model(&t.0);
+        let of = ["running_mean", "running_var"]
+            .iter()
+            .find_map(|s| name.strip_suffix(s));
+        of.is_some_and(|of| {
+            layout.tensor(&name).is_err()
+                && ["weight", "bias"]
+                    .iter()
+                    .any(|p| layout.tensor(&format!("{of}{p}")).is_ok())
+        })
+    };
+    found.tensors.extract_if(.., measured).collect()
 }
 
 fn one(name: &str, t: &TensorSpec, values: &[f32], flip: bool) -> Saved {

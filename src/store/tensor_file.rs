@@ -74,6 +74,15 @@ pub fn save(path: &Path, tensors: &[(String, Single)]) -> Result<()> {
 
 /// Read a tensor: of a safetensors file the one of that name, which may be left out if it has one only.
 pub fn load(path: &Path, name: Option<&str>) -> Result<Single> {
+    if let Some("pt" | "pth" | "npz") = path.extension().and_then(|e| e.to_str()) {
+        let found = super::named::read(path, None)?.tensors;
+        let names: Vec<_> = found.iter().map(|t| t.0.as_str()).collect();
+        let chosen = choose(&names, name);
+        let chosen = chosen.with_context(|| format!("cannot load from '{}'", path.display()))?;
+        let at = names.iter().position(|n| *n == chosen).unwrap_or(0);
+        let (_, shape, numbers) = &found[at];
+        return Ok((shape.clone(), Floats::F32(numbers.clone())));
+    }
     let npy = is_npy(path)?;
     let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
     if npy {
@@ -99,23 +108,28 @@ fn floats(data: Numbers, single: bool) -> Floats {
     }
 }
 
-fn named(file: File, path: &Path, name: Option<&str>) -> Result<Single> {
-    let reader = Reader::new(file, path).context("it is damaged or not a safetensors file")?;
-    let names: Vec<_> = reader.names.iter().map(String::as_str).collect();
-    let name = match (name, &names[..]) {
+/// The name that is wanted, or the only one.
+fn choose<'a>(names: &[&'a str], wanted: Option<&str>) -> Result<&'a str> {
+    let wanted = match (wanted, names) {
         (Some(name), _) => name,
         (None, [only]) => only,
         _ => bail!(
             "it has {} tensors ({}); name one",
             names.len(),
-            crate::error::listed(&names)
+            crate::error::listed(names)
         ),
     };
-    ensure!(
-        names.contains(&name),
-        "it has no tensor '{name}'{}",
-        did_you_mean(name, names.clone())
-    );
+    let found = names.iter().copied().find(|n| *n == wanted);
+    found.ok_or_else(|| {
+        let hint = did_you_mean(wanted, names.iter().copied());
+        anyhow!("it has no tensor '{wanted}'{hint}")
+    })
+}
+
+fn named(file: File, path: &Path, name: Option<&str>) -> Result<Single> {
+    let reader = Reader::new(file, path).context("it is damaged or not a safetensors file")?;
+    let names: Vec<_> = reader.names.iter().map(String::as_str).collect();
+    let name = choose(&names, name)?;
     let info = reader.info(name)?;
     let numbers = match info.dtype {
         Dtype::F32 => Floats::F32(reader.numbers(name, |_| ())?),

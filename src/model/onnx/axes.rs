@@ -519,8 +519,15 @@ fn split(n: &Node) -> Result<Vec<Value>> {
                 .collect()
         }
     };
+    parts(x, axis, &lengths)
+}
+
+/// Parts of these lengths along an axis.
+pub fn parts(x: &Value, axis: usize, lengths: &[usize]) -> Result<Vec<Value>> {
+    let length = x.dims()?[axis];
+    let sum = lengths.iter().try_fold(0usize, |s, l| s.checked_add(*l));
     ensure!(
-        lengths.iter().sum::<usize>() == length,
+        sum == Some(length),
         "its parts {lengths:?} do not make the {length} entries of the axis"
     );
     let mut at = 0;

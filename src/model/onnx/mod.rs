@@ -7,7 +7,7 @@
 //! | `parameters.rs` | which of these are parameters |
 //! | `value.rs` | what flows through a graph, and where its rows are |
 //! | `node.rs`, `operators.rs` | one node; the operators that are known |
-//! | `elements.rs`, `layers.rs`, `axes.rs` | functions of elements, layers, what moves numbers about |
+//! | `elements.rs`, `layers.rs`, `axes.rs`, `sequences.rs` | functions of elements, layers, what moves numbers about, lists of tensors |
 
 mod axes;
 mod elements;
@@ -17,6 +17,7 @@ mod numbers;
 mod operators;
 mod parameters;
 mod proto;
+mod sequences;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -67,6 +68,12 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
             "Parameters that stay as they are, which are then no parameters: \"conv1\" stands for all whose names begin with \"conv1.\".",
         ),
         optional(
+            "parameters",
+            Kind::Anything("name, or array of names"),
+            "none",
+            "Tensors that are parameters, too, which nobody says of them; `print(net)` names those that may be.",
+        ),
+        optional(
             "inputs",
             Kind::Ints(Range::AtLeast(1.0)),
             "as the file says",
@@ -92,22 +99,31 @@ fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
     let name = path.file_stem().map(|n| n.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
     let network = Network::new(message, folder)?;
-    let freeze = names(o.get("freeze"))?;
-    let inputs = o.sizes("inputs");
-    network.model(
-        &name.unwrap_or_default(),
-        o.opt_text("output"),
-        &freeze,
-        inputs,
-    )
+    network.model(&Wanted {
+        name: name.unwrap_or_default(),
+        output: o.opt_text("output"),
+        freeze: names(o, "freeze")?,
+        parameters: names(o, "parameters")?,
+        inputs: o.sizes("inputs"),
+    })
 }
 
-fn names(given: Option<&Given>) -> Result<Vec<String>> {
+/// The options.
+#[derive(Default)]
+struct Wanted<'a> {
+    name: String,
+    output: Option<&'a str>,
+    freeze: Vec<String>,
+    parameters: Vec<String>,
+    inputs: Option<Vec<usize>>,
+}
+
+fn names(o: &Options, option: &str) -> Result<Vec<String>> {
     let one = |v: &Given| match v {
         Given::Text(t) => Ok(t.clone()),
-        other => bail!("option 'freeze' takes names, not {}", other.describe()),
+        other => bail!("option '{option}' takes names, not {}", other.describe()),
     };
-    match given {
+    match o.get(option) {
         None => Ok(Vec::new()),
         Some(Given::List(all)) => all.iter().map(one).collect(),
         Some(v) => Ok(vec![one(v)?]),
@@ -173,7 +189,7 @@ impl<'a> Network<'a> {
         needed
     }
 
-    fn input(&self, needed: &HashSet<String>, given: Option<Vec<usize>>) -> Result<Input> {
+    fn input(&self, needed: &HashSet<String>, given: Option<&[usize]>) -> Result<Input> {
         let inputs = self.graph.inputs.iter();
         let free =
             |i: &&proto::Named| needed.contains(&i.name) && !self.numbers.contains_key(&i.name);
@@ -209,8 +225,8 @@ impl<'a> Network<'a> {
                         .iter()
                         .zip(rest)
                         .all(|(g, d)| length(d).is_none_or(|n| n == *g));
-                ensure!(fits || dims.is_empty(), wrong(&given));
-                given
+                ensure!(fits || dims.is_empty(), wrong(given));
+                given.to_vec()
             }
             None => {
                 let all: Option<Vec<_>> = rest.iter().map(length).collect();
@@ -233,16 +249,10 @@ impl<'a> Network<'a> {
         })
     }
 
-    fn model(
-        mut self,
-        name: &str,
-        output: Option<&str>,
-        freeze: &[String],
-        inputs: Option<Vec<usize>>,
-    ) -> Result<Arc<dyn Model>> {
+    fn model(mut self, wanted: &Wanted) -> Result<Arc<dyn Model>> {
         let first = self.graph.outputs.first().map(|o| o.name.clone());
         let made = self.graph.nodes.iter().flat_map(|n| &n.outputs);
-        let output = match output {
+        let output = match wanted.output {
             None => first.ok_or_else(|| anyhow!("it has no outputs"))?,
             Some(wanted) => {
                 let known: Vec<_> = made.filter(|n| !n.is_empty()).map(String::as_str).collect();
@@ -255,14 +265,25 @@ impl<'a> Network<'a> {
             }
         };
         let needed = self.needed(&output);
-        let input = self.input(&needed, inputs)?;
-        let mut parameters = parameters::parameters(&self.graph, &self.numbers, freeze)?;
+        let input = self.input(&needed, wanted.inputs.as_deref())?;
+        let (freeze, more) = (&wanted.freeze, &wanted.parameters);
+        let found = parameters::parameters(&self.graph, &self.numbers, freeze, more)?;
+        let constants: Vec<_> = found
+            .constants
+            .iter()
+            .filter(|c| needed.contains(*c))
+            .collect();
+        let note = match &constants[..] {
+            [] => String::new(),
+            all => format!(", constants {}", listed(all)),
+        };
+        let mut parameters = found.parameters;
         parameters.retain(|p| needed.contains(p));
-        // Some of them may be looked at for their shape alone.
+        // Some of them may be looked at for their shape alone, or compared, as masks are.
         let (symbol, width) = loop {
             let traced = self.trace(&needed, &input, &parameters, &output)?;
             let graph = crate::kernels::tensor::Graph::new(&traced.0)?;
-            let used: Vec<_> = (0..parameters.len()).map(|i| graph.uses(i)).collect();
+            let used: Vec<_> = (0..parameters.len()).map(|i| graph.depends_on(i)).collect();
             if used.iter().all(|u| *u) {
                 break traced;
             }
@@ -290,12 +311,9 @@ impl<'a> Network<'a> {
             })
         });
         let declared = declared.collect::<Result<Vec<_>>>()?;
-        let all = Parameters::new(Some(name), declared, Initialise::Pytorch)?;
-        Ok(Arc::new(Custom::new(
-            all.of_kind("onnx"),
-            &symbol,
-            Some(width),
-        )?))
+        let all = Parameters::new(Some(&wanted.name), declared, Initialise::Pytorch)?;
+        let all = all.of_kind("onnx", note);
+        Ok(Arc::new(Custom::new(all, &symbol, Some(width))?))
     }
 
     /// The output, and the numbers of an input.
@@ -307,6 +325,7 @@ impl<'a> Network<'a> {
         output: &str,
     ) -> Result<(Symbol, usize)> {
         let mut values: HashMap<&str, Value> = HashMap::new();
+        let mut sequences: HashMap<&str, Vec<Value>> = HashMap::new();
         for t in self
             .graph
             .initializers
@@ -337,27 +356,37 @@ impl<'a> Network<'a> {
                 "" => Ok(None),
                 name => match values.get(name) {
                     Some(v) => Ok(Some(v.clone())),
+                    None if sequences.contains_key(name) => Ok(None),
                     None => bail!("it uses '{name}', which nothing has made"),
                 },
             });
+            let first = message.inputs.first();
             let made = || {
                 let operator = operators::find(&message.domain, &message.operator)?;
-                operator.apply(&Node {
+                let made = operator.apply(&Node {
                     message,
                     inputs: operands.collect::<Result<_>>()?,
+                    sequence: first.and_then(|i| sequences.get(&**i)).cloned(),
                     opset: self.opset,
                     batch: input.batch,
                     folder: self.folder,
-                })
+                })?;
+                Ok::<_, anyhow::Error>((operator, made))
             };
-            let made = made().with_context(|| {
+            let (operator, made) = made().with_context(|| {
                 let name = match &*message.name {
                     "" => message.outputs.first().map_or("", |o| o),
                     name => name,
                 };
                 format!("the node '{name}' ({})", message.operator)
             })?;
-            values.extend(message.outputs.iter().map(|o| &**o).zip(made));
+            let mut outputs = message.outputs.iter().map(|o| &**o);
+            match operator {
+                operators::Operator::Sequence(_) => {
+                    sequences.extend(outputs.next().map(|name| (name, made)));
+                }
+                _ => values.extend(outputs.zip(made)),
+            }
         }
         let out = values
             .remove(output)

@@ -12,6 +12,8 @@ pub struct Node<'a> {
     pub message: &'a Message,
     /// Operands; one that is left out is none.
     pub inputs: Vec<Option<Value>>,
+    /// The first operand, if it is a sequence of tensors.
+    pub sequence: Option<Vec<Value>>,
     /// The version of the operators.
     pub opset: i64,
     /// How many rows the file has been made for, if it says so.
@@ -30,6 +32,12 @@ impl Node<'_> {
     /// An operand that may be left out.
     pub fn optional(&self, i: usize) -> Option<&Value> {
         self.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    /// The sequence of tensors that is the first operand.
+    pub fn sequence(&self) -> Result<&[Value]> {
+        let found = self.sequence.as_deref();
+        found.ok_or_else(|| anyhow!("its first operand is no sequence of tensors"))
     }
 
     /// All operands that are given.

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::value::Value;
-use super::{axes, elements, layers};
+use super::{axes, elements, layers, sequences};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::tensor::{Binary, Unary};
 pub use Operator::{One, Two};
@@ -19,13 +19,19 @@ pub enum Operator {
     Value(fn(&Node) -> Result<Value>),
     /// Anything with several results.
     Values(fn(&Node) -> Result<Vec<Value>>),
+    /// A sequence of tensors.
+    Sequence(fn(&Node) -> Result<Vec<Value>>),
 }
 
 /// All that are known.
 pub fn all() -> impl Iterator<Item = &'static (&'static str, Operator)> {
-    [elements::OPERATORS, layers::OPERATORS, axes::OPERATORS]
-        .into_iter()
-        .flatten()
+    let all = [
+        elements::OPERATORS,
+        layers::OPERATORS,
+        axes::OPERATORS,
+        sequences::OPERATORS,
+    ];
+    all.into_iter().flatten()
 }
 
 /// The operator of this name.
@@ -56,7 +62,7 @@ impl Operator {
             }
             Two(f) => elements::two(&n.given(), f)?,
             Operator::Value(f) => f(n)?,
-            Operator::Values(f) => return f(n),
+            Operator::Values(f) | Operator::Sequence(f) => return f(n),
         };
         Ok(vec![one])
     }

@@ -2,7 +2,7 @@
 
 use super::numbers::{Data, Numbers};
 use super::proto::{Graph, Node};
-use crate::error::Result;
+use crate::error::{Result, did_you_mean};
 use anyhow::{bail, ensure};
 use std::collections::{HashMap, HashSet};
 
@@ -39,7 +39,8 @@ fn usage(operator: &str, operand: usize) -> Use {
         ("Add" | "Sub" | "Mul" | "Div" | "Sum" | "Concat" | "Expand" | "Where" | "Slice", _)
         | ("InstanceNormalization", 1 | 2) => Use::Operand,
         (
-            "Identity" | "Transpose" | "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten" | "Cast",
+            "Identity" | "Transpose" | "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten" | "Cast"
+            | "CastLike",
             0,
         ) => Use::Same,
         _ => Use::Other,
@@ -83,16 +84,26 @@ fn is_made_up(name: &str) -> bool {
         || numbered.iter().any(|start| name.starts_with(start))
 }
 
+/// What the initial numbers are.
+pub struct Found {
+    /// Parameters.
+    pub parameters: Vec<String>,
+    /// Floats that an exporter has named, and that enter sums and products: they may have been parameters.
+    pub constants: Vec<String>,
+}
+
 /// The initial numbers that are parameters, in the order of the file: of floats, those that are weights or biases of layers, and others that have
-/// a name of their own; never statistics of batch norms, single numbers, what is infinite, and what `freeze` names.
+/// a name of their own or are `wanted`; never statistics of batch norms, single numbers, what is infinite, and what `freeze` names.
 pub fn parameters(
     graph: &Graph,
     all: &HashMap<String, Numbers>,
     freeze: &[String],
-) -> Result<Vec<String>> {
+    wanted: &[String],
+) -> Result<Found> {
     // What each value is, of the initial numbers.
     let mut origin: HashMap<&str, &str> = all.keys().map(|n| (&**n, &**n)).collect();
-    let mut weights = HashSet::new();
+    let mut weights: HashSet<String> = wanted.iter().cloned().collect();
+    let mut constants = HashSet::new();
     let mut frozen = HashSet::new();
     let signature = Signature::new(graph);
     let signature = signature.filter(|s| !s.0.is_empty());
@@ -117,7 +128,8 @@ pub fn parameters(
                 Use::Operand if own(first) => drop(weights.insert(first.to_string())),
                 Use::Frozen => drop(frozen.insert(first.to_string())),
                 Use::Same => same = Some(first.to_string()),
-                Use::Operand | Use::Other => {}
+                Use::Operand => drop(constants.insert(first.to_string())),
+                Use::Other => {}
             }
         }
         same
@@ -135,6 +147,16 @@ pub fn parameters(
                 .strip_prefix(part)
                 .is_some_and(|rest| rest.starts_with('.'))
     };
+    for name in wanted {
+        let float = all
+            .get(name)
+            .is_some_and(|n| !matches!(n.data, Data::Whole(_)));
+        ensure!(
+            float,
+            "option 'parameters': the file has no tensor of floats '{name}'{}",
+            did_you_mean(name, all.keys().map(String::as_str))
+        );
+    }
     for part in freeze {
         let found = weights.iter().any(|name| below(name, part));
         if !found {
@@ -146,7 +168,7 @@ pub fn parameters(
             );
         }
     }
-    let is_parameter = |name: &&String| {
+    let is_free = |name: &&String| {
         let Some(n) = all.get(*name) else {
             return false;
         };
@@ -155,20 +177,24 @@ pub fn parameters(
             Data::Double(x) => x.iter().all(|x| x.is_finite()),
             Data::Whole(_) => false,
         };
-        weights.contains(*name)
-            && !frozen.contains(*name)
-            && !buffer(name)
+        (!frozen.contains(*name) && !buffer(name) || wanted.contains(name))
             && !freeze.iter().any(|part| below(name, part))
             && !n.dims.is_empty()
             && finite
     };
-    let names = graph.initializers.iter().map(|t| &t.name);
-    let found: Vec<_> = names.filter(is_parameter).cloned().collect();
+    let names = || graph.initializers.iter().map(|t| &t.name).filter(is_free);
+    let parameters: Vec<_> = names().filter(|n| weights.contains(*n)).cloned().collect();
     ensure!(
-        !found.is_empty(),
+        !parameters.is_empty(),
         "it has no parameters: no float tensor is a weight of a layer"
     );
-    Ok(found)
+    let several = |n: &&String| all[*n].dims.iter().product::<usize>() > 1;
+    let rest = names().filter(several);
+    let rest = rest.filter(|n| constants.contains(*n) && !weights.contains(*n));
+    Ok(Found {
+        parameters,
+        constants: rest.cloned().collect(),
+    })
 }
 
 /// A name as models have them: letters, digits and underscores, with dots between.

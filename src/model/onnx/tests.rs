@@ -65,7 +65,11 @@ fn message(dims: &[i64], after: Vec<Node>) -> proto::Model {
 }
 
 fn read(m: proto::Model, folder: &Path) -> Result<Arc<dyn Model>> {
-    Network::new(m, folder)?.model("net", None, &[], None)
+    let wanted = Wanted {
+        name: "net".into(),
+        ..Wanted::default()
+    };
+    Network::new(m, folder)?.model(&wanted)
 }
 
 fn fails(m: proto::Model) -> String {

@@ -356,6 +356,41 @@ impl Value {
         Ok(first.with(Tensor::concat(&tensors, inner)?))
     }
 
+    /// The product of one or two tensors whose axes have these names; see [`Tensor::einsum`].
+    pub fn einsum(equation: &str, values: &[&Value]) -> Result<Self> {
+        let plain = equation.replace(' ', "");
+        let Some((left, out)) = plain.split_once("->") else {
+            bail!("the equation '{equation}' does not say what comes out");
+        };
+        // Rows stand in front of the tensors; only their names must move there.
+        let mut rows = None;
+        let mut names: Vec<String> = left.split(',').map(str::to_string).collect();
+        for (name, value) in names.iter_mut().zip(values) {
+            if let Some(p) = value.rows {
+                ensure!(
+                    !p.left && !p.right && p.at < name.chars().count(),
+                    "the equation '{equation}' does not fit, or has the examples in one axis with others"
+                );
+                let mut all: Vec<char> = name.chars().collect();
+                let own = all.remove(p.at);
+                rows = Some(own);
+                *name = std::iter::once(own).chain(all).collect();
+            }
+        }
+        let inner: String = out.chars().filter(|c| Some(*c) != rows).collect();
+        let first: String = rows.into_iter().collect();
+        let equation = format!("{}->{first}{inner}", names.join(","));
+        let tensors: Vec<_> = values.iter().map(|v| &v.tensor).collect();
+        let found = Tensor::einsum(&equation, &tensors)?;
+        let Some(at) = out.chars().position(|c| Some(c) == rows) else {
+            return Ok(Self::fixed(found, false));
+        };
+        let rest = 1..out.chars().count();
+        let mut order: Vec<_> = rest.collect();
+        order.insert(at, 0);
+        Self::per_row(found, false).permute(&order)
+    }
+
     /// As the output of a model: [rows, outputs] or [rows, positions, outputs].
     pub fn output(&self) -> Result<Tensor> {
         let dims = self.dims()?;

@@ -38,7 +38,7 @@ pub(super) fn bind(b: &mut Binder) {
     .with(&[], "tensor::load(tensor::save(\"both.safetensors\", #{ a: tensor::eye(2), b: tensor([1, 2]) }), \"b\")");
     b.function(
         "tensor::load(path) -> Tensor",
-        "A tensor from an .npy file as NumPy's `save` writes it, or the only one of a .safetensors file; `tensor::load(path, name)` reads one of several.",
+        "A tensor from an .npy file as NumPy's `save` writes it, or the only one of a .safetensors file; `tensor::load(path, name)` reads one of several, of PyTorch's .pt and .pth and of .npz, too.",
         |path: &str| load(path, None).or_raise(),
     )
     .with(&[], "tensor::load(tensor([[1, 2], [3, 4]]).save(\"matrix.npy\"))");

@@ -253,11 +253,23 @@ fn plain(b: &mut Binder) {
     )
     .with(&[], "tensor([0, 2, 1]).embedding(tensor::normal([3, 4], 1))");
     b.function(
+        "tensor::einsum(equation, tensors) -> Tensor",
+        "The product of one or two tensors, summed over the axes that the result does not name, as NumPy's einsum.\n\nEach axis has a letter; those of the rows of a traced tensor come first: `tensor::einsum(\"nthd,nshd->nhts\", [q, k])`.",
+        |equation: &str, tensors: Array| einsum(equation, &tensors).or_raise(),
+    )
+    .with(&[], "tensor::einsum(\"ik,kj->ij\", [tensor::normal([2, 3], 1), tensor::normal([3, 4], 2)])");
+    b.function(
         "tensor.pad(edges) -> Tensor",
         "With zeros before and behind along the last axes: `pad([[1, 1], [2, 0]])` is for the last two.",
         |t: &mut Tensor, edges: Array| pad(t, &edges, 0.0).or_raise(),
     )
     .with(&[], "tensor::ones([2, 2]).pad([[1, 1]])");
+    b.function(
+        "tensor.gather(indices) -> Tensor",
+        "Of the last axis the entries that whole numbers from 0 name, one for each place of the other axes: [rows, n] and [rows] give [rows]. NaN where there is no such entry.",
+        |t: &mut Tensor, indices: Tensor| t.gather(&indices).or_raise(),
+    )
+    .with(&[], "tensor([[0.1, 0.9], [0.4, 0.6]]).gather(tensor([1, 0]))");
     b.function(
         "tensor.cumsum(axis) -> Tensor",
         "The sums of the entries up to each along an axis.",
@@ -299,6 +311,15 @@ fn plain(b: &mut Binder) {
         },
     )
     .with(&[], "tensor::normal([4, 3, 3], 1).group_norm(2)");
+}
+
+fn einsum(equation: &str, tensors: &[Dynamic]) -> Result<Tensor> {
+    let each = tensors.iter().map(|t| {
+        let found = t.read_lock::<Tensor>().map(|t| t.clone());
+        found.ok_or_else(|| anyhow!("einsum: a list of tensors is needed, [a, b]"))
+    });
+    let each = each.collect::<Result<Vec<_>>>()?;
+    Tensor::einsum(equation, &each.iter().collect::<Vec<_>>())
 }
 
 fn pad(t: &Tensor, edges: &[Dynamic], fill: f32) -> Result<Tensor> {

@@ -1,6 +1,6 @@
 //! A traced graph: its values in an order in which each comes after its operands, equal ones made one.
 
-use super::operation::{Binary, Operation, Unary};
+use super::operation::{Binary, Operation};
 use super::shape::Shape;
 use super::symbol::{Kind, Node, Symbol};
 use super::{eager, plain};
@@ -125,13 +125,9 @@ impl Graph {
                 {
                     operands = of(0).operands.clone();
                 }
-                let active = match operation {
-                    Operation::Unary(Unary::Hold) => false,
-                    Operation::Binary(f) if f.compares() => false,
-                    Operation::Choose => of(1).active || of(2).active,
-                    Operation::Embed => of(1).active,
-                    _ => operands.iter().any(|o| self.values[*o].active),
-                };
+                let mut numbered = operands.iter().enumerate();
+                let active =
+                    numbered.any(|(i, o)| self.values[*o].active && operation.has_derivative(i));
                 let commutes =
                     matches!(operation, Operation::Binary(Binary::Add | Binary::Multiply));
                 let mut sorted = operands.clone();
@@ -186,6 +182,25 @@ impl Graph {
     pub fn uses(&self, parameter: usize) -> bool {
         let is = |v: &Value| matches!(v.kind, ValueKind::Parameter(p) if p == parameter);
         self.values.iter().any(is)
+    }
+
+    /// Whether the result has a derivative with respect to a parameter.
+    pub fn depends_on(&self, parameter: usize) -> bool {
+        let mut reached = vec![false; self.values.len()];
+        reached[self.output] = true;
+        for (v, value) in self.values.iter().enumerate().rev() {
+            match &value.kind {
+                ValueKind::Parameter(p) if reached[v] && *p == parameter => return true,
+                ValueKind::Apply(operation) if reached[v] => {
+                    let operands = value.operands.iter().enumerate();
+                    for (_, o) in operands.filter(|(i, _)| operation.has_derivative(*i)) {
+                        reached[*o] = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     /// For a parameter that is the right side of a product: the length of the sums, and of what comes out.

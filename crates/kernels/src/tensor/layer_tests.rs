@@ -209,3 +209,112 @@ fn energies_have_convolutions_too() {
         "{found} {exact}"
     );
 }
+
+#[test]
+fn products_by_names_of_axes() {
+    let numbers = |dims: &[usize], k: usize| {
+        let count = dims.iter().product();
+        let all = (0..count)
+            .map(|i: usize| ((i * k) % 11) as f64 - 4.3)
+            .collect();
+        Tensor::from_f64(all, dims).unwrap()
+    };
+    let sizes = |c: char| match c {
+        'a' => 2,
+        'b' => 3,
+        'c' => 4,
+        _ => 5,
+    };
+    for equation in [
+        "ab,bc->ac",
+        "ab,cb->ca",
+        "abc,bcd->ad",
+        "abc,abd->acd",
+        "abc,abd->dcba",
+        "ab,cd->dbca",
+        "ab,ab->",
+        "ab,ab->ba",
+        "abcd->db",
+        "ab->",
+        "ac,b->cab",
+        "abc,c->ba",
+    ] {
+        let (left, out) = equation.split_once("->").unwrap();
+        let names: Vec<&str> = left.split(',').collect();
+        let tensors: Vec<Tensor> = names
+            .iter()
+            .enumerate()
+            .map(|(i, n)| numbers(&n.chars().map(sizes).collect::<Vec<_>>(), 3 + 4 * i))
+            .collect();
+        let found = Tensor::einsum(equation, &tensors.iter().collect::<Vec<_>>()).unwrap();
+        let found = found.to_f64("").unwrap();
+        // The sum over all values of all letters.
+        let letters: Vec<char> = "abcd".chars().filter(|c| left.contains(*c)).collect();
+        let count = |all: &[char]| all.iter().map(|c| sizes(*c)).product::<usize>();
+        let mut sums = vec![0.0; count(&out.chars().collect::<Vec<_>>())];
+        for mut i in 0..count(&letters) {
+            let mut at = std::collections::HashMap::new();
+            for c in &letters {
+                at.insert(*c, i % sizes(*c));
+                i /= sizes(*c);
+            }
+            let place = |name: &str| name.chars().fold(0, |p, c| p * sizes(c) + at[&c]);
+            let product = names.iter().zip(&tensors);
+            let product = product.map(|(n, t)| t.to_f64("").unwrap()[place(n)]);
+            sums[place(out)] += product.product::<f64>();
+        }
+        assert_eq!(found.len(), sums.len(), "{equation}");
+        for (a, b) in found.iter().zip(&sums) {
+            assert!(
+                (a - b).abs() < 1e-10 * (1.0 + b.abs()),
+                "{equation}: {a} for {b}"
+            );
+        }
+    }
+    for (equation, why) in [
+        ("ab,bc", "does not say what comes out"),
+        ("aa,ab->b", "none twice"),
+        ("ab,bc->ad", "no operand has"),
+        ("ab->ab", "is for 1 tensors, but there are 2"),
+        ("abc,bc->a", "3 axes for a tensor of shape [2, 3]"),
+    ] {
+        let (a, b) = (numbers(&[2, 3], 1), numbers(&[3, 4], 1));
+        let e = format!("{:#}", Tensor::einsum(equation, &[&a, &b]).err().unwrap());
+        assert!(e.contains(why), "{e}");
+    }
+    // Traced, with rows and without, in both orders.
+    check("einsum of rows", &[&[5, 4, 2]], 12, &|p, x| {
+        let x = x.reshape(&[-1, 3, 4])?;
+        let y = Tensor::einsum("nij,kjl->nlki", &[&x, &p[0]])?;
+        Tensor::einsum("nlki,nij->nkl", &[&y, &x])?.flatten()
+    });
+    check("einsum of parameters first", &[&[5, 4]], 12, &|p, x| {
+        let x = x.reshape(&[-1, 3, 4])?;
+        Tensor::einsum("kj,nij->nik", &[&p[0], &x])?.flatten()
+    });
+    let mixed = check_fails(&|p, x| Tensor::einsum("nj,nk->jk", &[x, &p[0]]));
+    assert!(mixed.contains("would mix examples"), "{mixed}");
+}
+
+fn check_fails(f: &dyn Fn(&[Tensor], &Tensor) -> Result<Tensor>) -> String {
+    let p = Tensor::from(super::Symbol::parameter(0, &[2, 3]));
+    let x = Tensor::from(super::Symbol::input(Some(4)));
+    format!("{:#}", f(&[p], &x).err().unwrap())
+}
+
+#[test]
+fn entries_that_are_named_by_numbers() {
+    let x = Tensor::from_f64(vec![0.1, 0.9, f64::INFINITY, 0.4, 0.5, 0.6], &[2, 3]).unwrap();
+    let i = Tensor::from_f64(vec![1.0, 2.0], &[2]).unwrap();
+    assert_eq!(x.gather(&i).unwrap().to_f64("").unwrap(), [0.9, 0.6]);
+    let i = Tensor::from_f64(vec![3.0, 0.0], &[2]).unwrap();
+    let found = x.gather(&i).unwrap().to_f64("").unwrap();
+    assert!(found[0].is_nan() && found[1] == 0.4, "{found:?}");
+    check("gather", &[&[4, 3]], 5, &|p, x| {
+        let scores = x.slice(1, 0, 4)?.matmul(&p[0])?;
+        let label = x
+            .slice(1, 4, 5)?
+            .binary(Binary::Greater, &Tensor::number(0.0, x)?)?;
+        scores.gather(&label.squeeze(1)?)?.unsqueeze(1)
+    });
+}

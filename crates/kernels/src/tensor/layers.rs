@@ -173,6 +173,19 @@ impl Tensor {
         Self::apply(Operation::Embed, &[self, table])
     }
 
+    /// Of the last axis the entries that numbers name, one for each place of the other axes; NaN where there is none.
+    pub fn gather(&self, indices: &Tensor) -> Result<Tensor> {
+        let n = self.shape()?.dims.last().copied().unwrap_or(0);
+        let places = Self::from_f64((0..n).map(|i| i as f64).collect(), &[n])?.like(self)?;
+        let chosen = indices.unsqueeze(-1)?.binary(Binary::Equal, &places)?;
+        let entries = chosen.choose(self, &Self::number(0.0, self)?)?;
+        // None is nothing by nothing.
+        let count = chosen.reduce(Reduce::Sum, -1, false)?;
+        entries
+            .reduce(Reduce::Sum, -1, false)?
+            .binary(Binary::Divide, &count)
+    }
+
     /// Sums of the entries up to each along an axis.
     pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
         let shape = self.shape()?;

@@ -27,12 +27,13 @@
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
-//! | `window.rs`, `layers.rs` | convolutions; what layers of networks are made of |
+//! | `window.rs`, `layers.rs`, `einsum.rs` | convolutions; what layers of networks are made of; products by names of axes |
 //! | `real.rs`, `double.rs` | elementary functions in both precisions |
 
 mod axes;
 mod double;
 mod eager;
+mod einsum;
 mod element;
 mod elements;
 mod formula;

@@ -245,6 +245,16 @@ impl Operation {
         }
     }
 
+    /// Whether the result has a derivative with respect to the operand of that number.
+    pub fn has_derivative(&self, operand: usize) -> bool {
+        match self {
+            Operation::Unary(Unary::Hold) => false,
+            Operation::Binary(f) => !f.compares(),
+            Operation::Choose | Operation::Embed => operand > 0,
+            _ => true,
+        }
+    }
+
     /// An error unless there is memory for the result and what is made on the way, in numbers of so many bytes.
     pub fn check_memory(&self, of: &[Shape], out: &Shape, width: usize) -> Result<()> {
         let size = |dims: &[usize]| dims.iter().fold(1u128, |n, d| n.saturating_mul(*d as u128));
