@@ -117,3 +117,32 @@ def test_outputs_and_gradients(tmp_path, make):
     off = np.linalg.norm(np.array(found["gradient"]) - gradient) / np.linalg.norm(gradient)
     print(f"\n{make.__name__}, {len(gradient)} parameters of {len(names)} tensors: gradient off by {off:.1e}")
     assert off < 1e-4
+
+
+def test_statistics_of_batch_norms(tmp_path):
+    """They are constants of the model, are left out by `load`, and are in the file that `save` writes like another one."""
+    torch.manual_seed(5)
+    theirs = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5)).eval()
+    for t in (theirs[1].running_mean, theirs[1].running_var, theirs[1].weight, theirs[1].bias):
+        nn.init.uniform_(t, 0.5, 2)
+    torch.save(theirs.state_dict(), tmp_path / "net.pt")
+    x = torch.randn(5, 3, 6, 6)
+    np.save(tmp_path / "x.npy", x.numpy())
+    np.save(tmp_path / "y.npy", np.arange(5))
+    found = evaluate(tmp_path, f"""
+        import "layers" as nn;
+        let at = |name| tensor::load("{tmp_path}/net.pt", name);
+        let norm = nn::batch_norm(4, #{{ mean: at.call("1.running_mean"), variance: at.call("1.running_var") }});
+        let net = nn::model(nn::sequential([nn::conv(3, 4, 3, #{{ padding: 1 }}), norm, nn::activation("relu"), nn::flatten(), nn::linear(144, 5)]), #{{ inputs: [3, 6, 6] }});
+        let w = net.load("{tmp_path}/net.pt", #{{ transpose: [] }});
+        net.save("{tmp_path}/back.pt", w, #{{ like: "{tmp_path}/net.pt", transpose: [] }});
+        let data = dataset::npy("{tmp_path}/x.npy", "{tmp_path}/y.npy", #{{ test: 0.0, scale: "none" }});
+        #{{ outputs: target(net, data).outputs(w, "train").to_array() }}
+    """)
+    with torch.no_grad():
+        np.testing.assert_allclose(np.reshape(found["outputs"], (5, 5)), theirs(x).numpy(), atol=2e-5, rtol=1e-5)
+    back = torch.load(tmp_path / "back.pt")
+    for name, t in theirs.state_dict().items():
+        if t.is_floating_point():
+            assert torch.equal(t, back[name]), name
+    theirs.load_state_dict(back, strict=True)
