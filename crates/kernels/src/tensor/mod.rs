@@ -27,9 +27,10 @@
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
-//! | `window.rs`, `layers.rs` | convolutions; what layers of networks are made of |
+//! | `window.rs`, `attention.rs`, `layers.rs` | convolutions; attention; what layers of networks are made of |
 //! | `real.rs`, `double.rs` | elementary functions in both precisions |
 
+mod attention;
 mod axes;
 mod double;
 mod eager;
@@ -55,6 +56,7 @@ mod unrolled;
 mod vector;
 mod window;
 
+pub use attention::{Attention, Place};
 pub use graph::Graph;
 pub use layers::Windows;
 pub use numbers::Numbers;
