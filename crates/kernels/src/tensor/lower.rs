@@ -323,19 +323,19 @@ impl Graph {
         let Pass::Attention(mut a) = self.pass(v, operation, &operands)? else {
             anyhow::bail!("attention that is another pass");
         };
-        for which in 0..3 {
-            let [.., positions, width] = self.values[operands[which]].shape.dims[..] else {
+        for (which, operand) in operands.iter_mut().enumerate() {
+            let [.., positions, width] = self.values[*operand].shape.dims[..] else {
                 continue;
             };
             let heads = if which == 0 { a.heads } else { a.groups };
-            let (base, start, steps) = self.view(operands[which]);
-            let dims = &self.values[operands[which]].shape.dims;
+            let (base, start, steps) = self.view(*operand);
+            let dims = &self.values[*operand].shape.dims;
             let Some(steps) = reshaped(dims, &steps, &[heads, positions, width]) else {
                 continue;
             };
             if let [head, step, 1] = steps[..] {
                 a.places[which] = Place { start, head, step };
-                operands[which] = base;
+                *operand = base;
             }
         }
         let mut last = v;
