@@ -96,6 +96,43 @@ macro_rules! transformer {
     };
 }
 
+/// SGLD of a network of the layers library: `$net` is a layer for images of `$shape`, of which a batch has 64.
+macro_rules! images {
+    ($pixels:literal, $shape:literal, $net:literal) => {
+        Work::Script(concat!(
+            "import \"layers\" as nn;\n",
+            $net,
+            "let model = nn::model(net, #{ inputs: ",
+            $shape,
+            " });\n",
+            "let data = dataset::spin_vectors(#{ dim: ",
+            $pixels,
+            ", train: 1024, test: 0 });\n",
+            "benchmark(target(model, data), sampler::sgld(#{ step: 1e-7, batch: 64 }), #{ seconds: param(\"seconds\", 3.0) })"
+        ))
+    };
+}
+
+/// SGLD of a GPT of the layers library, 128 tokens in a row, whose embedding is also its last layer.
+macro_rules! gpt {
+    ($vocabulary:literal, $net:literal, $batch:literal) => {
+        Work::Script(concat!(
+            "import \"layers\" as nn;\n",
+            "let net = nn::model(nn::gpt(#{ context: 128, vocabulary: ",
+            $vocabulary,
+            ", ",
+            $net,
+            " }), #{ inputs: [128] });\n",
+            "let data = dataset::induction(#{ context: 128, train: 256, test: 0, vocabulary: ",
+            $vocabulary,
+            " });\n",
+            "benchmark(target(net, data), sampler::sgld(#{ step: 1e-9, batch: ",
+            $batch,
+            " }), #{ seconds: param(\"seconds\", 3.0) })"
+        ))
+    };
+}
+
 const WORKLOADS: &[Workload] = &[
     Workload {
         name: "sgld-11k",
@@ -246,6 +283,40 @@ const WORKLOADS: &[Workload] = &[
             "layers: 4, width: 256, heads: 8",
             "4"
         ),
+    },
+    Workload {
+        name: "lenet-5",
+        about: "SGLD, LeNet-5 of the layers library on 28×28 pixels, batch 64",
+        work: images!(
+            "784",
+            "[1, 28, 28]",
+            "let net = nn::sequential([nn::conv(1, 6, 5, #{ padding: 2 }), nn::activation(\"tanh\"), nn::avg_pool(2), nn::conv(6, 16, 5), nn::activation(\"tanh\"), nn::avg_pool(2),\n\
+             nn::flatten(), nn::linear(400, 120), nn::activation(\"tanh\"), nn::linear(120, 84), nn::activation(\"tanh\"), nn::linear(84, 10)]);\n"
+        ),
+    },
+    Workload {
+        name: "resnet-8",
+        about: "SGLD, ResNet-8 of the layers library with group norms on 3×32×32 pixels, batch 64",
+        work: images!(
+            "3072",
+            "[3, 32, 32]",
+            "let block = |a, b, stride| {\n\
+             let layer = nn::sequential([nn::conv(a, b, 3, #{ stride: stride, padding: 1 }), nn::group_norm(4, b), nn::activation(\"relu\"), nn::conv(b, b, 3, #{ padding: 1 }), nn::group_norm(4, b)]);\n\
+             nn::sequential([nn::residual(layer, if a != b { nn::conv(a, b, 1, #{ stride: stride }) } else { () }), nn::activation(\"relu\")])\n\
+             };\n\
+             let net = nn::sequential([nn::conv(3, 16, 3, #{ padding: 1 }), nn::group_norm(4, 16), nn::activation(\"relu\"), block.call(16, 16, 1), block.call(16, 32, 2), block.call(32, 64, 2),\n\
+             nn::avg_pool(8), nn::flatten(), nn::linear(64, 10)]);\n"
+        ),
+    },
+    Workload {
+        name: "gpt-4m",
+        about: "SGLD, GPT of the layers library, 4 blocks, width 256, vocabulary 2800, 8 rows of 128 tokens",
+        work: gpt!("2800", "width: 256, heads: 8, blocks: 4", "8"),
+    },
+    Workload {
+        name: "gpt2-124m",
+        about: "SGLD, GPT-2 small of the layers library, 1 row of 128 tokens",
+        work: gpt!("50257", "width: 768, heads: 12, blocks: 12", "1"),
     },
     Workload {
         name: "noise-1m",

@@ -13,6 +13,14 @@ pub struct Matrix<'a> {
     column_stride: usize,
 }
 
+/// Numbers from the first to the last of a matrix whose rows are so far apart.
+fn reach(rows: usize, columns: usize, stride: usize) -> usize {
+    match rows {
+        0 => 0,
+        _ => (rows - 1) * stride + columns,
+    }
+}
+
 impl<'a> Matrix<'a> {
     /// A row-major matrix; the slice may be longer than needed.
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
@@ -22,6 +30,21 @@ impl<'a> Matrix<'a> {
             rows,
             columns,
             row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    /// Rows that are so far apart.
+    pub fn strided(data: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
+        assert!(
+            data.len() >= reach(rows, columns, stride),
+            "matrix larger than its slice"
+        );
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: stride,
             column_stride: 1,
         }
     }
@@ -78,6 +101,21 @@ impl<'a> Part<'a> {
             rows: 0..rows,
             columns: 0..columns,
             stride: columns,
+            matrix: std::marker::PhantomData,
+        }
+    }
+
+    /// A matrix whose rows are so far apart.
+    pub fn strided(data: &'a mut [f32], rows: usize, columns: usize, stride: usize) -> Self {
+        assert!(
+            (rows < 2 || columns <= stride) && data.len() >= reach(rows, columns, stride),
+            "matrix larger than its slice"
+        );
+        Self {
+            start: data.as_mut_ptr(),
+            rows: 0..rows,
+            columns: 0..columns,
+            stride,
             matrix: std::marker::PhantomData,
         }
     }

@@ -1,5 +1,6 @@
 //! Operations on numbers, by candle: at once, with candle's autograd, and as the reference of compiled programs.
 
+use super::attention::Attention;
 use super::element::{Element, Slice};
 use super::operation::{Binary, NOWHERE, Operation, Reduce, Unary, matrices};
 use super::shape::Shape;
@@ -75,6 +76,10 @@ pub fn apply(
             let table = operands[1].contiguous()?;
             table.index_select(&numbers, 0)?.reshape(full(out))
         }
+        Operation::Attention { causal, scale } => {
+            let scale = f64::from_bits(*scale);
+            attention(&operands, of, *causal, scale)?.reshape(full(out))
+        }
         Operation::Reduce(how, at) => reduce(*how, a, axis(*at)),
         Operation::Softmax(at) => log_softmax(a, axis(*at))?.exp(),
         Operation::LogSoftmax(at) => log_softmax(a, axis(*at)),
@@ -104,6 +109,33 @@ fn convolve(c: &Convolution, x: &Tensor, filters: &Tensor, width: usize) -> Resu
         .broadcast_as((rows, c.groups, c.filters, window))?
         .contiguous()?;
     left.matmul(&right.contiguous()?)
+}
+
+fn attention(all: &[Tensor], of: &[Shape], causal: bool, scale: f64) -> Result<Tensor> {
+    let a = Attention::new(&of[0], &of[1], &of[2], scale, causal)
+        .map_err(|e| candle_core::Error::Msg(e.to_string()))?;
+    let ([t, s], [d, e], each) = (a.positions, a.widths, a.heads / a.groups);
+    // What serves all rows is repeated for each, and keys and values for each head that they serve.
+    let rows = all.iter().zip(of).filter(|(_, s)| s.rows);
+    let rows = rows.map(|(t, _)| t.dim(0)).next().transpose()?.unwrap_or(1);
+    let pages = |which: usize, heads: usize, each: usize, shape: (usize, usize)| {
+        let own = if of[which].rows { rows } else { 1 };
+        let x = all[which].reshape((own, heads, 1, shape.0, shape.1))?;
+        x.broadcast_as((rows, heads, each, shape.0, shape.1))?
+            .contiguous()?
+            .reshape((rows * heads * each, shape.0, shape.1))
+    };
+    let q = pages(0, a.heads, 1, (t, d))?;
+    let k = pages(1, a.groups, each, (s, d))?;
+    let v = pages(2, a.groups, each, (s, e))?;
+    let mut scores = (q.matmul(&k.t()?.contiguous()?)? * scale)?;
+    if causal {
+        let later = |i: usize| i % s > i / s + s - t;
+        let hidden = (0..t * s).map(|i| if later(i) { f64::NEG_INFINITY } else { 0.0 });
+        let hidden = Tensor::from_iter(hidden, scores.device())?.reshape((t, s))?;
+        scores = scores.broadcast_add(&hidden.to_dtype(scores.dtype())?)?;
+    }
+    log_softmax(&scores, 2)?.exp()?.matmul(&v)
 }
 
 fn unary(f: Unary, x: &Tensor) -> Result<Tensor> {

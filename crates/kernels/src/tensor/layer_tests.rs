@@ -156,6 +156,46 @@ fn attention_and_positions() {
             },
         );
     }
+    // As GPT-2 has it: parts of one product, read where they lie; with fewer heads of keys and values, and more queries than a group has.
+    for (positions, heads, groups, causal) in [(5, 2, 2, true), (70, 4, 2, true), (67, 3, 1, false)]
+    {
+        let all = 3 * (heads + 2 * groups);
+        let trial = check(
+            &format!("{heads} heads, {groups} of keys, {positions} positions"),
+            &[&[2, all], &[2 * positions]],
+            2 * positions,
+            &move |p, x| {
+                let x = images(&p[1], x, &[positions as i64, 2])?.matmul(&p[0])?;
+                let part = |from: usize, heads: usize| {
+                    let part = x.slice(-1, 3 * from as i64, 3 * (from + heads) as i64)?;
+                    part.reshape(&[-1, positions as i64, heads as i64, 3])?
+                        .transpose(1, 2)
+                };
+                let (q, k) = (part(0, heads)?, part(heads, groups)?);
+                let read = q.attention(&k, &part(heads + groups, groups)?, causal)?;
+                read.transpose(1, 2)?
+                    .reshape(&[-1, positions as i64, 3 * heads as i64])
+            },
+        );
+        // The elements, the product and the attention: nothing is moved.
+        assert_eq!(trial.passes(), (3, 0));
+    }
+    // Shared by all rows, and with keys that come before all queries.
+    check(
+        "known keys",
+        &[&[2, 3, 4], &[1, 7, 4], &[1, 7, 5]],
+        24,
+        &|p, x| {
+            let q = images(&p[0].flatten()?, x, &[2, 3, 4])?;
+            let more = x.slice(-1, 0, 1)?.reshape(&[-1, 1, 1, 1])?;
+            let rows = |t: &Tensor| t.unsqueeze(0)?.binary(Binary::Multiply, &more);
+            q.attention(&rows(&p[1])?, &rows(&p[2])?, true)
+        },
+    );
+    check("no rows", &[&[2, 3, 4], &[2, 3, 4]], 24, &|p, x| {
+        let read = p[0].attention(&p[1], &p[0], true)?;
+        images(&read.flatten()?, x, &[24])
+    });
     for width in [4, 6] {
         check("rotary", &[&[30]], 30, &move |p, x| {
             images(&p[0], x, &[5, 6])?.rotary(10000.0, width, 2)
@@ -173,6 +213,42 @@ fn attention_and_positions() {
     };
     assert!((product(3, 9) - product(10, 16)).abs() < 1e-12);
     assert!((product(3, 9) - product(3, 8)).abs() > 1e-3);
+}
+
+/// Fewer heads of keys in numbers and in energies, against heads that are repeated by hand.
+#[test]
+fn grouped_queries_are_those_of_repeated_keys() {
+    use super::{Graph, Scratch, Symbol, Tape};
+    let x: Vec<f32> = (0..64).map(|i| (i as f32 * 0.61).sin()).collect();
+    let read = |all: &Tensor, repeated: bool| -> Result<Tensor> {
+        let part = |from, heads| all.entries(from, 8 * heads)?.reshape(&[heads, 4, 2]);
+        let heads = |from| -> Result<Tensor> {
+            let two = part(from, 2)?;
+            let each = [0, 0, 1, 1].map(|h| two.slice(0, h, h + 1).unwrap());
+            match repeated {
+                true => Tensor::concat(&each.each_ref(), 0),
+                false => Ok(two),
+            }
+        };
+        let out = part(0, 4)?.attention(&heads(32)?, &heads(48)?, true)?;
+        out.unary(super::Unary::Power(2))?.reduce_all(Reduce::Sum)
+    };
+    let numbers = Tensor::from_f64(x.iter().map(|x| f64::from(*x)).collect(), &[64]).unwrap();
+    let traced = Tensor::from(Symbol::vector(64));
+    let both = [false, true].map(|repeated| {
+        let symbol = read(&traced, repeated).unwrap().symbol().unwrap();
+        let tape = Tape::compile(&Graph::new(&symbol).unwrap(), 64, 0).unwrap();
+        let value = tape.evaluate(&x, [&[] as &[f64]], None, &mut Scratch::default());
+        (value, read(&numbers, repeated).unwrap().item("").unwrap())
+    });
+    let one = both[1].0;
+    for found in [both[0].0, both[0].1, both[1].1] {
+        assert!((found - one).abs() < 1e-12 * one, "{both:?}");
+    }
+    let keys = Tensor::from_f64(vec![0.0; 24], &[3, 4, 2]).unwrap();
+    let queries = Tensor::from_f64(vec![0.0; 32], &[4, 4, 2]).unwrap();
+    let e = queries.attention(&keys, &keys, false).err().unwrap();
+    assert!(e.to_string().contains("do not fit"), "{e}");
 }
 
 /// The same in an energy, which is computed number by number.

@@ -1,5 +1,6 @@
 //! What layers of networks are made of: windows, tables, norms, attention.
 
+use super::attention::Attention;
 use super::operation::NOWHERE;
 use super::window::Convolution;
 use super::{Binary, Operation, Reduce, Shape, Tensor, Unary};
@@ -260,7 +261,49 @@ impl Tensor {
     }
 
     /// Attention of queries `[…, t, d]` to keys `[…, s, d]` and values `[…, s, e]`: softmax(q kᵀ/√d) v; `causal` hides keys that come later.
+    ///
+    /// Heads of keys and values, the axis before their positions, may be fewer than those of queries if they divide them.
     pub fn attention(&self, keys: &Tensor, values: &Tensor, causal: bool) -> Result<Tensor> {
+        let (q, k, v) = (self.shape()?, keys.shape()?, values.shape()?);
+        let scale = 1.0 / (q.dims.last().copied().unwrap_or(1) as f64).sqrt();
+        let energy = [self, keys, values].iter().any(|t| t.is_energy());
+        // Vectors of rows are no positions.
+        let whole = q.rows == k.rows && q.rows == v.rows;
+        let fits = Attention::new(&q, &k, &v, scale, causal);
+        if let (false, true, Ok(_)) = (energy, whole, &fits) {
+            let scale = scale.to_bits();
+            return Self::apply(
+                Operation::Attention { causal, scale },
+                &[self, keys, values],
+            );
+        }
+        if let (Ok(a), true) = (fits, whole)
+            && a.groups < a.heads
+        {
+            // Keys and values once for each head that they serve.
+            let lead = q.dims.len() - 3;
+            let (heads, groups) = (q.dims[lead], k.dims[lead]);
+            let split = |t: &Tensor, s: &Shape, each: usize| {
+                let mut dims = s.dims.clone();
+                dims[lead] = groups;
+                dims.insert(lead + 1, each);
+                t.shaped(dims)
+            };
+            let out = split(self, &q, heads / groups)?.composed_attention(
+                &split(keys, &k, 1)?,
+                &split(values, &v, 1)?,
+                causal,
+            )?;
+            let mut dims = q.dims;
+            dims.pop();
+            dims.extend(v.dims.last());
+            return out.shaped(dims);
+        }
+        self.composed_attention(keys, values, causal)
+    }
+
+    /// The same from products and a softmax: in energies, and where operands are repeated.
+    fn composed_attention(&self, keys: &Tensor, values: &Tensor, causal: bool) -> Result<Tensor> {
         let (q, k) = (self.shape()?, keys.shape()?);
         let last_two = |s: &Shape| match s.dims[..] {
             [.., t, d] => Ok([t, d]),

@@ -1,28 +1,23 @@
 //! From a graph to passes: what layers are made of is put together, views need no copies, and what no row changes is done once.
 
+use super::attention::{Attention, Place};
 use super::element::Element;
 use super::elements::Spread;
 use super::graph::{Graph, ValueKind};
 use super::operation::{Binary, NOWHERE, Operation, Unary, matrices};
 use super::pass::{Dense, Pass};
 use super::program::{Instruction, Operand, Program, Source};
-use super::shape::{Shape, around, sources, strides, walk};
+use super::shape::{Shape, around, reshaped, sources, strides, walk};
 use crate::Result;
 use crate::elementwise::Activation;
 use std::ops::Range;
 
-/// A layer that is one pass: a product, perhaps a bias, perhaps an activation.
-#[derive(Debug, Clone)]
-struct Fused {
-    vectors: usize,
-    weight: usize,
-    bias: Option<usize>,
-    dense: Dense,
-}
+/// What several values are made one pass of, and the values that it is computed from.
+type Fused = (Pass, Vec<usize>);
 
 struct Lowering<'a> {
     graph: &'a Graph,
-    /// Layers, at their last value.
+    /// Layers and attention, at their last value.
     fused: Vec<Option<Fused>>,
     /// Where the numbers of each value are.
     sources: Vec<Option<Source>>,
@@ -103,6 +98,11 @@ impl<'a> Lowering<'a> {
             _ => None,
         };
         for v in (0..values.len()).filter(|v| needed[*v]) {
+            if let ValueKind::Apply(Operation::Attention { .. }) = &values[v].kind {
+                let (last, found) = self.graph.attention(v, only(v))?;
+                self.fused[last] = Some(found);
+                continue;
+            }
             let (ValueKind::Apply(Operation::Product), [a, b]) =
                 (&values[v].kind, &values[v].operands[..])
             else {
@@ -117,16 +117,12 @@ impl<'a> Lowering<'a> {
                 ValueKind::Apply(Operation::Transpose(..)) => (values[*b].operands[0], true),
                 _ => (*b, false),
             };
-            let mut found = Fused {
-                vectors: *a,
-                weight,
-                bias: None,
-                dense: Dense {
-                    per_row: left.count() / k,
-                    fan: (k, n),
-                    transposed,
-                    activation: Activation::Identity,
-                },
+            let mut operands = vec![*a, weight];
+            let mut dense = Dense {
+                per_row: left.count() / k,
+                fan: (k, n),
+                transposed,
+                activation: Activation::Identity,
             };
             let mut last = v;
             if let Some(user) = only(last)
@@ -144,17 +140,17 @@ impl<'a> Lowering<'a> {
                 && *self.shape(user) == values[v].shape
                 && (n == 1 || self.shape(v).dims.last() == Some(&n))
             {
-                found.bias = Some(*other);
+                operands.push(*other);
                 last = user;
             }
             if let Some(user) = only(last)
                 && let ValueKind::Apply(Operation::Unary(f)) = values[user].kind
                 && let Some(activation) = activation(f)
             {
-                found.dense.activation = activation;
+                dense.activation = activation;
                 last = user;
             }
-            self.fused[last] = Some(found);
+            self.fused[last] = Some((Pass::Dense(dense), operands));
         }
         Ok(())
     }
@@ -162,7 +158,7 @@ impl<'a> Lowering<'a> {
     /// What a value is computed from.
     fn operands(&self, v: usize) -> Vec<usize> {
         match &self.fused[v] {
-            Some(f) => [f.vectors, f.weight].into_iter().chain(f.bias).collect(),
+            Some((_, operands)) => operands.clone(),
             None => self.graph.values[v].operands.clone(),
         }
     }
@@ -218,8 +214,7 @@ impl<'a> Lowering<'a> {
         }
         instruction.out = out.widths.len();
         out.widths.push(instruction.width);
-        let keeps = matches!(&instruction.pass, Pass::Dense(d) if d.activation.needs_input());
-        out.before.push(if keeps { instruction.width } else { 0 });
+        out.before.push(instruction.pass.before(instruction.width));
         out.active.push(instruction.active);
         let source = Source::Buffer(instruction.out);
         out.rows.push(instruction);
@@ -230,7 +225,7 @@ impl<'a> Lowering<'a> {
         let value = &self.graph.values[v];
         let of = self.operands(v);
         let pass = match &self.fused[v] {
-            Some(f) => Pass::Dense(f.dense.clone()),
+            Some((pass, _)) => pass.clone(),
             None => self.graph.pass(v, operation, &of)?,
         };
         let operands = of.iter().enumerate().map(|(i, o)| Operand {
@@ -317,6 +312,76 @@ impl<'a> Lowering<'a> {
 }
 
 impl Graph {
+    /// Attention that reads its operands where they lie, through slices and exchanged axes, and writes where its only user would: the last
+    /// value of it, and the pass.
+    fn attention(&self, v: usize, user: Option<usize>) -> Result<(usize, Fused)> {
+        let value = &self.values[v];
+        let mut operands = value.operands.clone();
+        let ValueKind::Apply(operation) = &value.kind else {
+            anyhow::bail!("attention that is no operation");
+        };
+        let Pass::Attention(mut a) = self.pass(v, operation, &operands)? else {
+            anyhow::bail!("attention that is another pass");
+        };
+        for (which, operand) in operands.iter_mut().enumerate() {
+            let [.., positions, width] = self.values[*operand].shape.dims[..] else {
+                continue;
+            };
+            let heads = if which == 0 { a.heads } else { a.groups };
+            let (base, start, steps) = self.view(*operand);
+            let dims = &self.values[*operand].shape.dims;
+            let Some(steps) = reshaped(dims, &steps, &[heads, positions, width]) else {
+                continue;
+            };
+            if let [head, step, 1] = steps[..] {
+                a.places[which] = Place { start, head, step };
+                *operand = base;
+            }
+        }
+        let mut last = v;
+        // `[heads, positions, width]` to `[positions, heads, width]`.
+        if let (Some(user), [heads, _, width]) = (user, &value.shape.dims[..])
+            && let ValueKind::Apply(Operation::Transpose(0, 1)) = self.values[user].kind
+        {
+            a.places[3] = Place {
+                start: 0,
+                head: *width,
+                step: heads * width,
+            };
+            last = user;
+        }
+        Ok((last, (Pass::Attention(a), operands)))
+    }
+
+    /// The value that these numbers are some of, where the first of them is, and the distances between neighbours along each axis.
+    fn view(&self, v: usize) -> (usize, usize, Vec<usize>) {
+        let value = &self.values[v];
+        let own = || (v, 0, strides(&value.shape.dims));
+        let ValueKind::Apply(operation) = &value.kind else {
+            return own();
+        };
+        match operation {
+            Operation::Transpose(a, b) => {
+                let (base, start, mut steps) = self.view(value.operands[0]);
+                steps.swap(*a, *b);
+                (base, start, steps)
+            }
+            Operation::Slice { axis, start, .. } => {
+                let (base, first, steps) = self.view(value.operands[0]);
+                (base, first + start * steps[*axis], steps)
+            }
+            Operation::Reshape(dims) => {
+                let below = value.operands[0];
+                let (base, start, steps) = self.view(below);
+                match reshaped(&self.values[below].shape.dims, &steps, dims) {
+                    Some(steps) => (base, start, steps),
+                    None => own(),
+                }
+            }
+            _ => own(),
+        }
+    }
+
     /// What is done for a value, from these others.
     pub(super) fn pass(&self, v: usize, operation: &Operation, of: &[usize]) -> Result<Pass> {
         let dims = |v: usize| &self.values[v].shape.dims;
@@ -365,6 +430,10 @@ impl Graph {
                     from: from.collect(),
                     run: count * inner,
                 }
+            }
+            Operation::Attention { causal, scale } => {
+                let [q, k, v] = [0, 1, 2].map(|i: usize| &self.values[of[i]].shape);
+                Pass::Attention(Attention::new(q, k, v, f64::from_bits(*scale), *causal)?)
             }
             Operation::Concat(axis) => {
                 let run = |o: &usize| {

@@ -27,9 +27,10 @@
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
-//! | `window.rs`, `layers.rs`, `einsum.rs` | convolutions; what layers of networks are made of; products by names of axes |
+//! | `window.rs`, `attention.rs`, `layers.rs`, `einsum.rs` | convolutions; attention; what layers of networks are made of; products by names of axes |
 //! | `real.rs`, `double.rs` | elementary functions in both precisions |
 
+mod attention;
 mod axes;
 mod double;
 mod eager;
@@ -56,6 +57,7 @@ mod unrolled;
 mod vector;
 mod window;
 
+pub use attention::{Attention, Place};
 pub use graph::Graph;
 pub use layers::Windows;
 pub use numbers::Numbers;

@@ -1,5 +1,6 @@
 //! What can be done to tensors, and which shapes come out.
 
+use super::attention::Attention;
 use super::shape::Shape;
 use super::window::Convolution;
 use crate::Result;
@@ -214,6 +215,13 @@ pub enum Operation {
     Convolve(Convolution),
     /// The rows of a matrix, the second operand, that the numbers of the first one name.
     Embed,
+    /// Scaled dot-product attention of queries to keys and values, `[…, heads, positions, width]`.
+    Attention {
+        /// Whether keys that come later are hidden.
+        causal: bool,
+        /// The bits of what scores are multiplied by.
+        scale: u64,
+    },
     /// An axis to one number, which is dropped.
     Reduce(Reduce, usize),
     /// exp(x) / Σ exp(x) along an axis.
@@ -237,6 +245,7 @@ impl Operation {
             Operation::Take { .. } => "take",
             Operation::Convolve(_) => "conv2d",
             Operation::Embed => "embedding",
+            Operation::Attention { .. } => "attention",
             Operation::Reduce(Reduce::Sum, _) => "sum",
             Operation::Reduce(Reduce::Max, _) => "max",
             Operation::Reduce(Reduce::Min, _) => "min",
@@ -275,6 +284,12 @@ impl Operation {
             Operation::Convolve(c) => {
                 let (window, windows) = c.columns();
                 size(&[c.groups, window, windows]) + one
+            }
+            // The reference has all scores, their softmax and what hides some of them.
+            Operation::Attention { .. } => {
+                let keys = of[1].dims.iter().rev().nth(1).copied().unwrap_or(1);
+                let vectors = of[0].dims.split_last().map_or(&[][..], |d| d.1);
+                3 * size(vectors).saturating_mul(keys as u128) + one
             }
             Operation::Choose | Operation::Softmax(_) | Operation::LogSoftmax(_) => 3 * one,
             Operation::Binary(Binary::Power) => 6 * one,
@@ -363,6 +378,15 @@ impl Operation {
                     of[1]
                 );
                 out.dims.push(of[1].dims[1]);
+                return out.bounded(name);
+            }
+            Operation::Attention { causal, scale } => {
+                let scale = f64::from_bits(*scale);
+                Attention::new(&of[0], &of[1], &of[2], scale, *causal)?;
+                out.rows = of.iter().any(|s| s.rows);
+                if let (Some(width), Some(value)) = (out.dims.last_mut(), of[2].dims.last()) {
+                    *width = *value;
+                }
                 return out.bounded(name);
             }
             Operation::Reduce(_, axis) => {

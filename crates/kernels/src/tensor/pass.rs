@@ -1,5 +1,6 @@
 //! One pass over some rows: from the numbers of its operands to its own, and from its gradient to theirs.
 
+use super::attention::Attention;
 use super::element::Element;
 use super::elements::{Spread, View, backward_elements, forward_elements};
 use super::operation::{NOWHERE, Reduce};
@@ -75,6 +76,8 @@ pub enum Pass {
     Convolve(Convolution),
     /// Operands: numbers of rows of a table, and the table of so many rows of that width.
     Embed { words: usize, width: usize },
+    /// Operands: queries, keys and values. `before` keeps the log-sums of the scores.
+    Attention(Attention),
     /// One after the other: the lengths of the runs of each operand.
     Concat(Vec<usize>),
     /// `[outer, m, inner]` to `[outer, inner]`.
@@ -154,6 +157,14 @@ impl Pass {
                     }
                 }
             }
+            Pass::Attention(a) => {
+                let (one, sums) = (out.len() / rows.max(1), a.log_sums());
+                for (r, out) in out.chunks_exact_mut(one).take(rows).enumerate() {
+                    let of = [0, 1, 2].map(|i: usize| of[i].row(r));
+                    let log_sums = before.get_mut(r * sums..(r + 1) * sums);
+                    a.forward(0..a.heads, of, out, log_sums.unwrap_or_default());
+                }
+            }
             Pass::Concat(runs) => {
                 let whole: usize = runs.iter().sum();
                 let outer = of[0].width / runs[0];
@@ -187,6 +198,15 @@ impl Pass {
                     .zip(out.chunks_exact_mut(m * inner));
                 each.for_each(|(x, y)| softmax(x, y, *inner, *logarithm));
             }
+        }
+    }
+
+    /// Numbers per row that the backward pass needs beside operands and results.
+    pub fn before(&self, width: usize) -> usize {
+        match self {
+            Pass::Dense(d) if d.activation.needs_input() => width,
+            Pass::Attention(a) => a.log_sums(),
+            _ => 0,
         }
     }
 
@@ -258,6 +278,13 @@ impl Pass {
                         }
                     }
                 }
+            }
+            Pass::Attention(a) => {
+                let (mut out, mut wanted) = (out, [false; 3]);
+                wanted[which] = true;
+                a.backward_rows(rows, of, &[], delta, wanted, &mut |_, r, add| {
+                    add(out.row(r))
+                });
             }
             Pass::Concat(runs) => add_runs(runs, which, rows, delta, out),
             Pass::Reduce(how, m, inner) => {

@@ -56,7 +56,7 @@ pub struct Program {
     pub(super) rows: Vec<Instruction>,
     /// Numbers per row of each buffer; the last has the outputs.
     pub(super) widths: Vec<usize>,
-    /// Numbers per row that activations keep of their inputs.
+    /// Numbers per row that passes keep beside their results: inputs of activations, log-sums of attention.
     pub(super) before: Vec<usize>,
     /// Whether a buffer has a gradient.
     pub(super) active: Vec<bool>,
@@ -266,6 +266,32 @@ impl Program {
             instruction.pass.prepare(y, &*before[out], delta);
             let view = |o: &Operand| given.view(o, |i| &*values[i]);
             let views: Views = instruction.operands.iter().map(view).collect();
+            if let Pass::Attention(a) = &instruction.pass {
+                let to = instruction.operands.iter().map(|o| match &o.source {
+                    Source::Buffer(i) if o.active => Some((*i, o.width)),
+                    _ => None,
+                });
+                let to: Vec<_> = to.collect();
+                for (o, to) in instruction.operands.iter().zip(&to) {
+                    if let (Some((i, width)), true) = (to, o.first) {
+                        below[*i][..rows * width].fill(0.0);
+                    }
+                }
+                let wanted = [0, 1, 2].map(|i: usize| to[i].is_some());
+                a.backward_rows(
+                    rows,
+                    &views,
+                    &*before[out],
+                    delta,
+                    wanted,
+                    &mut |i, r, add| {
+                        if let Some((i, width)) = to[i] {
+                            add(&mut below[i][r * width..][..width]);
+                        }
+                    },
+                );
+                continue;
+            }
             for (which, o) in instruction.operands.iter().enumerate() {
                 if let (Source::Buffer(i), true) = (&o.source, o.active) {
                     let target = &mut *below[*i];

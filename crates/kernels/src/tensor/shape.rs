@@ -179,6 +179,41 @@ pub fn walk(lengths: &[usize], strides: &[usize]) -> Vec<u32> {
     out
 }
 
+/// Distances between neighbours along the axes of the same numbers in other lengths, if they have any without being moved.
+pub fn reshaped(from: &[usize], steps: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+    if from.contains(&0) || to.contains(&0) {
+        return None;
+    }
+    let mut old = from
+        .iter()
+        .zip(steps)
+        .filter(|(n, _)| **n != 1)
+        .rev()
+        .peekable();
+    let mut out = vec![0; to.len()];
+    // From the last axis on: axes of `from` that follow each other without a gap, and of them those of `to`.
+    let (mut left, mut step) = (1, 1);
+    for (i, n) in to.iter().enumerate().rev() {
+        if *n == 1 {
+            out[i] = 1;
+            continue;
+        }
+        if left == 1 {
+            (left, step) = old.next().map(|(n, s)| (*n, *s))?;
+        }
+        while left < *n {
+            let (more, at) = old.next()?;
+            (*at == left * step).then_some(())?;
+            left *= more;
+        }
+        (left % n == 0).then_some(())?;
+        out[i] = step;
+        step *= n;
+        left /= n;
+    }
+    Some(out)
+}
+
 /// Distances between neighbours along each axis of a row-major tensor.
 pub fn strides(dims: &[usize]) -> Vec<usize> {
     let mut out = vec![1; dims.len()];

@@ -58,6 +58,10 @@ fn trial(shapes: &[&[usize]], inputs: usize, f: &Function) -> Trial {
 }
 
 impl Trial {
+    pub(super) fn passes(&self) -> (usize, usize) {
+        self.program.passes()
+    }
+
     /// Outputs, and the gradient of `Σ outputs·delta`, with the rows in so many blocks.
     fn run(
         &self,

@@ -47,7 +47,10 @@ impl<'a> Unrolled<'a> {
             let of_models = |p: &Pass| {
                 matches!(
                     p,
-                    Pass::Softmax { .. } | Pass::Convolve(_) | Pass::Embed { .. }
+                    Pass::Softmax { .. }
+                        | Pass::Convolve(_)
+                        | Pass::Embed { .. }
+                        | Pass::Attention(_)
                 )
             };
             if matches!(value.kind, ValueKind::Input) || pass.as_ref().is_some_and(of_models) {
@@ -134,7 +137,11 @@ impl<'a> Unrolled<'a> {
                         Err(term) => return term,
                     }
                 }
-                Pass::Dense(_) | Pass::Softmax { .. } | Pass::Convolve(_) | Pass::Embed { .. } => {
+                Pass::Dense(_)
+                | Pass::Softmax { .. }
+                | Pass::Convolve(_)
+                | Pass::Attention(_)
+                | Pass::Embed { .. } => {
                     return Term::Constant(f64::NAN);
                 }
             };
