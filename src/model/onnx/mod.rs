@@ -23,12 +23,13 @@ mod value;
 
 use super::Model;
 use super::custom::{Custom, Declared, Parameters, Start};
+use super::freeze::{FREEZE, Freeze};
 use super::initialise::Initialise;
 use crate::error::{Result, did_you_mean, in_file, listed};
 use crate::kernels::tensor::{Symbol, Tensor};
 use crate::memory;
 use crate::options::required;
-use crate::options::{Entry, Kind, Options, Range, Value as Given, optional};
+use crate::options::{Entry, Kind, Options, Range, optional};
 use crate::store::open_regular;
 use anyhow::{Context, anyhow, bail, ensure};
 use node::Node;
@@ -60,12 +61,7 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
             "the first output",
             "Name of the output, or of any value within: [rows, outputs] or [rows, positions, outputs].",
         ),
-        optional(
-            "freeze",
-            Kind::Anything("name, or array of names"),
-            "none",
-            "Parameters that stay as they are, which are then no parameters: \"conv1\" stands for all whose names begin with \"conv1.\".",
-        ),
+        FREEZE,
         optional(
             "inputs",
             Kind::Ints(Range::AtLeast(1.0)),
@@ -92,26 +88,14 @@ fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
     let name = path.file_stem().map(|n| n.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
     let network = Network::new(message, folder)?;
-    let freeze = names(o.get("freeze"))?;
+    let mut freeze = Freeze::from_options(o)?;
     let inputs = o.sizes("inputs");
     network.model(
         &name.unwrap_or_default(),
         o.opt_text("output"),
-        &freeze,
+        &mut freeze,
         inputs,
     )
-}
-
-fn names(given: Option<&Given>) -> Result<Vec<String>> {
-    let one = |v: &Given| match v {
-        Given::Text(t) => Ok(t.clone()),
-        other => bail!("option 'freeze' takes names, not {}", other.describe()),
-    };
-    match given {
-        None => Ok(Vec::new()),
-        Some(Given::List(all)) => all.iter().map(one).collect(),
-        Some(v) => Ok(vec![one(v)?]),
-    }
 }
 
 /// What a file has.
@@ -237,7 +221,7 @@ impl<'a> Network<'a> {
         mut self,
         name: &str,
         output: Option<&str>,
-        freeze: &[String],
+        freeze: &mut Freeze,
         inputs: Option<Vec<usize>>,
     ) -> Result<Arc<dyn Model>> {
         let first = self.graph.outputs.first().map(|o| o.name.clone());
