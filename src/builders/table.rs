@@ -236,14 +236,18 @@ pub mod dataset {
             /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
-        /// The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
+        /// The tokens, bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.
         ///
-        /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: then the vocabulary, `dataset.classes`, is their number, and the summary lists them.
+        /// The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: then the vocabulary, `dataset.classes`, is their number, and the summary lists them. With `tokenizer` they are those of a tokenizer.json, as the Python package tokenizers gives them for the whole text without special tokens at its ends; special tokens within the text, as "<|endoftext|>" between documents, count as such. A model::pretrained, which may know more tokens than its tokenizer, needs `vocabulary: net.vocabulary`.
         Text = "text"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Input tokens of a row; each has a label. (integer, 1 … 1048576; default `64`)
             context = "context": Count,
             /// What a token is: a character of UTF-8 text, or a byte of any file. ("characters" · "bytes"; default `characters`)
             level = "level": OneOf<choices::Level>,
+            /// The file tokenizer.json, or a folder that has it. (string; if absent: by level)
+            tokenizer = "tokenizer": Words,
+            /// Number of different tokens, which are 0, 1, 2, …: at least those that there are. (integer, 2 … 16777216; if absent: as many as there are)
+            vocabulary = "vocabulary": Count,
             /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
             /// Fraction of the training rows moved to a validation split, chosen at random; 0 for none. (number, 0 ≤ x < 1; default `0`)
@@ -251,15 +255,17 @@ pub mod dataset {
             /// Seed of every random choice made in building the data set. (integer, ≥ 0; default `1`)
             seed = "seed": Count,
         }
-        /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, and the next token at each position.
+        /// Tokens from an array of whole numbers in an .npy, .npz or safetensors file, a column of a Parquet file, or raw numbers in a .bin file, and the next token at each position.
         ///
-        /// An array \[rows, length] holds texts of one length, an array \[length] a single one. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; an incomplete row at its end is left out. The type of the file is detected from its content.
+        /// An array \[rows, length] holds texts of one length, an array \[length] a single one, as raw numbers and a column of numbers do; each list of a column of lists is a text. Of a text, row i has the tokens from i·context on, and as label at each position the token after it; an incomplete row at its end is left out. The type of the file is detected from its content, but for raw numbers, which are those of a file called .bin (nanoGPT's) or where `dtype` is given. Parquet needs a program that was built with `--features parquet`. A model::pretrained needs `vocabulary: net.vocabulary`.
         Tokens = "tokens"(path = "path": Words) of crate::dataset::REGISTRY {
-            /// Name of the array in an .npz or safetensors file. (string; if absent: the only array in the file)
+            /// Name of the array in an .npz or safetensors file, or of the column of a Parquet file. (string; if absent: the only array in the file)
             array = "array": Words,
-            /// Input tokens of a row; each has a label. (integer, 1 … 1048576; if absent: length - 1 of an array \[rows, length]: one row per text)
+            /// Type of raw numbers, little-endian. ("uint16" · "uint32"; if absent: uint16 of a file called .bin)
+            dtype = "dtype": OneOf<choices::Dtype>,
+            /// Input tokens of a row; each has a label. (integer, 1 … 1048576; if absent: length - 1 where all texts have one length, and are several: one row per text)
             context = "context": Count,
-            /// Number of different tokens, which are 0, 1, 2, …. (integer, 2 … 65536; if absent: the largest token + 1)
+            /// Number of different tokens, which are 0, 1, 2, …. (integer, 2 … 16777216; if absent: the largest token + 1)
             vocabulary = "vocabulary": Count,
             /// Fraction of the rows kept for the test split, chosen at random; 0 for no test split. (number, 0 ≤ x < 1; default `0.2`)
             test = "test": Number,
@@ -349,6 +355,17 @@ pub mod model {
             parameters = "parameters": Anything,
             /// Lengths of the axes of an input without the rows, where the file leaves them open. (array of integers, ≥ 1; if absent: as the file says)
             inputs = "inputs": Counts,
+        }
+        /// A language model from a folder as `save_pretrained` of the Python package transformers writes it; it begins with the numbers of the folder.
+        ///
+        /// The folder has config.json and the weights: model.safetensors or pytorch_model.bin, or several files and their index. Families (`model_type`): gpt2, gpt_neox (Pythia), llama, mistral, qwen2. float16 and bfloat16 are read to float32. The network is traced and compiled with its derivatives, as that of model::custom is; dropout is off. What is not supported is refused by name: quantised weights, sliding windows shorter than the context, other scalings of rotary positions than linear and llama3.
+        ///
+        /// Inputs are tokens \[rows, context], outputs the scores of each next token \[rows, context, vocabulary]: `dataset::tokens` and `dataset::text` give both, with `context: net.inputs` and `vocabulary: net.vocabulary`. Parameters have the names of the checkpoint, in the order in which they are used; `net.weights()` gives their numbers, to begin with or to restrict to, as in `llc(t, s, #{ start: net.weights(), restrict: "transformer.h.0.attn.c_attn.weight\[:, 0..16]" })`. `transformer.h.0.attn.head1`, the name of its attention and the number of a head, from 0, stands for a head's slices of queries, keys, values, their biases, and outputs; where several heads share keys and values, each has them.
+        Pretrained = "pretrained"(folder = "folder": Words) of crate::model::REGISTRY {
+            /// Positions of a row. (integer, 1 … 1048576; if absent: all positions that config.json says, but at most 1024)
+            context = "context": Count,
+            /// Parameters that stay as they are, which are then no parameters: "conv1" stands for all whose names begin with "conv1.". (name, or array of names; if absent: none)
+            freeze = "freeze": Anything,
         }
     }
 }
@@ -1135,6 +1152,8 @@ pub mod choices {
         Header { Auto = "auto", Yes = "yes", No = "no" }
         /// What `level` may be.
         Level { Characters = "characters", Bytes = "bytes" }
+        /// What `dtype` may be.
+        Dtype { Uint16 = "uint16", Uint32 = "uint32" }
         /// What `activation` may be.
         Activation { Relu = "relu", Tanh = "tanh", Logistic = "logistic", Gelu = "gelu", Identity = "identity" }
         /// What `init` may be.
@@ -1555,7 +1574,7 @@ pub mod verbs {
             nbeta = "nbeta": Number,
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
-            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices along their first dimension ("w1\[0]", "w1\[2..5]"), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3"). (name of a part, or array of names; if absent: all parameters move)
+            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices ("w1\[0]" and "w1\[2..5]" along the first dimension, "w1\[:, 0..16]" along the second), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3", of model::pretrained "transformer.h.1.attn.head2"). (name of a part, or array of names; if absent: all parameters move)
             restrict = "restrict": Anything,
             /// What else to record along the chains, in `estimate.run`; observable::example_losses() is needed for `estimate.influence()`, `.susceptibilities()` and `.singular_fluctuation()`. (array of Observables; if absent: nothing)
             observe = "observe": Handles<Box<dyn crate::observable::Observable>>,

@@ -66,7 +66,7 @@ fn build(o: &Options) -> Result<Arc<Dataset>> {
                         "dataset::arrays: the target of row {row} is {x}, not a label 0, 1, 2, …"
                     )
                 };
-                whole.then_some(*x as u16).ok_or_else(wrong)
+                whole.then_some(*x as u32).ok_or_else(wrong)
             };
             let labels = targets.iter().enumerate().map(label);
             Answers::Labels(Targets::Classes(labels.collect::<Result<_>>()?))

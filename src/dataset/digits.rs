@@ -118,7 +118,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
 }
 
 /// Pixels and labels of the text of the file.
-fn parse(text: &str) -> Result<(Vec<u8>, Vec<u16>)> {
+fn parse(text: &str) -> Result<(Vec<u8>, Vec<u32>)> {
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for (i, line) in text.lines().enumerate() {
         let wrong = |what: String| anyhow!("bundled digits, line {}: {what}", i + 1);
@@ -146,7 +146,7 @@ fn parse(text: &str) -> Result<(Vec<u8>, Vec<u16>)> {
             return Err(wrong(format!("the label is {label}, above 9")));
         }
         pixels.extend_from_slice(image);
-        labels.push(*label as u16);
+        labels.push(*label as u32);
     }
     Ok((pixels, labels))
 }

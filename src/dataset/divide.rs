@@ -200,7 +200,7 @@ mod tests {
 
     /// Row r has the input r, so that a row can be followed through every division.
     fn dataset(counts: &[usize]) -> Dataset {
-        let labels: Vec<u16> = (0u16..)
+        let labels: Vec<u32> = (0u32..)
             .zip(counts)
             .flat_map(|(l, &n)| vec![l; n])
             .collect();

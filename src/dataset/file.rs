@@ -141,9 +141,9 @@ fn hint(path: &Path) -> String {
 }
 
 /// A number of a file as a class label, or what is wrong with it.
-pub(super) fn label(x: f64) -> std::result::Result<u16, String> {
+pub(super) fn label(x: f64) -> std::result::Result<u32, String> {
     if x.fract() == 0.0 && (0.0..u16::MAX as f64).contains(&x) {
-        Ok(x as u16)
+        Ok(x as u32)
     } else {
         Err(format!(
             "is {x}, but a class label is a whole number 0, 1, 2, … below {}",
@@ -155,7 +155,7 @@ pub(super) fn label(x: f64) -> std::result::Result<u16, String> {
 /// The number of classes of training labels, after checking that there are at least two and that none is missing.
 ///
 /// `what` is what messages call the labels.
-pub(super) fn count_classes(what: &str, labels: &[u16]) -> Result<usize> {
+pub(super) fn count_classes(what: &str, labels: &[u32]) -> Result<usize> {
     let classes = labels.iter().max().map_or(0, |&m| m as usize + 1);
     let mut seen = vec![false; classes];
     labels.iter().for_each(|&l| seen[l as usize] = true);

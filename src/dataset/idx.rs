@@ -98,7 +98,7 @@ struct Examples {
     height: usize,
     width: usize,
     pixels: Vec<u8>,
-    labels: Vec<u16>,
+    labels: Vec<u32>,
 }
 
 /// What is done to pixels.
@@ -295,7 +295,7 @@ fn read_pair(images: &File, labels: &File, limit: Option<u64>) -> Result<Example
     file::check_counts((&images.path, rows), (&labels.path, count[0]))?;
     let keep = limit.map_or(rows, |l| rows.min(l as usize));
     pixels.truncate(keep * height * width);
-    let labels = raw[..keep].iter().map(|&l| l as u16).collect();
+    let labels = raw[..keep].iter().map(|&l| l as u32).collect();
     Ok(Examples {
         height,
         width,

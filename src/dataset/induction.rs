@@ -1,6 +1,6 @@
 //! `dataset::induction`: random segments, repeated, on which induction heads form.
 
-use super::sequences::{MOST_TOKENS, VALIDATION_ROWS, rows};
+use super::sequences::{VALIDATION_ROWS, rows};
 use super::{Dataset, SEED, Split, Use, stream};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Options, Range, option, optional};
@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     options: &[
         option(
             "vocabulary",
-            Kind::Int(Range::Between(2.0, MOST_TOKENS as f64)),
+            Kind::Int(Range::Between(2.0, 65536.0)),
             "64",
             "Number of different tokens.",
         ),
@@ -90,7 +90,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
             .filter(|_| !crate::error::interrupted())
             .for_each(|(i, row)| fill(stream(seed, what, i as u64), vocabulary, &lengths, row));
         crate::error::go_on("the making of a data set")?;
-        rows(options.owner(), &tokens, context + 1, context)
+        rows(options.owner(), &tokens, &vec![context + 1; count], context)
     };
     let train = split(Use::TrainSequence, options.size("train")?)?;
     let test = match options.size("test")? {
@@ -117,14 +117,14 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
 }
 
 /// A row: word 0 of sub-stream 1 chooses ℓ, the words of the stream are the tokens of the segment.
-fn fill(stream: Stream, vocabulary: usize, lengths: &RangeInclusive<usize>, row: &mut [u16]) {
+fn fill(stream: Stream, vocabulary: usize, lengths: &RangeInclusive<usize>, row: &mut [u32]) {
     let below = |word: u32, n: usize| ((word as u64 * n as u64) >> 32) as usize;
     let choices = lengths.end() - lengths.start() + 1;
     let length = lengths.start() + below(stream.sub_stream(1).block(0)[0], choices);
     let (segment, repeats) = row.split_at_mut(length.min(row.len()));
     for (b, four) in segment.chunks_mut(4).enumerate() {
         for (x, word) in four.iter_mut().zip(stream.block(b as u32)) {
-            *x = below(word, vocabulary) as u16;
+            *x = below(word, vocabulary) as u32;
         }
     }
     for repeat in repeats.chunks_mut(length) {
@@ -144,7 +144,7 @@ mod tests {
         build(&ENTRY, &given).unwrap()
     }
 
-    fn tokens(s: &Split) -> &[u16] {
+    fn tokens(s: &Split) -> &[u32] {
         match &s.inputs {
             Inputs::Tokens(x) => x,
             _ => panic!("tokens are tokens"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// The rows with their last token.
-    fn whole(s: &Split) -> Vec<Vec<u16>> {
+    fn whole(s: &Split) -> Vec<Vec<u32>> {
         let labels = s.labels().unwrap().chunks(s.dim);
         let each = tokens(s).chunks(s.dim).zip(labels);
         each.map(|(x, y)| {

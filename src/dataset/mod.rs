@@ -13,8 +13,8 @@
 //! | `npz` | `npz.rs` | NumPy arrays, from a file |
 //! | `npy`, `safetensors` | `tensor_files.rs` | arrays, from files, in memory or mapped |
 //! | `induction` | `induction.rs` | random segments, repeated: next tokens to be copied |
-//! | `text` | `text.rs` | bytes or characters of a file, and the next ones |
-//! | `tokens` | `tokens.rs` | tokens from an array in a file, and the next ones |
+//! | `text` | `text.rs`, `tokenizer.rs` | tokens, bytes or characters of a file, and the next ones |
+//! | `tokens` | `tokens.rs`, `token_files.rs`, `lists.rs` | tokens from an array in a file, and the next ones |
 
 mod arrays;
 mod augment;
@@ -28,6 +28,8 @@ mod form;
 mod idx;
 mod induction;
 mod linear;
+#[cfg(feature = "parquet")]
+mod lists;
 mod mapped;
 mod missing;
 mod moments;
@@ -43,6 +45,8 @@ mod tensor_files;
 #[cfg(test)]
 mod testing;
 mod text;
+mod token_files;
+mod tokenizer;
 mod tokens;
 mod transform;
 

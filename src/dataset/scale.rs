@@ -172,7 +172,7 @@ mod tests {
         Split::new(
             3,
             Inputs::F32(x.into()),
-            Targets::Classes((0..rows as u16).map(|r| r % 2).collect()),
+            Targets::Classes((0..rows as u32).map(|r| r % 2).collect()),
         )
         .unwrap()
     }

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::options::{Options, Spec};
 use anyhow::{bail, ensure};
 
-/// Tokens are kept in 16 bits.
-pub(super) const MOST_TOKENS: usize = 1 << 16;
+/// Models get tokens as floats in single precision, which hold so many exactly.
+pub(super) const MOST_TOKENS: usize = 1 << 24;
 
 /// Fraction of the rows for the test split. Rows have no classes here.
 pub(super) const TEST_ROWS: Spec = Spec {
@@ -35,7 +35,7 @@ impl Dataset {
                     self.name
                 );
             };
-            if let Some(i) = tokens.iter().position(|t| usize::from(*t) >= known) {
+            if let Some(i) = tokens.iter().position(|t| *t as usize >= known) {
                 bail!(
                     "the model knows {known} tokens, but '{}' has token {} at {} of the {which} split",
                     self.name,
@@ -56,20 +56,28 @@ pub(super) fn place(i: usize, positions: usize) -> String {
     }
 }
 
-/// A split of texts of `length` tokens each: row i of a text has its tokens from i·context on, `context` of them, and as labels those
+/// A split of texts of these lengths, one after the other: row i of a text has its tokens from i·context on, `context` of them, and as labels those
 /// that follow each. What is left at the end of a text is no row. `what` is what messages call the tokens.
-pub(super) fn rows(what: &str, tokens: &[u16], length: usize, context: usize) -> Result<Split> {
-    let of_text = length.saturating_sub(1) / context;
+pub(super) fn rows(what: &str, tokens: &[u32], lengths: &[usize], context: usize) -> Result<Split> {
+    let of_text = |length: usize| length.saturating_sub(1) / context;
+    let longest = lengths.iter().copied().max().unwrap_or(0);
     ensure!(
-        of_text > 0,
-        "{what}: a text of {length} tokens is too short for a context of {context}, which needs one token more than that; \
+        of_text(longest) > 0,
+        "{what}: a text of {longest} tokens is too short for a context of {context}, which needs one token more than that; \
          ask for a context of at most {}",
-        length.saturating_sub(1)
+        longest.saturating_sub(1)
     );
-    let size = tokens.len() / length * of_text * context;
-    crate::memory::check(4 * size as u128, &format!("{what}: {size} tokens"))?;
+    let size = lengths.iter().map(|n| of_text(*n) * context).sum::<usize>();
+    crate::memory::check(8 * size as u128, &format!("{what}: {size} tokens"))?;
     let (mut inputs, mut labels) = (Vec::with_capacity(size), Vec::with_capacity(size));
-    for text in tokens.chunks_exact(length) {
+    let mut rest = tokens;
+    for length in lengths {
+        let (text, behind) = rest.split_at(*length);
+        rest = behind;
+        let of_text = of_text(*length);
+        if of_text == 0 {
+            continue;
+        }
         inputs.extend_from_slice(&text[..of_text * context]);
         labels.extend_from_slice(&text[1..][..of_text * context]);
     }

@@ -88,7 +88,7 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     let split = |what, rows| -> Result<Split> {
         check(rows, dim)?;
         let mut x = vec![0i8; rows * dim];
-        let mut labels = vec![0u16; rows];
+        let mut labels = vec![0u32; rows];
         examples(seed, what, &vectors, flip, dim, &mut x, &mut labels);
         go_on("the making of a data set")?;
         Split::new(dim, Inputs::I8(x), Targets::Classes(labels))
@@ -136,7 +136,7 @@ fn examples(
     flip: f64,
     dim: usize,
     x: &mut [i8],
-    labels: &mut [u16],
+    labels: &mut [u32],
 ) {
     let classes = (vectors.len() / dim) as u64;
     // A word below the threshold flips: the probability is exact to 2^-33, and exact for 0 and 1.
@@ -150,7 +150,7 @@ fn examples(
             for (i, (row, label)) in x.chunks_exact_mut(dim).zip(labels).enumerate() {
                 let s = stream(seed, what, (block * BLOCK + i) as u64);
                 let y = (s.sub_stream(1).block(0)[0] as u64 * classes) >> 32;
-                *label = y as u16;
+                *label = y as u32;
                 let v = &vectors[y as usize * dim..][..dim];
                 for (b, (x, v)) in row.chunks_mut(4).zip(v.chunks(4)).enumerate() {
                     for ((x, &v), w) in x.iter_mut().zip(v).zip(s.block(b as u32)) {
@@ -223,7 +223,7 @@ mod tests {
     fn about_a_tenth_is_nearer_to_another_class() {
         let d = make(5_000, &[]);
         let v = class_vectors(1, 10, 100);
-        let strayed = |&(x, &y): &(&[i8], &u16)| {
+        let strayed = |&(x, &y): &(&[i8], &u32)| {
             let overlap = |k: usize| -> i32 {
                 x.iter()
                     .zip(&v[k * 100..])

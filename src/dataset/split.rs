@@ -20,7 +20,7 @@ pub enum Inputs {
     /// Made when they are read.
     Made(Arc<LinearRows>),
     /// Numbers of tokens, which models get as floats: those hold them exactly.
-    Tokens(Vec<u16>),
+    Tokens(Vec<u32>),
     /// Left in a file, and read when they are needed.
     Mapped(Arc<MappedRows>),
     /// Variants of examples, made when they are read.
@@ -38,13 +38,13 @@ impl Inputs {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// The label of each row.
-    Classes(Vec<u16>),
+    Classes(Vec<u32>),
     /// Row-major `[rows, positions]`: a label at each position of each row, such as the next token.
     Sequence {
         /// Labels per row.
         positions: usize,
         /// The labels.
-        labels: Vec<u16>,
+        labels: Vec<u32>,
     },
     /// Row-major `[rows, width]`.
     Values {
@@ -236,7 +236,7 @@ impl Split {
     }
 
     /// The labels, row by row, if the targets are classes: one per row, or one per position.
-    pub fn labels(&self) -> Option<&[u16]> {
+    pub fn labels(&self) -> Option<&[u32]> {
         match &self.targets {
             Targets::Classes(labels) | Targets::Sequence { labels, .. } => Some(labels),
             Targets::Values { .. } | Targets::Made(_) => None,
@@ -244,7 +244,7 @@ impl Split {
     }
 
     /// The label of each row, if rows have one.
-    pub fn row_labels(&self) -> Option<&[u16]> {
+    pub fn row_labels(&self) -> Option<&[u32]> {
         match &self.targets {
             Targets::Classes(labels) => Some(labels),
             _ => None,
@@ -263,7 +263,7 @@ impl Split {
     ///
     /// # Panics
     /// If a row does not exist.
-    pub fn gather_labels(&self, rows: &[u32], out: &mut [u16]) -> bool {
+    pub fn gather_labels(&self, rows: &[u32], out: &mut [u32]) -> bool {
         let Some(labels) = self.labels() else {
             return false;
         };
@@ -330,13 +330,13 @@ impl Split {
                 hash.update(&(self.rows as u64).to_le_bytes());
                 law.fingerprint(hash);
             }
-            Inputs::Tokens(x) => enter(x, u16::to_le_bytes, hash),
+            Inputs::Tokens(x) => enter(x, u32::to_le_bytes, hash),
             Inputs::Mapped(x) => x.fingerprint(hash),
             Inputs::Varied(x) => x.fingerprint(hash),
         }
         match &self.targets {
             Targets::Classes(x) | Targets::Sequence { labels: x, .. } => {
-                enter(x, u16::to_le_bytes, hash)
+                enter(x, u32::to_le_bytes, hash)
             }
             Targets::Values { data, .. } => enter(data, f32::to_le_bytes, hash),
             Targets::Made(_) => {}

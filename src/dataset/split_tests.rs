@@ -30,7 +30,7 @@ fn gather_and_copy_give_the_rows_asked_for_as_floats() {
 
 #[test]
 fn targets_are_gathered_by_kind() {
-    let (mut l, mut v) = ([9u16; 2], [9f32; 2]);
+    let (mut l, mut v) = ([9u32; 2], [9f32; 2]);
     assert!(floats().gather_labels(&[1, 0], &mut l) && l == [2, 0]);
     assert!(!floats().gather_values(&[1, 0], &mut v) && v == [9.0; 2]);
     assert!(bytes().gather_values(&[2, 1], &mut v) && v == [2.5, 1.5]);

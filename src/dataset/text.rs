@@ -2,20 +2,23 @@
 
 use super::file::File;
 use super::sequences::{MOST_TOKENS, TEST_ROWS, VALIDATION_ROWS, dataset, rows};
+use super::tokenizer::Tokenizer;
 use super::{Dataset, SEED};
 use crate::error::Result;
 use crate::memory;
-use crate::options::{Entry, Kind, Options, Range, option, required};
+use crate::options::{Entry, Kind, Options, Range, option, optional, required};
 use anyhow::{anyhow, ensure};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
     name: "text",
-    doc: "The bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.\n\n\
+    doc: "The tokens, bytes or characters of a text file (also gzipped): rows of a fixed number of them, and the next one at each position.\n\n\
         The rows are cut from the file one after the other, and the label at each position is the token after it: every token but the first is predicted once. \
         An incomplete row at the end is left out. The rows of the test split are chosen at random (`test: 0` keeps all of them, in order, in the training split). Tokens are bytes (vocabulary 256), or the different characters of the file, numbered in Unicode order: \
-        then the vocabulary, `dataset.classes`, is their number, and the summary lists them.",
+        then the vocabulary, `dataset.classes`, is their number, and the summary lists them. With `tokenizer` they are those of a tokenizer.json, \
+        as the Python package tokenizers gives them for the whole text without special tokens at its ends; special tokens within the text, as \"<|endoftext|>\" between documents, count as such. \
+        A model::pretrained, which may know more tokens than its tokenizer, needs `vocabulary: net.vocabulary`.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
@@ -31,6 +34,18 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
             "characters",
             "What a token is: a character of UTF-8 text, or a byte of any file.",
         ),
+        optional(
+            "tokenizer",
+            Kind::Text,
+            "by level",
+            "The file tokenizer.json, or a folder that has it.",
+        ),
+        optional(
+            "vocabulary",
+            Kind::Int(Range::Between(2.0, MOST_TOKENS as f64)),
+            "as many as there are",
+            "Number of different tokens, which are 0, 1, 2, …: at least those that there are.",
+        ),
         TEST_ROWS,
         VALIDATION_ROWS,
         SEED,
@@ -42,15 +57,28 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
     let bytes = f.content()?;
-    memory::check_elements::<u16>(
+    memory::check_elements::<u32>(
         &[bytes.len()],
         &format!("'{}': {} tokens", f.path, bytes.len()),
     )?;
     let context = options.size("context")?;
     let mut provenance = vec![f.provenance()];
     let mut known = None;
-    let (vocabulary, tokens) = match options.text("level")? {
-        "bytes" => (256, bytes.iter().map(|b| u16::from(*b)).collect()),
+    let tokenizer = options.opt_text("tokenizer");
+    ensure!(
+        tokenizer.is_none() || !options.was_given("level"),
+        "{}: options 'level' and 'tokenizer' are both given; leave out one",
+        options.owner()
+    );
+    let (count, tokens): (usize, Vec<u32>) = match (tokenizer, options.text("level")?) {
+        (Some(json), _) => {
+            let t = Tokenizer::read(json)?;
+            let tokens = t.tokens(&f.path, as_text(&f.path, &bytes)?)?;
+            let count = t.vocabulary()?;
+            provenance.push(t.provenance);
+            (count, tokens)
+        }
+        (None, "bytes") => (256, bytes.iter().map(|b| u32::from(*b)).collect()),
         _ => {
             let (characters, tokens) = characters(&f.path, &bytes)?;
             let list: String = characters.iter().take(256).collect();
@@ -61,9 +89,24 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
             (count, tokens)
         }
     };
-    let tokens: Vec<u16> = tokens;
+    let vocabulary = match options.opt_int("vocabulary") {
+        None => count,
+        Some(given) => {
+            let known = if tokenizer.is_some() {
+                "the tokenizer knows"
+            } else {
+                "there are"
+            };
+            ensure!(
+                given as usize >= count,
+                "{}: option 'vocabulary' is {given}, but {known} {count} tokens",
+                options.owner()
+            );
+            given as usize
+        }
+    };
     let what = format!("'{}'", f.path);
-    let all = rows(&what, &tokens, tokens.len(), context)?;
+    let all = rows(&what, &tokens, &[tokens.len()], context)?;
     let used = all.rows * context + 1;
     provenance.push((
         "text".into(),
@@ -80,25 +123,25 @@ fn build(options: &Options) -> Result<Arc<Dataset>> {
     }))
 }
 
-/// The different characters of a text, and the text in their numbers.
-fn characters(path: &str, bytes: &[u8]) -> Result<(Vec<char>, Vec<u16>)> {
-    let text = std::str::from_utf8(bytes).map_err(|e| {
+/// A file as text.
+fn as_text<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str> {
+    std::str::from_utf8(bytes).map_err(|e| {
         anyhow!(
             "'{path}' is not text in UTF-8: byte {} is not part of a character; convert it, or take level: \"bytes\"",
             e.valid_up_to()
         )
-    })?;
+    })
+}
+
+/// The different characters of a text, and the text in their numbers.
+fn characters(path: &str, bytes: &[u8]) -> Result<(Vec<char>, Vec<u32>)> {
+    let text = as_text(path, bytes)?;
     let all: Vec<char> = text.chars().collect::<BTreeSet<_>>().into_iter().collect();
-    ensure!(
-        all.len() <= MOST_TOKENS,
-        "'{path}' has {} different characters, more than {MOST_TOKENS}; take level: \"bytes\"",
-        all.len()
-    );
     ensure!(
         all.len() > 1,
         "'{path}' has fewer than two different characters, so there is nothing to learn"
     );
-    let number = |c| all.partition_point(|other| *other < c) as u16;
+    let number = |c| all.partition_point(|other| *other < c) as u32;
     let tokens = text.chars().map(number).collect();
     Ok((all, tokens))
 }

@@ -98,6 +98,71 @@ fn every_kind_of_file_gives_the_same_rows() {
 }
 
 #[test]
+fn raw_numbers_are_tokens_of_their_type() {
+    let folder = Folder::new();
+    let numbers = [3u32, 1, 70_000, 1, 5, 9, 2, 6, 5];
+    let long: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let short: Vec<u8> = numbers
+        .iter()
+        .flat_map(|x| (*x as u16).to_le_bytes())
+        .collect();
+    let context = ("context", Value::Int(4));
+    let path = folder.write("long.bin", &long);
+    let d = build(
+        &ENTRY,
+        &of(&path, &[context.clone(), ("dtype", text("uint32"))]),
+    )
+    .unwrap();
+    assert_eq!((d.dim, d.classes, d.train.rows), (4, 70_001, 2));
+    assert_eq!(d.train.inputs, Inputs::Tokens(numbers[..8].to_vec()));
+    assert_eq!(d.train.labels().unwrap(), &numbers[1..]);
+    // As floats, as models get them.
+    let mut x = [0.0; 4];
+    d.train.gather(&[0], &mut x);
+    assert_eq!(x, [3.0, 1.0, 70_000.0, 1.0]);
+    let path = folder.write("short.bin", &short);
+    let d = build(&ENTRY, &of(&path, &[context.clone()])).unwrap();
+    assert_eq!(d.train.labels().unwrap()[..3], [1, 70_000 - 65_536, 1]);
+    let named = folder.write("short", &short);
+    let d = build(
+        &ENTRY,
+        &of(&named, &[context.clone(), ("dtype", text("uint16"))]),
+    )
+    .unwrap();
+    assert_eq!(d.train.rows, 2);
+
+    let e = message(
+        &ENTRY,
+        &of(&path, &[context.clone(), ("dtype", text("uint32"))]),
+    );
+    assert!(
+        e.contains("18 bytes, which are no whole number of uint32"),
+        "{e}"
+    );
+    let e = message(
+        &ENTRY,
+        &of(&path, &[context.clone(), ("vocabulary", Value::Int(9))]),
+    );
+    assert!(
+        e.contains("element 2 is 4464, but a token is a whole number 0, 1, 2, … below 9"),
+        "{e}"
+    );
+    let e = message(&ENTRY, &of(&path, &[]));
+    assert!(e.contains("'context' must say"), "{e}");
+    let e = message(&ENTRY, &of(&path, &[context.clone(), ("array", text("t"))]));
+    assert!(e.contains("leave out the option 'array'"), "{e}");
+    let header = [&20_240_520_i32.to_le_bytes()[..], &short].concat();
+    let e = message(
+        &ENTRY,
+        &of(&folder.write("llm.bin", header), &[context.clone()]),
+    );
+    assert!(e.contains("a header of llm.c"), "{e}");
+    let typed = [context, ("dtype", text("uint16"))];
+    let e = message(&ENTRY, &of("tests/data/tokens.npy", &typed));
+    assert!(e.contains("leave out the option 'dtype'"), "{e}");
+}
+
+#[test]
 fn the_bundled_example_can_be_read() {
     let d = build(
         &ENTRY,
@@ -124,9 +189,9 @@ fn bad_files_are_named_with_the_reason_and_the_remedy() {
         (
             path(
                 "c",
-                npy("<u4", "(3,)", &[0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]),
+                npy("<u4", "(3,)", &[0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0]),
             ),
-            "element 1 is 65536, but a token is a whole number 0, 1, 2, … below 65536",
+            "element 1 is 16777216, but a token is a whole number 0, 1, 2, … below 16777216",
         ),
         (path("d", npy("|u1", "(2, 2, 2)", &[0; 8])), "reshape it"),
         (path("e", npy("|u1", "(0,)", &[])), "is empty"),
@@ -136,7 +201,7 @@ fn bad_files_are_named_with_the_reason_and_the_remedy() {
         ),
         (
             path("g", b"hello, world".to_vec()),
-            "is damaged or not a safetensors file",
+            "cannot be read as safetensors",
         ),
         (
             path("h", safetensors(&[("t", "F32", "[1]", &[0; 4])])),

@@ -24,9 +24,9 @@ pub struct Example {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A class.
-    Label(u16),
+    Label(u32),
     /// A label at each position of a sequence.
-    Labels(Vec<u16>),
+    Labels(Vec<u32>),
     /// Numbers.
     Values(Vec<f64>),
 }
@@ -343,7 +343,7 @@ impl Example {
 #[derive(Default)]
 struct Assembly {
     inputs: Vec<f64>,
-    labels: Vec<u16>,
+    labels: Vec<u32>,
     values: Vec<f64>,
     /// Of the last one: labels at positions, or values, of one target.
     positions: usize,
@@ -405,8 +405,8 @@ impl Split {
             return self;
         };
         let narrow = match &like.inputs {
-            Inputs::Tokens(_) if x.iter().all(|x| *x == f32::from(*x as u16)) => {
-                Inputs::Tokens(x.iter().map(|x| *x as u16).collect())
+            Inputs::Tokens(_) if x.iter().all(|x| *x == (*x as u32) as f32) => {
+                Inputs::Tokens(x.iter().map(|x| *x as u32).collect())
             }
             Inputs::I8(_) if x.iter().all(|x| x.abs() == 1.0) => {
                 Inputs::I8(x.iter().map(|x| *x as i8).collect())
@@ -420,7 +420,7 @@ impl Split {
     /// The rows of both.
     fn and(&self, other: &Split) -> Result<Split> {
         let x = [self.inputs_f64(), other.inputs_f64()].concat();
-        let labels = |a: &[u16], b: &[u16]| [a, b].concat();
+        let labels = |a: &[u32], b: &[u32]| [a, b].concat();
         let targets = match (&self.targets, &other.targets) {
             (Targets::Classes(a), Targets::Classes(b)) => {
                 Answers::Labels(Targets::Classes(labels(a, b)))

@@ -30,7 +30,7 @@ fn all_splits_are_mapped_and_classes_counted_anew() {
         let new = made.split(name).unwrap();
         let sums: Vec<f64> = s.inputs_f64().chunks(64).map(|x| x.iter().sum()).collect();
         assert_eq!(new.inputs_f64(), sums);
-        let parity: Vec<u16> = s.labels().unwrap().iter().map(|l| l % 2).collect();
+        let parity: Vec<u32> = s.labels().unwrap().iter().map(|l| l % 2).collect();
         assert_eq!(new.labels().unwrap(), parity);
     }
     // What changes nothing is the same data set, for whoever resumes with it too.
@@ -151,7 +151,7 @@ fn all_rows_are_divided_anew() {
     assert_eq!(sizes.iter().sum::<usize>(), 1797);
     assert!((sizes[1] as f64 - 898.5).abs() <= 1.0 && sizes[2] == 225);
     let sorted = |d: &Dataset| {
-        let mut all: Vec<(Vec<u8>, u16)> = d
+        let mut all: Vec<(Vec<u8>, u32)> = d
             .splits()
             .flat_map(|(_, s)| {
                 let x = s.inputs_f64();

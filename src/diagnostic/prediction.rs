@@ -15,7 +15,7 @@ const EXTRA: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub enum Truth<'a> {
     /// A class per row: the outputs are logits, p(y|x, w) = softmax(outputs)\[y\].
-    Classes(&'a [u16]),
+    Classes(&'a [u32]),
     /// Row-major `[rows, outputs]` values y of p(y|x, w) = N(y; outputs, `noise_variance`), independent components.
     Values {
         /// The values.
@@ -102,7 +102,7 @@ impl PredictionSums {
                 let mut exponentials = vec![0.0; self.outputs];
                 for ((row, z), label) in each.zip(labels) {
                     let (sums, extra) = row.split_at_mut(self.outputs);
-                    let l = add_softmax(sums, z, usize::from(*label), &mut exponentials);
+                    let l = add_softmax(sums, z, *label as usize, &mut exponentials);
                     add_log_likelihood(extra, l, draws);
                 }
             }
@@ -269,7 +269,7 @@ mod tests {
 
     const ROWS: usize = 7;
     const OUTPUTS: usize = 3;
-    const LABELS: [u16; ROWS] = [0, 1, 2, 2, 1, 0, 0];
+    const LABELS: [u32; ROWS] = [0, 1, 2, 2, 1, 0, 0];
 
     /// The outputs of one draw.
     fn outputs(seed: u64) -> Vec<f32> {

@@ -84,7 +84,7 @@ impl PredictionSums {
     /// Scores of the averaged classification of `labels`; `beta` is the inverse temperature of the draws.
     ///
     /// NaN without draws, and where slices do not fit. `beta` enters nothing but the criterion's correction.
-    pub fn classification(self, sums: &[f64], labels: &[u16], beta: f64) -> ClassificationScores {
+    pub fn classification(self, sums: &[f64], labels: &[u32], beta: f64) -> ClassificationScores {
         let mut scores = ClassificationScores {
             draws: sums.first().copied().unwrap_or(f64::NAN),
             error: f64::NAN,
@@ -100,7 +100,7 @@ impl PredictionSums {
         // Rows, sum of confidences, rows classified rightly.
         let mut bins = [(0usize, 0.0, 0usize); BINS];
         for (row, label) in rows.zip(labels) {
-            let label = usize::from(*label);
+            let label = *label as usize;
             let (mut best, mut most) = (0, 0.0);
             for (k, sum) in row.sums.iter().enumerate() {
                 let p = sum / draws;
@@ -223,7 +223,7 @@ mod tests {
         (0..18).map(|i| number(i) as f32 / 8.0 - 4.0).collect()
     }
 
-    const LABELS: [u16; 6] = [2, 0, 1, 1, 0, 2];
+    const LABELS: [u32; 6] = [2, 0, 1, 1, 0, 2];
 
     /// Scores by NumPy and SciPy, the criterion by ArviZ 0.19.0 (beta = 1) and by its formulas in NumPy (other betas).
     #[test]

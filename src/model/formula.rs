@@ -118,7 +118,7 @@ impl Formula {
         let rows = outputs.len() / self.outputs;
         let mut all = vec![0.0; rows * classes];
         for class in 0..classes {
-            let labels = vec![class as u16; rows];
+            let labels = vec![class as u32; rows];
             let targets = TileTargets::alike(RowTargets::Classes(&labels));
             let losses = self.of_each(own, targets, outputs);
             for (row, loss) in losses.iter().enumerate() {
@@ -159,7 +159,7 @@ impl Formula {
         for (i, out) in each.enumerate() {
             rows.extend_from_slice(out);
             match targets.of {
-                RowTargets::Classes(labels) => rows.push(f32::from(labels[i])),
+                RowTargets::Classes(labels) => rows.push(labels[i] as f32),
                 RowTargets::Values(values) => {
                     rows.extend_from_slice(&values[i * self.targets..][..self.targets]);
                 }
@@ -204,7 +204,7 @@ impl Formula {
             if let (RowTargets::Classes(labels), true) = (targets.of, self.outputs > 1) {
                 let each = outputs.chunks_exact(self.outputs).zip(labels);
                 let wrong = each.map(|(z, label)| {
-                    let label = usize::from(*label);
+                    let label = *label as usize;
                     f64::from(u8::from(label >= z.len() || misclassified(z, label)))
                 });
                 sums.errors = wrong.sum();

@@ -66,7 +66,7 @@ impl Loss {
         let mut losses: Vec<f64> = match (self, targets.of) {
             (Loss::Formula(f), _) => return Ok(f.of_each(own, targets, outputs)),
             (Loss::CrossEntropy, RowTargets::Classes(labels)) => {
-                let loss = |(z, label): (&[f32], &u16)| {
+                let loss = |(z, label): (&[f32], &u32)| {
                     let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
                     let sum: f64 = z.iter().map(|z| (*z as f64 - most).exp()).sum();
                     most + sum.ln() - z[*label as usize] as f64
@@ -75,7 +75,7 @@ impl Loss {
             }
             (Loss::SquaredError, RowTargets::Classes(labels)) => {
                 let loss =
-                    |(z, label): (&[f32], &u16)| dot(z, z) - 2.0 * z[*label as usize] as f64 + 1.0;
+                    |(z, label): (&[f32], &u32)| dot(z, z) - 2.0 * z[*label as usize] as f64 + 1.0;
                 each.zip(labels).map(loss).collect()
             }
             (Loss::SquaredError, RowTargets::Values(values)) => {

@@ -10,6 +10,7 @@ pub(crate) mod custom;
 pub mod deep_linear;
 pub(crate) mod dense;
 pub mod formula;
+pub(crate) mod freeze;
 pub mod initialise;
 pub mod likelihood;
 pub(crate) mod load;
@@ -19,7 +20,9 @@ pub mod mlp;
 pub mod named;
 pub(crate) mod naming;
 pub(crate) mod onnx;
+pub mod part;
 pub mod place;
+pub(crate) mod pretrained;
 pub(crate) mod rows;
 pub mod support;
 pub(crate) mod teacher;
@@ -34,6 +37,7 @@ use crate::rng::Stream;
 pub use dense::Dense;
 use initialise::Role;
 use named::Named;
+pub use part::Part;
 use std::ops::Range;
 use std::sync::Arc;
 use support::Support;
@@ -206,50 +210,6 @@ impl Layout {
         let each = self.tensors.iter();
         each.map(|t| (t.name.clone(), t.shape.clone(), &w[t.range.clone()]))
             .collect()
-    }
-
-    /// A part of the parameters: a tensor ("w1"), a slice of one along its first dimension (`w1[3]`, `w1[2..5]`), all tensors whose names
-    /// begin with this and a dot ("block1" for "block1.query"), or what the model has a name for ("block1.attn.head3").
-    ///
-    /// # Errors
-    /// If there is no such part; the message lists the names there are.
-    pub fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
-        if let Some((_, slices)) = self.parts.iter().find(|(part, _)| part == name) {
-            let each = slices.iter().map(|s| self.part(s));
-            return Ok(each.collect::<Result<Vec<_>>>()?.concat());
-        }
-        let prefix = format!("{name}.");
-        let below: Vec<_> = self
-            .tensors
-            .iter()
-            .filter(|t| t.name.starts_with(&prefix))
-            .cloned()
-            .collect();
-        if !below.is_empty() {
-            return Ok(below);
-        }
-        let Some((tensor, slice)) = name.strip_suffix(']').and_then(|n| n.split_once('[')) else {
-            return Ok(vec![self.tensor(name)?.clone()]);
-        };
-        let t = self.tensor(tensor)?;
-        let rows = t.shape.first().copied().unwrap_or(1);
-        let wrong = || {
-            anyhow::anyhow!(
-                "'{name}' is not a slice of '{tensor}', whose first dimension has {rows} entries; write '{tensor}[3]' or '{tensor}[0..{rows}]'"
-            )
-        };
-        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
-        let (from, to) = match slice.split_once("..") {
-            Some((from, to)) => (number(from)?, number(to)?),
-            None => (number(slice)?, number(slice)? + 1),
-        };
-        anyhow::ensure!(from < to && to <= rows, wrong());
-        let size = t.range.len() / rows;
-        let mut shape = t.shape.clone();
-        shape[0] = to - from;
-        let range = t.range.start + from * size..t.range.start + to * size;
-        let name = name.into();
-        Ok(vec![TensorSpec { name, shape, range }])
     }
 
     /// The tensor of that name; the error lists the names there are.
@@ -501,11 +461,16 @@ pub const REGISTRY: &[Entry<Arc<dyn Model>>] = &[
     deep_linear::ENTRY,
     transformer::ENTRY,
     onnx::ENTRY,
+    pretrained::ENTRY,
 ];
 
 crate::object::object! {
     dyn Model: "Model",
     text: |m| m.describe(),
-    fields: { "parameters" => |m| m.layout().len().into() },
+    fields: {
+        "parameters" => |m| m.layout().len().into(),
+        "inputs" => |m| m.inputs().into(),
+        "vocabulary" => |m| m.vocabulary().unwrap_or(0).into(),
+    },
 }
 crate::object::held!(Arc<dyn Model> => dyn Model, |m| &**m);

@@ -13,7 +13,7 @@ pub struct TileTargets<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum RowTargets<'a> {
     /// `[rows, positions]`: a class per row, or per position of a row.
-    Classes(&'a [u16]),
+    Classes(&'a [u32]),
     /// `[rows, width]` values.
     Values(&'a [f32]),
 }

@@ -335,6 +335,28 @@ impl Options {
             .map(|v| v.into_iter().map(|x| x as usize).collect())
     }
 
+    /// Names: one, or an array of them; none if the option is absent.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        let text = |v: &Value| match v {
+            Value::Text(t) => Some(t.clone()),
+            _ => None,
+        };
+        let names = match self.get(name) {
+            None => Some(Vec::new()),
+            Some(Value::List(all)) => all.iter().map(text).collect(),
+            Some(one) => text(one).map(|t| vec![t]),
+        };
+        names.ok_or_else(|| {
+            anyhow!(
+                "{}: option '{name}' must be a name or an array of names",
+                self.owner
+            )
+        })
+    }
+
     /// An object that may be absent.
     pub fn object<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         self.get(name)?.as_object()

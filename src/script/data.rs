@@ -260,7 +260,7 @@ fn targets(d: &Dataset, split: &str) -> Result<Tensor> {
     let width = s.targets.width();
     Shape::fixed(&[s.rows, width]).fits::<f32>("data.targets")?;
     if let Some(labels) = s.labels() {
-        let all = labels.iter().map(|l| f32::from(*l)).collect();
+        let all = labels.iter().map(|l| *l as f32).collect();
         return match width {
             1 => Tensor::from_f32(all, &[s.rows]),
             _ => Tensor::from_f32(all, &[s.rows, width]),

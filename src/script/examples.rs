@@ -181,10 +181,10 @@ fn target(y: &Dynamic, old: &Target) -> Result<Target> {
             (0.0..65535.0).contains(&x) && x.fract() == 0.0,
             "it is {x}, but a label is 0, 1, 2, … (a target of a regression has a decimal point)"
         );
-        Ok(x as u16)
+        Ok(x as u32)
     };
     if let Ok(yes) = y.as_bool() {
-        return Ok(Target::Label(u16::from(yes)));
+        return Ok(Target::Label(u32::from(yes)));
     }
     if let Ok(i) = y.as_int() {
         return label(i as f64).map(Target::Label);

@@ -100,6 +100,11 @@ fn targets(b: &mut Binder) {
         "The outputs of the network for the inputs of a split (\"train\", \"test\", …) at a point, row by row, before the loss.",
         |t: &mut Arc<Target>, at: Dynamic, split: &str| outputs(t, &at, split).or_raise(),
     );
+    b.function(
+        "target.losses(parameters, split) -> Tensor",
+        "The loss of each example of a split (\"train\", \"test\", …) at a point: [rows], or [rows, positions] where each position of a row has one, as each token of a text.",
+        |t: &mut Arc<Target>, at: Dynamic, split: &str| losses(t, &at, split).or_raise(),
+    );
 }
 
 fn energies(t: &Target, at: &Dynamic) -> Result<Map> {
@@ -122,6 +127,18 @@ fn outputs(t: &Target, at: &Dynamic, split: &str) -> Result<Tensor> {
     check_length(&w, t.dim(), "target.outputs")?;
     let outputs = network.predict(&w, network.dataset().split(split)?)?;
     Ok(Tensor::Vector(Vector::new(Arc::new(outputs), None)))
+}
+
+fn losses(t: &Target, at: &Dynamic, split: &str) -> Result<Tensor> {
+    let w = first_vector(at, "target.losses")?;
+    check_length(&w, t.dim(), "target.losses")?;
+    let (rows, positions) = t.potential().rows_and_positions(split)?;
+    let all: Vec<_> = (0..rows as u32).collect();
+    let losses = t.potential().example_losses(&w, split, &all)?;
+    match positions {
+        1 => Tensor::from_f64(losses, &[rows]),
+        _ => Tensor::from_f64(losses, &[rows, positions]),
+    }
 }
 
 /// Numbers where scripts may write integers.

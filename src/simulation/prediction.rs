@@ -53,7 +53,7 @@ impl<'a> Predictor<'a> {
             ) => Vec::new(),
             (Targets::Classes(labels) | Targets::Sequence { labels, .. }, Loss::SquaredError) => {
                 let one_hot =
-                    |l: u16| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
+                    |l: u32| (0..outputs).map(move |k| f32::from(u8::from(k == l as usize)));
                 labels.iter().copied().flat_map(one_hot).collect()
             }
             (Targets::Values { data, .. }, _) => data.clone(),

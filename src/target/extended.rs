@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
 use crate::model::initialise::{Role, with_normals};
 use crate::model::loss::Sums;
-use crate::model::{Layout, TensorSpec};
+use crate::model::{Layout, Part};
 use crate::rng::Stream;
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Potential for Extended {
         None
     }
 
-    fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
+    fn part(&self, name: &str) -> Result<Vec<Part>> {
         self.inner.part(name).or_else(|_| self.layout.part(name))
     }
 

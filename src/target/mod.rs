@@ -21,7 +21,7 @@ use crate::kernels::update::scale_and_pull;
 use crate::model::deep_linear::LearningCoefficient;
 use crate::model::initialise::Role;
 use crate::model::loss::Sums;
-use crate::model::{Layout, TensorSpec};
+use crate::model::{Layout, Part};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::Stream;
 use prior::{Prior, PriorEnergy};
@@ -108,7 +108,7 @@ pub trait Potential: Send + Sync {
     }
 
     /// A part of the parameters by its name; see [`Layout::part`].
-    fn part(&self, name: &str) -> Result<Vec<TensorSpec>> {
+    fn part(&self, name: &str) -> Result<Vec<Part>> {
         self.layout().part(name)
     }
 
@@ -286,7 +286,7 @@ impl Target {
         w0: &Arc<Vec<f32>>,
         nbeta: f64,
         gamma: f64,
-        free: Option<Vec<TensorSpec>>,
+        free: Option<Vec<Part>>,
     ) -> Result<Self> {
         let (mut potential, mut centre) = (self.potential.clone(), w0.clone());
         if let Some(free) = free {

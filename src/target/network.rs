@@ -105,8 +105,10 @@ impl Network {
             dataset.name,
             dataset.outputs / positions,
             match model.vocabulary() {
-                Some(_) => "; give the model `vocabulary: data.classes`",
-                None => "",
+                Some(n) => format!(
+                    "; give the data set `vocabulary: {n}`, or the model `vocabulary: data.classes`"
+                ),
+                None => String::new(),
             }
         );
         if let Some(known) = model.vocabulary() {
@@ -374,7 +376,7 @@ fn tile_targets<'a>(
     split: &'a Split,
     rows: Rows,
     tile: Range<usize>,
-    labels: &'a mut Vec<u16>,
+    labels: &'a mut Vec<u32>,
     values: &'a mut Vec<f32>,
 ) -> RowTargets<'a> {
     let positions = split.targets.positions();

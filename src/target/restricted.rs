@@ -5,9 +5,10 @@ use super::{Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
 use crate::model::loss::Sums;
-use crate::model::{Layout, TensorSpec};
+use crate::model::{Layout, Part};
 use crate::rng::Stream;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The same mean loss, as a function of the free parameters.
@@ -15,7 +16,7 @@ pub struct Restricted {
     inner: Arc<dyn Potential>,
     layout: Layout,
     /// Where the free parameters are among all, in the order of the layout.
-    free: Vec<TensorSpec>,
+    free: Vec<Part>,
     /// All parameters; those that do not move stay as they are here.
     fixed: Arc<Vec<f32>>,
 }
@@ -30,11 +31,7 @@ impl Restricted {
     ///
     /// # Errors
     /// If `fixed` has another length than the parameters, no part is given, or parts overlap.
-    pub fn new(
-        inner: Arc<dyn Potential>,
-        free: Vec<TensorSpec>,
-        fixed: Arc<Vec<f32>>,
-    ) -> Result<Self> {
+    pub fn new(inner: Arc<dyn Potential>, free: Vec<Part>, fixed: Arc<Vec<f32>>) -> Result<Self> {
         let n = inner.layout().len();
         anyhow::ensure!(
             fixed.len() == n,
@@ -42,10 +39,12 @@ impl Restricted {
             fixed.len()
         );
         anyhow::ensure!(!free.is_empty(), "no parameters are left to move");
-        let mut ranges: Vec<_> = free.iter().map(|t| t.range.clone()).collect();
+        let runs = free.iter().flat_map(|t| &t.runs);
+        let mut ranges: Vec<_> = runs.cloned().collect();
         ranges.sort_by_key(|r| r.start);
         if let Some(twice) = ranges.windows(2).find(|r| r[0].end > r[1].start) {
-            let there = free.iter().filter(|t| t.range.contains(&twice[1].start));
+            let here = |t: &&Part| t.runs.iter().any(|r| r.contains(&twice[1].start));
+            let there = free.iter().filter(here);
             let names: Vec<_> = there.map(|t| format!("'{}'", t.name)).collect();
             anyhow::bail!(
                 "parts of the parameters are named twice: {}",
@@ -61,10 +60,14 @@ impl Restricted {
         })
     }
 
+    /// Where the free parameters are, one after the other.
+    fn runs(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.free.iter().flat_map(|t| &t.runs)
+    }
+
     /// The free ones of all parameters.
     pub fn free(&self, all: &[f32]) -> Vec<f32> {
-        let ranges = self.free.iter().map(|t| t.range.clone());
-        ranges.flat_map(|r| all[r].iter().copied()).collect()
+        self.free.iter().flat_map(|t| t.of(all)).collect()
     }
 
     /// Do something at all parameters, with `w` in place of the free ones; then take the free part of the gradient, if it is wanted.
@@ -78,15 +81,19 @@ impl Restricted {
         let [mut all, mut whole] = WHOLE.with_borrow_mut(std::mem::take);
         all.clear();
         all.extend_from_slice(&self.fixed);
-        for (own, t) in self.layout.tensors().iter().zip(&self.free) {
-            all[t.range.clone()].copy_from_slice(&w[own.range.clone()]);
+        let mut at = 0;
+        for run in self.runs() {
+            all[run.clone()].copy_from_slice(&w[at..at + run.len()]);
+            at += run.len();
         }
         whole.resize(all.len(), 0.0);
         let wanted = grad.is_some();
         let result = f(&all, wanted.then_some(&mut whole[..]));
         if let Some(grad) = grad {
-            for (own, t) in self.layout.tensors().iter().zip(&self.free) {
-                grad[own.range.clone()].copy_from_slice(&whole[t.range.clone()]);
+            let mut at = 0;
+            for run in self.runs() {
+                grad[at..at + run.len()].copy_from_slice(&whole[run.clone()]);
+                at += run.len();
             }
         }
         WHOLE.with_borrow_mut(|kept| *kept = [all, whole]);

@@ -28,7 +28,7 @@ pub struct Shard {
     /// A tile of them.
     pub tile: Tile,
     /// Labels of the tile.
-    pub labels: Vec<u16>,
+    pub labels: Vec<u32>,
     /// Real targets of the tile.
     pub values: Vec<f32>,
     /// Weights of the rows of the tile.

@@ -91,3 +91,31 @@ def test_other_compressions_are_named(tmp_path):
     frame(20).to_parquet(tmp_path / "t.parquet", compression="brotli")
     said = rows(tmp_path)
     assert "Disabled feature at compile time: brotli" in said, said
+
+
+def tokens(folder, options):
+    script = folder / "s.rhai"
+    script.write_text(f"""
+        let d = dataset::tokens("{folder}/t.parquet", #{{ test: 0.0 {options} }});
+        let out = [];
+        for i in 0..d.train_rows {{ let r = d.row("train", i); out.push(r.inputs + [r.targets[-1]]); }}
+        out
+    """)
+    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--out", str(folder / "out"), "--force", str(script)], capture_output=True, text=True)
+    return done.stderr if done.returncode else json.loads(done.stdout)
+
+
+def test_tokens_are_columns_of_lists_or_of_numbers(tmp_path):
+    texts = [[5, 1, 70_000, 3, 2], [], [4, 4, 9, 0, 1], [7, 7]]
+    table = pyarrow.table({"text": ["a", "b", "c", "d"], "input_ids": pyarrow.array(texts, pyarrow.list_(pyarrow.uint32())), "n": pyarrow.array([3, 1, 2, 0], pyarrow.int16())})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=3)
+    assert tokens(tmp_path, ', array: "input_ids", context: 2') == [[5, 1, 70_000], [70_000, 3, 2], [4, 4, 9], [9, 0, 1]]
+    assert tokens(tmp_path, ', array: "n", context: 3') == [[3, 1, 2, 0]]
+    assert "texts of several lengths, up to 5: the option 'context' must say" in tokens(tmp_path, ', array: "input_ids"')
+    assert "has 3 columns; the option 'array' must name one: text, input_ids, n" in tokens(tmp_path, ", context: 2")
+    assert "no column 'input_id'; did you mean 'input_ids'" in tokens(tmp_path, ', array: "input_id", context: 2')
+    assert "is no whole number, as tokens are" in tokens(tmp_path, ', array: "text", context: 2')
+    parquet.write_table(table.slice(0, 1).select(["input_ids"]), tmp_path / "t.parquet")
+    assert tokens(tmp_path, "") == [[5, 1, 70_000, 3, 2]]
+    parquet.write_table(pyarrow.table({"n": pyarrow.array([1, None, 2], pyarrow.int32())}), tmp_path / "t.parquet")
+    assert "row 1 is null" in tokens(tmp_path, ", context: 1")

@@ -124,10 +124,10 @@ fn batches_hold_the_rows_that_the_cpu_would_draw() {
             let bytes: Vec<i8> = (0..rows * dim)
                 .map(|i| (i * 37 % 256) as u8 as i8)
                 .collect();
-            let labels: Vec<u16> = (0..rows).map(|i| (i * 1313) as u16).collect();
+            let labels: Vec<u32> = (0..rows).map(|i| (i * 1313) as u32).collect();
             let drawn: Vec<u32> = (0..chains * m).map(|i| (i * 17 % rows) as u32).collect();
             let (f, b, l, numbers) = (d.put(&floats), d.put(&bytes), d.put(&labels), d.put(&drawn));
-            let (out, out_labels) = (d.room::<f32>(chains * m * dim), d.room::<u16>(chains * m));
+            let (out, out_labels) = (d.room::<f32>(chains * m * dim), d.room::<u32>(chains * m));
             let range: Vec<u32> = (0..chains)
                 .flat_map(|_| (0..m).map(|r| (start + r) as u32))
                 .collect();
@@ -174,8 +174,8 @@ fn batches_hold_the_rows_that_the_cpu_would_draw() {
                         args![l, start as i64, chains, m, out_labels],
                     );
                 }
-                let expected: Vec<u16> = which.iter().map(|&r| labels[r as usize]).collect();
-                assert_eq!(d.get::<u16>(out_labels, chains * m), expected);
+                let expected: Vec<u32> = which.iter().map(|&r| labels[r as usize]).collect();
+                assert_eq!(d.get::<u32>(out_labels, chains * m), expected);
             }
         }
     }

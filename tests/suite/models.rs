@@ -24,7 +24,7 @@ const ROWS: usize = 700;
 
 pub fn dataset(dim: usize, outputs: usize, classes: bool) -> Arc<Dataset> {
     let targets = if classes {
-        Targets::Classes((0..ROWS).map(|i| (i * 7 % outputs) as u16).collect())
+        Targets::Classes((0..ROWS).map(|i| (i * 7 % outputs) as u32).collect())
     } else {
         Targets::Values {
             width: outputs,

@@ -29,10 +29,10 @@ fn settings(context: usize) -> Settings {
     }
 }
 
-fn tokens(n: usize, step: u64) -> Vec<u16> {
+fn tokens(n: usize, step: u64) -> Vec<u32> {
     let mut out = vec![0; n];
     Stream::new(3, Purpose::Dataset, 0, step).indices(VOCABULARY, &mut out);
-    out.into_iter().map(|t| t as u16).collect()
+    out.into_iter().map(|t| t as u32).collect()
 }
 
 fn dataset(rows: usize, context: usize) -> Arc<Dataset> {
@@ -256,7 +256,7 @@ fn no_position_sees_a_later_token_and_every_position_sees_earlier_ones() {
     for context in [9, 70, 140] {
         let model = Transformer::new(settings(context)).unwrap();
         let w = parameters(&model);
-        let row: Vec<f32> = tokens(context, 1).into_iter().map(f32::from).collect();
+        let row: Vec<f32> = tokens(context, 1).into_iter().map(|t| t as f32).collect();
         let before = logits(&model, &w, &row).unwrap();
         for changed in [0, context / 2, context - 1] {
             let mut other = row.clone();
@@ -403,7 +403,7 @@ fn heads_are_parts_by_name() {
         names.sort_unstable();
         expected.sort_unstable();
         assert_eq!(names, expected);
-        let size: usize = part.iter().map(|t| t.range.len()).sum();
+        let size: usize = part.iter().map(|t| t.count()).sum();
         assert_eq!(size, 4 * 5 * 12 + if bias { 3 * 5 } else { 0 });
         // All heads together are the matrices.
         let heads = (1..=3).flat_map(|h| {
@@ -412,9 +412,9 @@ fn heads_are_parts_by_name() {
                 .part(&format!("block1.attn.head{h}"))
                 .unwrap()
         });
-        let of_heads: usize = heads.map(|t| t.range.len()).sum();
+        let of_heads: usize = heads.map(|t| t.count()).sum();
         let whole = model.layout().part("block1.attn").unwrap();
-        let of_block: usize = whole.iter().map(|t| t.range.len()).sum();
+        let of_block: usize = whole.iter().map(|t| t.count()).sum();
         assert_eq!(of_heads + if bias { 12 } else { 0 }, of_block);
     }
     let model = Transformer::new(settings(4)).unwrap();

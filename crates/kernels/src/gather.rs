@@ -54,7 +54,7 @@ gather! {
 
 gather! {
     /// Rows of tokens, as floats, in the order of `rows`.
-    tokens, u16, |x| x as f32
+    tokens, u32, |x| x as f32
 }
 
 simd! {
@@ -69,7 +69,7 @@ simd! {
 
 simd! {
     /// Tokens as floats, exactly.
-    pub fn widen_tokens(from: &[u16], to: &mut [f32]) {
+    pub fn widen_tokens(from: &[u32], to: &mut [f32]) {
         assert_eq!(from.len(), to.len(), "length of a batch");
         for (o, x) in to.iter_mut().zip(from) {
             *o = *x as f32;

@@ -136,13 +136,13 @@ impl Levels {
     }
 
     /// The labels.
-    fn labels(&self, t: &Table) -> Result<Vec<u16>> {
+    fn labels(&self, t: &Table) -> Result<Vec<u32>> {
         let j = t.columns.targets[0];
-        let label = |(at, row): (usize, &[f64])| -> Result<u16> {
+        let label = |(at, row): (usize, &[f64])| -> Result<u32> {
             let word = t.word(row, j);
             let place = || format!("{}: {}", t.place(at), name(&t.names, j));
             match &self.class_names {
-                Some(names) => Ok(level(names, word).with_context(place)? as u16),
+                Some(names) => Ok(level(names, word).with_context(place)? as u32),
                 None => {
                     let number = word.parse().unwrap_or(f64::NAN);
                     file::label(number).map_err(|e| anyhow!("{} {e}{HINT}", place()))

@@ -29,7 +29,7 @@ impl<'d> Data<'d> {
                 anyhow::bail!("rows that are made or read when they are needed are not on a device")
             }
             Inputs::Tokens(x) => {
-                let x: Vec<f32> = x.iter().map(|x| f32::from(*x)).collect();
+                let x: Vec<f32> = x.iter().map(|x| *x as f32).collect();
                 (Buffer::of(device, &x)?, false)
             }
         };

@@ -72,6 +72,7 @@ pub struct Custom {
     inputs: usize,
     positions: usize,
     outputs: usize,
+    vocabulary: Option<usize>,
 }
 
 /// Components of what a model of one row gives, `[rows, outputs]` or `[rows, positions, outputs]`: positions and all outputs.
@@ -128,7 +129,14 @@ impl Custom {
             inputs,
             positions,
             outputs,
+            vocabulary: None,
         })
+    }
+
+    /// The same, whose inputs are numbers of so many tokens.
+    pub fn with_vocabulary(mut self, tokens: usize) -> Self {
+        self.vocabulary = Some(tokens);
+        self
     }
 }
 
@@ -190,6 +198,10 @@ impl Model for Custom {
 
     fn positions(&self) -> usize {
         self.positions
+    }
+
+    fn vocabulary(&self) -> Option<usize> {
+        self.vocabulary
     }
 
     fn dense(&self) -> Option<Vec<Dense>> {

@@ -95,9 +95,23 @@ impl Parameters {
         })
     }
 
-    /// Of a model of another kind, and what is said of it behind its name.
-    pub fn of_kind(mut self, kind: &'static str, note: String) -> Self {
-        (self.kind, self.note) = (kind, note);
+    /// Of a model of another kind.
+    pub fn of_kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// With something to be said of the model behind its name.
+    pub fn with_note(mut self, note: String) -> Self {
+        self.note = note;
+        self
+    }
+
+    /// With names for some slices that belong together; see [`Layout::with_part`].
+    pub fn with_parts(mut self, parts: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
+        for (name, slices) in parts {
+            self.layout = self.layout.with_part(name, slices);
+        }
         self
     }
 
@@ -134,6 +148,22 @@ impl Parameters {
 
     /// Draw the initial numbers.
     pub(super) fn draw(&self, stream: Stream) -> Vec<f32> {
+        let given = |s: &Start| matches!(s, Start::Numbers(_));
+        let mut out = match self.starts.iter().all(given) {
+            // Numbers of a large model that nobody sees take a while to draw.
+            true => vec![0.0; self.layout.len()],
+            false => self.drawn(stream),
+        };
+        for (t, start) in self.layout.tensors().iter().zip(&self.starts) {
+            if let Start::Numbers(given) = start {
+                out[t.range.clone()].copy_from_slice(given);
+            }
+        }
+        out
+    }
+
+    /// All of them by their laws.
+    fn drawn(&self, stream: Stream) -> Vec<f32> {
         let laws = self.starts.iter().zip(&self.roles).map(|(start, role)| {
             let law = match start {
                 Start::Law(law) => *law,
@@ -141,13 +171,7 @@ impl Parameters {
             };
             (law, *role)
         });
-        let mut out = Initialise::draw_each(&self.layout, laws, stream);
-        for (t, start) in self.layout.tensors().iter().zip(&self.starts) {
-            if let Start::Numbers(given) = start {
-                out[t.range.clone()].copy_from_slice(given);
-            }
-        }
-        out
+        Initialise::draw_each(&self.layout, laws, stream)
     }
 
     /// The tensors of a parameter vector.

@@ -24,12 +24,13 @@ mod value;
 
 use super::Model;
 use super::custom::{Custom, Declared, Parameters, Start};
+use super::freeze::{FREEZE, Freeze};
 use super::initialise::Initialise;
 use crate::error::{Result, did_you_mean, in_file, listed};
 use crate::kernels::tensor::{Symbol, Tensor};
 use crate::memory;
 use crate::options::required;
-use crate::options::{Entry, Kind, Options, Range, Value as Given, optional};
+use crate::options::{Entry, Kind, Options, Range, optional};
 use crate::store::open_regular;
 use anyhow::{Context, anyhow, bail, ensure};
 use node::Node;
@@ -61,12 +62,7 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
             "the first output",
             "Name of the output, or of any value within: [rows, outputs] or [rows, positions, outputs].",
         ),
-        optional(
-            "freeze",
-            Kind::Anything("name, or array of names"),
-            "none",
-            "Parameters that stay as they are, which are then no parameters: \"conv1\" stands for all whose names begin with \"conv1.\".",
-        ),
+        FREEZE,
         optional(
             "parameters",
             Kind::Anything("name, or array of names"),
@@ -99,11 +95,11 @@ fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
     let name = path.file_stem().map(|n| n.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
     let network = Network::new(message, folder)?;
-    network.model(&Wanted {
+    network.model(Wanted {
         name: name.unwrap_or_default(),
         output: o.opt_text("output"),
-        freeze: names(o, "freeze")?,
-        parameters: names(o, "parameters")?,
+        freeze: Freeze::from_options(o)?,
+        parameters: o.names("parameters")?,
         inputs: o.sizes("inputs"),
     })
 }
@@ -113,21 +109,9 @@ fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
 struct Wanted<'a> {
     name: String,
     output: Option<&'a str>,
-    freeze: Vec<String>,
+    freeze: Freeze,
     parameters: Vec<String>,
     inputs: Option<Vec<usize>>,
-}
-
-fn names(o: &Options, option: &str) -> Result<Vec<String>> {
-    let one = |v: &Given| match v {
-        Given::Text(t) => Ok(t.clone()),
-        other => bail!("option '{option}' takes names, not {}", other.describe()),
-    };
-    match o.get(option) {
-        None => Ok(Vec::new()),
-        Some(Given::List(all)) => all.iter().map(one).collect(),
-        Some(v) => Ok(vec![one(v)?]),
-    }
 }
 
 /// What a file has.
@@ -249,7 +233,7 @@ impl<'a> Network<'a> {
         })
     }
 
-    fn model(mut self, wanted: &Wanted) -> Result<Arc<dyn Model>> {
+    fn model(mut self, mut wanted: Wanted) -> Result<Arc<dyn Model>> {
         let first = self.graph.outputs.first().map(|o| o.name.clone());
         let made = self.graph.nodes.iter().flat_map(|n| &n.outputs);
         let output = match wanted.output {
@@ -266,7 +250,7 @@ impl<'a> Network<'a> {
         };
         let needed = self.needed(&output);
         let input = self.input(&needed, wanted.inputs.as_deref())?;
-        let (freeze, more) = (&wanted.freeze, &wanted.parameters);
+        let (freeze, more) = (&mut wanted.freeze, &wanted.parameters);
         let found = parameters::parameters(&self.graph, &self.numbers, freeze, more)?;
         let constants: Vec<_> = found
             .constants
@@ -312,7 +296,7 @@ impl<'a> Network<'a> {
         });
         let declared = declared.collect::<Result<Vec<_>>>()?;
         let all = Parameters::new(Some(&wanted.name), declared, Initialise::Pytorch)?;
-        let all = all.of_kind("onnx", note);
+        let all = all.of_kind("onnx").with_note(note);
         Ok(Arc::new(Custom::new(all, &symbol, Some(width))?))
     }
 

@@ -3,7 +3,8 @@
 use super::numbers::{Data, Numbers};
 use super::proto::{Graph, Node};
 use crate::error::{Result, did_you_mean};
-use anyhow::{bail, ensure};
+use crate::model::freeze::Freeze;
+use anyhow::ensure;
 use std::collections::{HashMap, HashSet};
 
 /// What an operand is to an operator.
@@ -97,7 +98,7 @@ pub struct Found {
 pub fn parameters(
     graph: &Graph,
     all: &HashMap<String, Numbers>,
-    freeze: &[String],
+    freeze: &mut Freeze,
     wanted: &[String],
 ) -> Result<Found> {
     // What each value is, of the initial numbers.
@@ -141,12 +142,6 @@ pub fn parameters(
             origin.insert(out, first);
         }
     }
-    let below = |name: &str, part: &str| {
-        name == part
-            || name
-                .strip_prefix(part)
-                .is_some_and(|rest| rest.starts_with('.'))
-    };
     for name in wanted {
         let float = all
             .get(name)
@@ -157,17 +152,10 @@ pub fn parameters(
             did_you_mean(name, all.keys().map(String::as_str))
         );
     }
-    for part in freeze {
-        let found = weights.iter().any(|name| below(name, part));
-        if !found {
-            let known: Vec<_> = graph.initializers.iter().map(|t| &t.name).collect();
-            let known: Vec<_> = known.into_iter().filter(|n| weights.contains(*n)).collect();
-            bail!(
-                "option 'freeze': there is no parameter '{part}'; there are {}",
-                crate::error::listed(&known)
-            );
-        }
-    }
+    let known = graph.initializers.iter().map(|t| &*t.name);
+    let known: Vec<_> = known.filter(|n| weights.contains(*n)).collect();
+    let stays: HashSet<_> = known.iter().copied().filter(|n| freeze.has(n)).collect();
+    freeze.check(&known)?;
     let is_free = |name: &&String| {
         let Some(n) = all.get(*name) else {
             return false;
@@ -178,7 +166,7 @@ pub fn parameters(
             Data::Whole(_) => false,
         };
         (!frozen.contains(*name) && !buffer(name) || wanted.contains(name))
-            && !freeze.iter().any(|part| below(name, part))
+            && !stays.contains(name.as_str())
             && !n.dims.is_empty()
             && finite
     };

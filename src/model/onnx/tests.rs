@@ -55,6 +55,7 @@ fn message(dims: &[i64], after: Vec<Node>) -> proto::Model {
             nodes,
             initializers: vec![floats("fc.weight", &[2, 2], &[1.0, 2.0, 3.0, 4.0])],
             inputs: vec![input(dims)],
+            remarks: Vec::new(),
             outputs: vec![Named {
                 name: output.unwrap_or_default(),
                 kind: None,
@@ -69,7 +70,7 @@ fn read(m: proto::Model, folder: &Path) -> Result<Arc<dyn Model>> {
         name: "net".into(),
         ..Wanted::default()
     };
-    Network::new(m, folder)?.model(&wanted)
+    Network::new(m, folder)?.model(wanted)
 }
 
 fn fails(m: proto::Model) -> String {

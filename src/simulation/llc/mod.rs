@@ -33,7 +33,7 @@ pub(crate) mod verdict;
 use super::plan::{self, Plan};
 use super::session::Session;
 use crate::error::Result;
-use crate::model::TensorSpec;
+use crate::model::Part;
 use crate::observable::Handle;
 use crate::options::{Kind, Options, Range, Spec, Value, option, optional, required};
 use crate::sampler::ConfiguredSampler;
@@ -94,8 +94,8 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "restrict",
         Kind::Anything("name of a part, or array of names"),
         "all parameters move",
-        "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices along their first dimension (\"w1[0]\", \"w1[2..5]\"), or \
-         what several names begin with (\"block1.attn\"), or a head of a transformer (\"block2.attn.head3\").",
+        "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices (\"w1[0]\" and \"w1[2..5]\" along the first dimension, \"w1[:, 0..16]\" along the second), or \
+         what several names begin with (\"block1.attn\"), or a head of a transformer (\"block2.attn.head3\", of model::pretrained \"transformer.h.1.attn.head2\").",
     ),
     optional(
         "observe",
@@ -265,25 +265,11 @@ fn nbeta(o: &Options, n: usize) -> Result<f64> {
 }
 
 /// The parts of the parameters in the option `restrict`.
-fn restriction(o: &Options, target: &Target) -> Result<Option<Vec<TensorSpec>>> {
-    let names: Vec<String> = match o.get("restrict") {
-        None => return Ok(None),
-        Some(Value::Text(name)) => vec![name.clone()],
-        Some(Value::List(list)) => {
-            let name = |v: &Value| match v {
-                Value::Text(t) => Ok(t.clone()),
-                _ => Err(anyhow::anyhow!(
-                    "{}: option 'restrict' must be a name or an array of names",
-                    o.owner()
-                )),
-            };
-            list.iter().map(name).collect::<Result<_>>()?
-        }
-        Some(_) => anyhow::bail!(
-            "{}: option 'restrict' must be a name or an array of names",
-            o.owner()
-        ),
-    };
+fn restriction(o: &Options, target: &Target) -> Result<Option<Vec<Part>>> {
+    if !o.was_given("restrict") {
+        return Ok(None);
+    }
+    let names = o.names("restrict")?;
     let parts = names.iter().map(|n| target.potential().part(n));
     let parts = parts.collect::<Result<Vec<_>>>();
     let parts = parts.map_err(|e| e.context(format!("{}: option 'restrict'", o.owner())))?;

@@ -4,7 +4,7 @@ use super::Estimate;
 use crate::diagnostic::{Reading, thermometer};
 use crate::engine::report::{GRADIENT_LOSS, GRADIENT_LOSS_AT_START, GRADIENT_VIRIAL};
 use crate::error::Result;
-use crate::model::TensorSpec;
+use crate::model::Part;
 use crate::model::deep_linear::LearningCoefficient;
 use crate::observable::Handle;
 use crate::observable::basic::COST;
@@ -129,15 +129,15 @@ impl Prepared {
         sampler: &Arc<ConfiguredSampler>,
         start: &Arc<Vec<f32>>,
         mut point: Point,
-        free: Option<Vec<TensorSpec>>,
+        free: Option<Vec<Part>>,
     ) -> Result<Self> {
         let restricted = free.is_some();
         let local = target.localised(start, point.nbeta, point.gamma, free.clone())?;
         let start = match free {
             None => start.clone(),
             Some(parts) => {
-                let ranges = parts.into_iter().map(|t| t.range);
-                Arc::new(ranges.flat_map(|r| start[r].iter().copied()).collect())
+                let each = parts.iter().flat_map(|t| t.of(start));
+                Arc::new(each.collect())
             }
         };
         let paired = point.baseline == Baseline::Paired;

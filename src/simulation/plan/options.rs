@@ -146,19 +146,7 @@ fn keep(
     (burn_in, steps): (u64, u64),
     quick: impl Fn(&mut Trigger),
 ) -> Result<Option<Keep>> {
-    let text = |v: &Value| match v {
-        Value::Text(t) => Ok(t.clone()),
-        _ => Err(anyhow::anyhow!(
-            "{kind}: option 'keep_tensors' must be an array of names of tensors"
-        )),
-    };
-    let tensors = match o.get("keep_tensors") {
-        None => Vec::new(),
-        Some(Value::List(list)) if !list.is_empty() => {
-            list.iter().map(text).collect::<Result<_>>()?
-        }
-        Some(other) => vec![text(other)?],
-    };
+    let tensors = o.names("keep_tensors")?;
     let steps = match (trigger(o, "keep"), o.opt_int("keep_draws")) {
         (Some(_), Some(_)) => {
             anyhow::bail!("{kind}: options 'keep' and 'keep_draws' are both given; one says when")

@@ -7,7 +7,7 @@ use crate::error::{Result, listed};
 use crate::kernels::tensor::{Graph, Tape};
 use crate::model::initialise::Role;
 use crate::model::place::Place;
-use crate::model::{Declared, Layout, TensorSpec};
+use crate::model::{Declared, Layout, Part, TensorSpec};
 use crate::options::Value;
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Prior {
                 for (name, prior) in map.iter().filter(|(n, _)| n != OTHERS) {
                     let parts = match layout.value(name) {
                         Ok(one) => vec![one.clone()],
-                        Err(_) => layout.part(name)?,
+                        Err(_) => layout.part(name)?.iter().flat_map(Part::tensors).collect(),
                     };
                     for part in parts {
                         let twice = taken.iter().find(|t| {

@@ -115,7 +115,7 @@ fn losses_are_those_of_the_cpu() {
             let n = chains * rows;
             let outputs = numbers(n * columns, 6, true);
             let values = numbers(n * columns, 7, false);
-            let labels: Vec<u16> = (0..n).map(|i| (i * 5 % columns) as u16).collect();
+            let labels: Vec<u32> = (0..n).map(|i| (i * 5 % columns) as u32).collect();
             let targets = if kind == "squared_error_values" {
                 d.put(&values)
             } else {

@@ -74,7 +74,7 @@ extern "C" __global__ void gather_i8(const signed char *data, int dim, const uns
 
 // Labels of the rows with these numbers [C, rows] to out [C, rows]. x: rows.
 extern "C" __global__ void gather_labels(
-    const unsigned short *data, const unsigned *numbers, int chains, int rows, unsigned short *out) {
+    const unsigned *data, const unsigned *numbers, int chains, int rows, unsigned *out) {
     long long i = THREAD;
     if (i >= rows) return;
     for_each_chain(chain, chains) out[(long long)chain * rows + i] = data[numbers[(long long)chain * rows + i]];
@@ -98,10 +98,10 @@ extern "C" __global__ void copy_rows_i8(const signed char *data, int dim, long l
 }
 
 // The labels of `rows` rows from row `start` on, to every chain of out [C, rows]. x: rows.
-extern "C" __global__ void copy_labels(const unsigned short *data, long long start, int chains, int rows, unsigned short *out) {
+extern "C" __global__ void copy_labels(const unsigned *data, long long start, int chains, int rows, unsigned *out) {
     long long i = THREAD;
     if (i >= rows) return;
-    unsigned short label = data[start + i];
+    unsigned label = data[start + i];
     for_each_chain(chain, chains) out[(long long)chain * rows + i] = label;
 }
 
@@ -185,7 +185,7 @@ __device__ inline int argmax(const float *z, int columns) {
 // Cross-entropy of outputs [C, rows, columns] and labels [C, rows]: the loss and the errors (0 or 1) of each row [C, rows], and
 // dLoss/dOutput of the sum unless `delta` is null. x: rows.
 extern "C" __global__ void cross_entropy(
-    const float *outputs, int chains, int rows, int columns, const unsigned short *labels,
+    const float *outputs, int chains, int rows, int columns, const unsigned *labels,
     float *delta, double *loss, unsigned *wrong) {
     long long row = THREAD;
     if (row >= rows) return;
@@ -233,7 +233,7 @@ extern "C" __global__ void squared_error_values(
 // Squared error of outputs [C, rows, columns] and labels [C, rows], 1 at the label and 0 elsewhere; results as of cross_entropy.
 // x: rows.
 extern "C" __global__ void squared_error_classes(
-    const float *outputs, int chains, int rows, int columns, const unsigned short *labels,
+    const float *outputs, int chains, int rows, int columns, const unsigned *labels,
     float *delta, double *loss, unsigned *wrong) {
     long long row = THREAD;
     if (row >= rows) return;

@@ -7,8 +7,12 @@ use super::{eager, plain};
 use crate::Result;
 use candle_core::{DType, Tensor};
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Numbers of a constant that are shown one by one.
+const SHOWN: usize = 64;
 
 /// One value.
 #[derive(Debug, Clone)]
@@ -24,7 +28,7 @@ pub struct Value {
 }
 
 /// What a value is.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum ValueKind {
     /// Numbers.
     Constant(Arc<Vec<f64>>),
@@ -36,6 +40,27 @@ pub enum ValueKind {
     Columns(Range<usize>),
     /// A result.
     Apply(Operation),
+}
+
+impl fmt::Debug for ValueKind {
+    /// Tells two from each other; of many numbers by a hash, because as text they would be many times as long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(all) if all.len() > SHOWN => {
+                // Turned, so that signs reach all bits.
+                let step = |h: u64, x: &f64| {
+                    (h.rotate_left(5) ^ x.to_bits()).wrapping_mul(0x517c_c1b7_2722_0a95)
+                };
+                let hash = all.iter().fold(0, step);
+                write!(f, "Constant({} numbers, {hash:016x})", all.len())
+            }
+            Self::Constant(all) => write!(f, "Constant({all:?})"),
+            Self::Parameter(i) => write!(f, "Parameter({i})"),
+            Self::Input => f.write_str("Input"),
+            Self::Columns(range) => write!(f, "Columns({range:?})"),
+            Self::Apply(operation) => write!(f, "Apply({operation:?})"),
+        }
+    }
 }
 
 /// What makes two values equal.

@@ -332,7 +332,7 @@ impl Tensor {
     /// Rotary positions (Su et al. 2021) of `[…, positions, width]`: the halves of the first `width` numbers turn by angles p·base^(-2i/width).
     pub fn rotary(&self, base: f64, width: usize, first: usize) -> Result<Tensor> {
         let shape = self.shape()?;
-        let [.., positions, all] = shape.dims[..] else {
+        let [.., _, all] = shape.dims[..] else {
             anyhow::bail!(
                 "rotary: a tensor […, positions, width] is needed, but this has shape {shape}"
             );
@@ -341,11 +341,22 @@ impl Tensor {
             width > 0 && width <= all && width.is_multiple_of(2),
             "rotary: an even width of at most {all} is needed, not {width}"
         );
-        let half = width / 2;
-        let angle = |i: usize| {
-            let power = -2.0 * (i % half) as f64 / width as f64;
-            (first + i / half) as f64 * base.powf(power)
+        let power = |i: usize| -2.0 * i as f64 / width as f64;
+        let each: Vec<_> = (0..width / 2).map(|i| base.powf(power(i))).collect();
+        self.turned(&each, first)
+    }
+
+    /// The same where number i and the one half a width behind it turn by p times the i-th of these angles.
+    pub fn turned(&self, angles: &[f64], first: usize) -> Result<Tensor> {
+        let shape = self.shape()?;
+        let (half, width) = (angles.len(), 2 * angles.len());
+        let (positions, all) = match shape.dims[..] {
+            [.., positions, all] if (1..=all).contains(&width) => (positions, all),
+            _ => anyhow::bail!(
+                "rotary: a tensor […, positions, width] with a width of at least {width} is needed, but this has shape {shape}"
+            ),
         };
+        let angle = |i: usize| (first + i / half) as f64 * angles[i % half];
         let table = |f: fn(f64) -> f64| {
             let each = (0..positions * half).map(|i| f(angle(i)));
             Self::from_f64(each.collect(), &[positions, half])?.like(self)
