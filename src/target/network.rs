@@ -26,9 +26,14 @@ pub struct Network {
     layout: Layout,
     /// Floats that are kept of a row.
     numbers: usize,
+    /// What a row counts where rows are shared out: its positions, or as many as what is kept of it is worth.
+    work: usize,
     /// The last anchor.
     anchor: Mutex<Option<Arc<Anchor>>>,
 }
+
+/// Floats of a row that make it count as two: images of many channels, not rows of dense layers.
+const HEAVY: usize = 1 << 14;
 
 /// Outputs that are kept at a time where a loss per example is wanted.
 const OUTPUTS: usize = 1 << 20;
@@ -138,8 +143,13 @@ impl Network {
         }
         let w = model.widths();
         let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
+        let numbers = model.inputs() + layers.sum::<usize>();
         Ok(Self {
-            numbers: model.inputs() + layers.sum::<usize>(),
+            numbers,
+            work: match positions {
+                1 => (numbers / HEAVY).max(1),
+                _ => positions,
+            },
             layout: model
                 .layout()
                 .clone()
@@ -184,7 +194,7 @@ impl Network {
             work.rows += count as u64;
         }
         let grad = grad.unwrap_or_default();
-        let ranges: Vec<_> = shards(count, self.model.positions(), w.len()).collect();
+        let ranges: Vec<_> = shards(count, self.work, w.len()).collect();
         let job = Job {
             w,
             split,
@@ -279,7 +289,7 @@ impl Network {
             false => (grad, &mut [] as &mut [f32]),
         };
         own_grad.fill(0.0);
-        for (k, range) in tiles(range, positions, self.numbers, job.apart).enumerate() {
+        for (k, range) in tiles(range, self.work, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
             let mut targets = TileTargets {
@@ -291,7 +301,7 @@ impl Network {
                 .blocks(
                     &*self.model,
                     n,
-                    if job.apart { 1 } else { blocks(n, positions) },
+                    if job.apart { 1 } else { blocks(n, self.work) },
                     job.gradient,
                 )
                 .into_iter()
@@ -350,7 +360,7 @@ impl Network {
             ..Tile::default()
         };
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
-        for range in tiles(0..split.rows, self.model.positions(), self.numbers, true) {
+        for range in tiles(0..split.rows, self.work, self.numbers, true) {
             let n = range.len();
             for block in &mut tile.blocks(&*self.model, n, 1, false) {
                 let first = range.start + block.first;

@@ -33,7 +33,7 @@ fn join(mut lanes: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> f32 {
 
 /// Σ f(a, b, c) over slices of one length.
 #[inline(always)]
-fn sum(a: &[f32], b: &[f32], c: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+pub(crate) fn sum(a: &[f32], b: &[f32], c: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();

@@ -302,8 +302,7 @@ impl Model for Custom {
                     &tile.shared,
                     tile.rows,
                     &tile.inputs,
-                    &tile.activations,
-                    &tile.deltas,
+                    [&tile.activations, &tile.before, &tile.deltas],
                     grad,
                     team,
                 );

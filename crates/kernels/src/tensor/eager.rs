@@ -76,6 +76,14 @@ pub fn apply(
             let table = operands[1].contiguous()?;
             table.index_select(&numbers, 0)?.reshape(full(out))
         }
+        Operation::Normalise { centre, epsilon } => {
+            let x = match centre {
+                true => a.broadcast_sub(&a.mean_keepdim(D::Minus1)?)?,
+                false => a.clone(),
+            };
+            let variance = x.sqr()?.mean_keepdim(D::Minus1)?;
+            x.broadcast_div(&(variance + f64::from_bits(*epsilon))?.sqrt()?)
+        }
         Operation::Attention { causal, scale } => {
             let scale = f64::from_bits(*scale);
             attention(&operands, of, *causal, scale)?.reshape(full(out))

@@ -156,6 +156,30 @@ pub fn forward_elements(f: Element, spreads: &[Spread], rows: usize, of: &[View]
     }
 }
 
+/// Put the gradient with respect to an operand in `target`, if that has as many numbers as the result and all rows can be taken as one; whether it did.
+#[allow(clippy::too_many_arguments)]
+pub fn first_elements(
+    f: Element,
+    spreads: &[Spread],
+    which: usize,
+    rows: usize,
+    of: &[View],
+    y: &[f32],
+    delta: &[f32],
+    target: &mut [f32],
+) -> bool {
+    if rows == 0 || spreads[which] != Spread::Same || !as_one(spreads, of) {
+        return false;
+    }
+    let all = Elements::new(spreads, of, CHUNK.min(delta.len()));
+    for (k, delta) in delta.chunks(CHUNK).enumerate() {
+        let at = k * CHUNK..k * CHUNK + delta.len();
+        let of = all.piece(at.start, delta.len());
+        slopes(f, which, of, &y[at.clone()], delta, &mut target[at]);
+    }
+    true
+}
+
 /// Add the gradient with respect to an operand to `target`, whose rows are `stride` apart.
 #[allow(clippy::too_many_arguments)]
 pub fn backward_elements(

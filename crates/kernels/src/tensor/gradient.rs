@@ -15,8 +15,7 @@ impl Program {
         shared: &[f32],
         rows: usize,
         inputs: &[f32],
-        values: &[Vec<f32>],
-        deltas: &[Vec<f32>],
+        [values, before, deltas]: [&[Vec<f32>]; 3],
         grad: &mut [f32],
         team: &Team,
     ) {
@@ -36,7 +35,7 @@ impl Program {
                 self.tasks(target, out, rows, &mut tasks)
             });
             team.for_each(&mut tasks, |task| {
-                self.run(task, &given, rows, values, deltas)
+                self.run(task, &given, rows, [values, before, deltas])
             });
         }
         for instruction in self.shared.iter().rev().filter(|i| i.active) {
@@ -51,9 +50,17 @@ impl Program {
                     _ => continue,
                 };
                 if o.active {
-                    instruction
-                        .pass
-                        .backward(which, 1, &views, y, delta, target, o.width, false);
+                    instruction.pass.backward(
+                        which,
+                        1,
+                        &views,
+                        y,
+                        &[],
+                        delta,
+                        target,
+                        o.width,
+                        false,
+                    );
                 }
             }
         }
@@ -106,8 +113,7 @@ impl Program {
         task: &mut Task,
         given: &Given,
         rows: usize,
-        values: &[Vec<f32>],
-        deltas: &[Vec<f32>],
+        [values, before, deltas]: [&[Vec<f32>]; 3],
     ) {
         let views = |i: &Instruction| -> Views {
             let view = |o: &Operand| given.view(o, |i| &values[i]);
@@ -128,9 +134,10 @@ impl Program {
                     let y = &values[instruction.out][..count];
                     let delta = &deltas[instruction.out][..count];
                     let views = views(instruction);
+                    let before = &before[instruction.out];
                     instruction
                         .pass
-                        .backward(*which, rows, &views, y, delta, out, 0, false);
+                        .backward(*which, rows, &views, y, before, delta, out, 0, false);
                 }
             }
         }

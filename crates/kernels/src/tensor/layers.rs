@@ -239,6 +239,10 @@ impl Tensor {
 
     /// Of mean 0 and variance 1 along the last axis, where ε is added to the variance; without `centre` of mean square 1.
     pub fn normalised(&self, epsilon: f64, centre: bool) -> Result<Tensor> {
+        if !self.is_energy() {
+            let epsilon = epsilon.to_bits();
+            return Self::apply(Operation::Normalise { centre, epsilon }, &[self]);
+        }
         let x = match centre {
             true => self.binary(Binary::Subtract, &self.mean(Some(-1), true)?)?,
             false => self.clone(),

@@ -4,6 +4,7 @@ use super::attention::{Attention, Place};
 use super::element::Element;
 use super::elements::Spread;
 use super::graph::{Graph, ValueKind};
+use super::norm::Norm;
 use super::operation::{Binary, NOWHERE, Operation, Unary, matrices};
 use super::pass::{Dense, Pass};
 use super::program::{Instruction, Operand, Program, Source};
@@ -100,6 +101,13 @@ impl<'a> Lowering<'a> {
         for v in (0..values.len()).filter(|v| needed[*v]) {
             if let ValueKind::Apply(Operation::Attention { .. }) = &values[v].kind {
                 let (last, found) = self.graph.attention(v, only(v))?;
+                self.fused[last] = Some(found);
+                continue;
+            }
+            if let ValueKind::Apply(Operation::Normalise { .. } | Operation::Convolve(_)) =
+                &values[v].kind
+            {
+                let (last, found) = self.graph.with_channels(v, only)?;
                 self.fused[last] = Some(found);
                 continue;
             }
@@ -312,6 +320,85 @@ impl<'a> Lowering<'a> {
 }
 
 impl Graph {
+    /// A norm with weights and biases, or a convolution with biases, where that is all that is done with it: the last value of it, and the pass.
+    fn with_channels(
+        &self,
+        v: usize,
+        only: impl Fn(usize) -> Option<usize>,
+    ) -> Result<(usize, Fused)> {
+        let value = &self.values[v];
+        let mut operands = value.operands.clone();
+        let ValueKind::Apply(operation) = &value.kind else {
+            anyhow::bail!("a norm that is no operation");
+        };
+        let mut pass = self.pass(v, operation, &operands)?;
+        let mut last = v;
+        if let Pass::Norm(n) = &mut pass {
+            let mut at = v;
+            while let Some(user) = only(at)
+                && let ValueKind::Apply(Operation::Reshape(_)) = self.values[user].kind
+            {
+                at = user;
+            }
+            if let Some((user, weight, [channels, inner])) =
+                self.channels(at, Binary::Multiply, &only)
+                && (if inner == 1 {
+                    n.size % channels == 0
+                } else {
+                    n.size % inner == 0
+                })
+            {
+                (n.channels, n.inner) = (channels, inner);
+                operands.push(weight);
+                last = user;
+                if let Some((user, bias, found)) = self.channels(user, Binary::Add, &only)
+                    && found == [channels, inner]
+                {
+                    operands.push(bias);
+                    last = user;
+                }
+            }
+        }
+        if let Pass::Convolve(c) = &pass
+            && let Some((user, bias, found)) = self.channels(v, Binary::Add, &only)
+            && found == [c.groups * c.filters, c.columns().1]
+        {
+            operands.push(bias);
+            last = user;
+        }
+        Ok((last, (pass, operands)))
+    }
+
+    /// The only user of a value, if that is this function of it and of numbers that no row changes, one for each entry along one axis: the user,
+    /// those numbers, and the length of the axis and of what lies behind it.
+    fn channels(
+        &self,
+        v: usize,
+        f: Binary,
+        only: &impl Fn(usize) -> Option<usize>,
+    ) -> Option<(usize, usize, [usize; 2])> {
+        let user = only(v)?;
+        let to = &self.values[user];
+        let ValueKind::Apply(Operation::Binary(found)) = &to.kind else {
+            return None;
+        };
+        let other = *to.operands.iter().find(|o| **o != v)?;
+        let (of, shape) = (&self.values[other].shape, &self.values[v].shape);
+        let longer = of.dims.len() > shape.dims.len();
+        let same = *found == f && !of.rows && shape.rows && to.shape == *shape;
+        if longer {
+            return None;
+        }
+        let mut long = (0..of.dims.len()).filter(|i| of.dims[*i] != 1);
+        let (axis, None) = (long.next()?, long.next()) else {
+            return None;
+        };
+        let at = axis + shape.dims.len() - of.dims.len();
+        let fits = same && shape.dims[at] == of.dims[axis];
+        let inner = shape.dims[at + 1..].iter().product();
+        fits.then_some((user, other, [of.dims[axis], inner]))
+    }
+
     /// Attention that reads its operands where they lie, through slices and exchanged axes, and writes where its only user would: the last
     /// value of it, and the pass.
     fn attention(&self, v: usize, user: Option<usize>) -> Result<(usize, Fused)> {
@@ -431,6 +518,13 @@ impl Graph {
                     run: count * inner,
                 }
             }
+            Operation::Normalise { centre, epsilon } => Pass::Norm(Norm {
+                size: first.last().copied().unwrap_or(1),
+                centre: *centre,
+                epsilon: f64::from_bits(*epsilon) as f32,
+                inner: 1,
+                channels: 0,
+            }),
             Operation::Attention { causal, scale } => {
                 let [q, k, v] = [0, 1, 2].map(|i: usize| &self.values[of[i]].shape);
                 Pass::Attention(Attention::new(q, k, v, f64::from_bits(*scale), *causal)?)

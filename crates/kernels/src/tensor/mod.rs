@@ -27,7 +27,7 @@
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
-//! | `window.rs`, `attention.rs`, `layers.rs`, `einsum.rs` | convolutions; attention; what layers of networks are made of; products by names of axes |
+//! | `window.rs`, `attention.rs`, `norm.rs`, `layers.rs`, `einsum.rs` | convolutions; attention; norms; what layers of networks are made of; products by names of axes |
 //! | `real.rs`, `double.rs` | elementary functions in both precisions |
 
 mod attention;
@@ -42,6 +42,7 @@ mod gradient;
 mod graph;
 mod layers;
 mod lower;
+mod norm;
 mod numbers;
 mod operation;
 mod pass;
@@ -60,6 +61,7 @@ mod window;
 pub use attention::{Attention, Place};
 pub use graph::Graph;
 pub use layers::Windows;
+pub use norm::Norm;
 pub use numbers::Numbers;
 pub use operation::{Binary, NOWHERE, Operation, Reduce, Unary};
 pub use program::{Layer, Program};

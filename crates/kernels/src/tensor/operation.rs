@@ -222,6 +222,13 @@ pub enum Operation {
         /// The bits of what scores are multiplied by.
         scale: u64,
     },
+    /// To mean 0 and variance 1 along the last axis, or to mean square 1.
+    Normalise {
+        /// Whether the mean is taken off.
+        centre: bool,
+        /// The bits of what is added to the variance.
+        epsilon: u64,
+    },
     /// An axis to one number, which is dropped.
     Reduce(Reduce, usize),
     /// exp(x) / Σ exp(x) along an axis.
@@ -246,6 +253,7 @@ impl Operation {
             Operation::Convolve(_) => "conv2d",
             Operation::Embed => "embedding",
             Operation::Attention { .. } => "attention",
+            Operation::Normalise { .. } => "normalise",
             Operation::Reduce(Reduce::Sum, _) => "sum",
             Operation::Reduce(Reduce::Max, _) => "max",
             Operation::Reduce(Reduce::Min, _) => "min",
@@ -291,7 +299,10 @@ impl Operation {
                 let vectors = of[0].dims.split_last().map_or(&[][..], |d| d.1);
                 3 * size(vectors).saturating_mul(keys as u128) + one
             }
-            Operation::Choose | Operation::Softmax(_) | Operation::LogSoftmax(_) => 3 * one,
+            Operation::Normalise { .. }
+            | Operation::Choose
+            | Operation::Softmax(_)
+            | Operation::LogSoftmax(_) => 3 * one,
             Operation::Binary(Binary::Power) => 6 * one,
             _ => one,
         };
@@ -313,6 +324,12 @@ impl Operation {
         let mut out = first.clone();
         match self {
             Operation::Unary(_) => {}
+            Operation::Normalise { .. } => {
+                ensure!(
+                    !first.dims.is_empty(),
+                    "{name}: a tensor of shape {first} has no axis to normalise along"
+                );
+            }
             Operation::Binary(_) | Operation::Choose => {
                 for other in &of[1..] {
                     out = Shape::broadcast(name, &out, other)?;

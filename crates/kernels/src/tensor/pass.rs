@@ -2,7 +2,10 @@
 
 use super::attention::Attention;
 use super::element::Element;
-use super::elements::{Spread, View, backward_elements, forward_elements};
+use super::elements::{Spread, View, backward_elements, first_elements, forward_elements};
+use super::norm::{
+    Norm, add_line_sums, add_to_channels, add_to_lines, backward_norm, forward_norm,
+};
 use super::operation::{NOWHERE, Reduce};
 use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
 use super::window::Convolution;
@@ -72,10 +75,12 @@ pub enum Pass {
     Copy { from: Vec<u32>, run: usize },
     /// Each number from its own place, or [`NOWHERE`], where `fill` stands.
     Take { from: Arc<[u32]>, fill: f32 },
-    /// Operands: images and filters.
+    /// Operands: images and filters, and perhaps biases of the filters.
     Convolve(Convolution),
     /// Operands: numbers of rows of a table, and the table of so many rows of that width.
     Embed { words: usize, width: usize },
+    /// Operands: numbers, and perhaps weights, and perhaps biases. `before` keeps the moments.
+    Norm(Norm),
     /// Operands: queries, keys and values. `before` keeps the log-sums of the scores.
     Attention(Attention),
     /// One after the other: the lengths of the runs of each operand.
@@ -144,6 +149,9 @@ impl Pass {
                 for (r, out) in out.chunks_exact_mut(one).take(rows).enumerate() {
                     c.forward(of[0].row(r), of[1].row(r), out);
                 }
+                if let Some(bias) = of.get(2) {
+                    add_to_lines(out, &bias.data[..bias.width], c.columns().1);
+                }
             }
             Pass::Embed { words, width } => {
                 let numbers = of[0].width;
@@ -157,6 +165,7 @@ impl Pass {
                     }
                 }
             }
+            Pass::Norm(n) => forward_norm(n, rows, of, out, before),
             Pass::Attention(a) => {
                 let (one, sums) = (out.len() / rows.max(1), a.log_sums());
                 for (r, out) in out.chunks_exact_mut(one).take(rows).enumerate() {
@@ -206,6 +215,7 @@ impl Pass {
         match self {
             Pass::Dense(d) if d.activation.needs_input() => width,
             Pass::Attention(a) => a.log_sums(),
+            Pass::Norm(n) => n.moments(width),
             _ => 0,
         }
     }
@@ -217,7 +227,8 @@ impl Pass {
         }
     }
 
-    /// Add the gradient with respect to an operand to `target`, whose rows are `stride` apart: 0 to sum over rows.
+    /// Add the gradient with respect to an operand to `target`, whose rows are `stride` apart: 0 to sum over rows; `before` is what
+    /// [`Pass::forward`] kept, or empty.
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,
@@ -225,12 +236,23 @@ impl Pass {
         rows: usize,
         of: &[View],
         y: &[f32],
+        before: &[f32],
         delta: &[f32],
         target: &mut [f32],
         stride: usize,
         first: bool,
     ) {
         let width = of[which].width;
+        if let (Pass::Norm(n), 0) = (self, which)
+            && (stride > 0 || rows == 1)
+        {
+            return backward_norm(n, rows, of, before, delta, target, stride, first);
+        }
+        if let (Pass::Element(f, spreads), true) = (self, first && stride > 0)
+            && first_elements(*f, spreads, which, rows, of, y, delta, target)
+        {
+            return;
+        }
         if let (Pass::Dense(d), 0) = (self, which) {
             let delta = Matrix::new(delta, rows * d.per_row, d.fan.1);
             return multiply(target, delta, d.weights(of[1].data).transposed(), !first);
@@ -258,6 +280,9 @@ impl Pass {
             }
             Pass::Copy { from, run } => add_copies(from, *run, rows, delta, out),
             Pass::Take { from, .. } => add_taken(from, rows, delta, out),
+            Pass::Convolve(c) if which == 2 => {
+                add_line_sums(delta, c.columns().1, &mut out.data[..width]);
+            }
             Pass::Convolve(c) => {
                 let (mut out, one) = (out, delta.len() / rows.max(1));
                 for (r, delta) in delta.chunks_exact(one).take(rows).enumerate() {
@@ -279,10 +304,24 @@ impl Pass {
                     }
                 }
             }
+            Pass::Norm(n) if which == 0 => {
+                backward_norm(n, rows, of, before, delta, out.data, stride, false);
+            }
+            Pass::Norm(n) => {
+                add_to_channels(
+                    n,
+                    which == 2,
+                    rows,
+                    of,
+                    before,
+                    delta,
+                    &mut out.data[..width],
+                );
+            }
             Pass::Attention(a) => {
                 let (mut out, mut wanted) = (out, [false; 3]);
                 wanted[which] = true;
-                a.backward_rows(rows, of, &[], delta, wanted, &mut |_, r, add| {
+                a.backward_rows(rows, of, before, delta, wanted, &mut |_, r, add| {
                     add(out.row(r))
                 });
             }
@@ -359,6 +398,10 @@ fn add_copies(from: &[u32], run: usize, rows: usize, delta: &[f32], mut out: Row
     for r in 0..rows {
         let d = &delta[r * all..][..all];
         let out = out.row(r);
+        if run == 1 {
+            d.iter().zip(from).for_each(|(d, i)| out[*i as usize] += *d);
+            continue;
+        }
         for (d, i) in d.chunks_exact(run).zip(from) {
             add(&mut out[*i as usize..][..run], d);
         }

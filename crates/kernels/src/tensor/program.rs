@@ -295,9 +295,17 @@ impl Program {
             for (which, o) in instruction.operands.iter().enumerate() {
                 if let (Source::Buffer(i), true) = (&o.source, o.active) {
                     let target = &mut *below[*i];
-                    instruction
-                        .pass
-                        .backward(which, rows, &views, y, delta, target, o.width, o.first);
+                    instruction.pass.backward(
+                        which,
+                        rows,
+                        &views,
+                        y,
+                        &*before[out],
+                        delta,
+                        target,
+                        o.width,
+                        o.first,
+                    );
                 }
             }
         }

@@ -95,8 +95,15 @@ impl Trial {
         }
         let mut grad = vec![0.0; w.len()];
         let team = Team::new(threads);
-        self.program
-            .gradient(w, &shared, ROWS, x, &values, &deltas, &mut grad, &team);
+        self.program.gradient(
+            w,
+            &shared,
+            ROWS,
+            x,
+            [&values, &before, &deltas],
+            &mut grad,
+            &team,
+        );
         [values.pop().unwrap(), grad]
     }
 

@@ -51,6 +51,7 @@ impl<'a> Unrolled<'a> {
                         | Pass::Convolve(_)
                         | Pass::Embed { .. }
                         | Pass::Attention(_)
+                        | Pass::Norm(_)
                 )
             };
             if matches!(value.kind, ValueKind::Input) || pass.as_ref().is_some_and(of_models) {
@@ -141,6 +142,7 @@ impl<'a> Unrolled<'a> {
                 | Pass::Softmax { .. }
                 | Pass::Convolve(_)
                 | Pass::Attention(_)
+                | Pass::Norm(_)
                 | Pass::Embed { .. } => {
                     return Term::Constant(f64::NAN);
                 }
