@@ -97,7 +97,7 @@ fn scales_are_as_described() {
 #[test]
 fn projected_images_are_bytes_of_spins() {
     let d = load(&[("project", Value::Int(5))]);
-    assert_eq!((d.dim, d.train.bytes()), (5, 30 * 5 + 30 * 2));
+    assert_eq!((d.dim, d.train.bytes()), (5, 30 * 5 + 30 * 4));
     assert_eq!(d.train, load(&[("project", Value::Int(5))]).train);
     assert_ne!(
         d.train,

@@ -213,7 +213,7 @@ mod tests {
             whole(&few.train)
         );
         assert!(make(&[("test", 0), ("train", 5)]).test.is_none());
-        assert_eq!(few.train.bytes(), 50 * 64 * 4);
+        assert_eq!(few.train.bytes(), 50 * 64 * 8);
         assert!(matches!(
             few.train.targets,
             Targets::Sequence { positions: 64, .. }

@@ -110,7 +110,7 @@ fn every_type_is_read_stored_and_compressed() {
 fn further_dimensions_are_flattened_and_spins_stay_bytes() {
     let x = c(&[2, 2, 2], &[1i8, -1, 1, 1, -1, -1, -1, 1]);
     let d = load(&[("x_train", x), two_labels()]).unwrap();
-    assert_eq!((d.dim, d.train.bytes()), (4, 8 + 2 * 2));
+    assert_eq!((d.dim, d.train.bytes()), (4, 8 + 2 * 4));
     assert!(matches!(d.train.inputs, Inputs::I8(_)));
     let d = load(&[("x_train", c(&[2], &[-128i8, 1])), two_labels()]).unwrap();
     assert_eq!(d.train.inputs, Inputs::F32(vec![-128.0, 1.0]));

@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_component_takes_one_byte_and_odd_dimensions_work() {
         let d = make(1000, &[]);
-        assert_eq!(d.train.bytes(), 1000 * 100 + 1000 * 2);
+        assert_eq!(d.train.bytes(), 1000 * 100 + 1000 * 4);
         let d = make(7, &[("dim", Value::Int(3)), ("classes", Value::Int(2))]);
         assert!(spins(&d.train).iter().all(|x| x.abs() == 1) && d.outputs == 2);
         let d = make(

@@ -60,7 +60,7 @@ fn sequences_have_a_label_at_each_position() {
     s.copy(1..2, &mut x[..3]);
     assert_eq!(x[..3], [3.0, 4.0, 65535.0]);
     assert!(s.row_labels().is_none() && s.class_counts(9).is_empty());
-    assert_eq!(s.bytes(), 6 * 2 + 4 * 2);
+    assert_eq!(s.bytes(), 6 * 4 + 4 * 4);
     let second = s.select(&[1]);
     assert_eq!(
         (second.rows, second.labels().unwrap()),
@@ -70,7 +70,7 @@ fn sequences_have_a_label_at_each_position() {
 
 #[test]
 fn bytes_count_one_per_spin_and_four_per_float() {
-    assert_eq!(floats().bytes(), 6 * 4 + 3 * 2);
+    assert_eq!(floats().bytes(), 6 * 4 + 3 * 4);
     assert_eq!(bytes().bytes(), 6 + 3 * 4);
 }
 

@@ -81,11 +81,12 @@ impl Part {
             });
         let all = all.collect::<Result<Vec<_>>>()?;
         // From the last axis to the first: runs grow while all behind them is taken.
-        let mut runs = vec![0..1];
+        let one = |run: Range<usize>| std::iter::once(run).collect::<Vec<_>>();
+        let mut runs = one(0..1);
         let mut size = 1;
         for (taken, n) in all.iter().zip(&t.shape).rev() {
             runs = match &runs[..] {
-                [one] if one.len() == size => vec![taken.start * size..taken.end * size],
+                [run] if run.len() == size => one(taken.start * size..taken.end * size),
                 _ => {
                     let at = |i: usize| {
                         runs.iter()
