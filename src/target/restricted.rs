@@ -1,6 +1,7 @@
 //! A potential of some of the parameters, the others held where they are: weight-restricted learning coefficients
 //! (Wang, Hoogland, van Wingerden, Furman & Murfet 2024).
 
+use super::network::{Accelerated, Free};
 use super::{Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
@@ -145,6 +146,22 @@ impl Potential for Restricted {
 
     fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
         self.inner.rows_and_positions(split)
+    }
+
+    fn accelerated(&self) -> Result<Accelerated> {
+        let mut inner = self.inner.accelerated()?;
+        anyhow::ensure!(
+            inner.free.is_none(),
+            "no device holds parameters of a model twice; take --device cpu"
+        );
+        let own = self.layout.tensors().iter().zip(&self.free);
+        inner.free = Some(Free {
+            parts: own
+                .map(|(own, all)| (own.range.clone(), all.range.clone()))
+                .collect(),
+            fixed: self.fixed.clone(),
+        });
+        Ok(inner)
     }
 
     fn products(&self) -> Vec<Product> {
