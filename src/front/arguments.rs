@@ -193,7 +193,7 @@ pub enum Command {
         /// Threads to use (default: all).
         #[arg(long, value_parser = threads)]
         threads: Option<usize>,
-        /// Where chains step: cpu, or cuda:0, cuda:1, … for a GPU.
+        /// Where chains step: cpu, or cuda:0, cuda:1, … for a GPU, cuda:0,cuda:1 for both; cuda:0:tf32 and cuda:0:bf16 round the factors of products.
         #[arg(long, default_value = "cpu", value_parser = device)]
         device: String,
         /// Write the result to this file.

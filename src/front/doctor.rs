@@ -92,7 +92,7 @@ fn gemm_rate() -> f64 {
 /// The first GPU, or why there is none.
 fn cuda() -> String {
     #[cfg(feature = "cuda")]
-    match crate::kernels::device::cuda::Cuda::open(0) {
+    match crate::kernels::device::cuda::Cuda::open(0, Default::default()) {
         Ok(device) => {
             use crate::kernels::device::Device;
             format!(", cuda:0 ({})", device.describe())

@@ -1,6 +1,7 @@
 //! `ergodic run`: one script from its file to its results.
 
 use crate::error::{Result, did_you_mean};
+use crate::kernels::device::Precision;
 use crate::output;
 use crate::ranks::{self, Communicator};
 use crate::report::record::Record;
@@ -277,9 +278,16 @@ fn stays(request: &Request) -> Stays {
 
 /// The GPU of this process: "cuda" without a number is that of its number on the machine.
 fn device_of(device: &str, ranks: &dyn Communicator) -> String {
-    match device {
-        "cuda" => format!("cuda:{}", ranks.local_rank()),
-        other => other.into(),
+    let own = ranks.local_rank();
+    match device
+        .strip_prefix("cuda")
+        .map(|rest| rest.split(':').collect::<Vec<_>>())
+    {
+        Some(words) if words == [""] => format!("cuda:{own}"),
+        Some(words) if words.len() == 2 && Precision::of(words[1]).is_some() => {
+            format!("cuda:{own}:{}", words[1])
+        }
+        _ => device.into(),
     }
 }
 

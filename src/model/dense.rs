@@ -9,6 +9,7 @@ use crate::kernels::elementwise::{
 };
 use crate::kernels::gemm::{Matrix, Part, multiply};
 use crate::kernels::gemm_baseline::Product;
+use crate::kernels::tensor::{Layer, Program};
 use crate::kernels::thread_pool::Team;
 use std::ops::Range;
 
@@ -72,6 +73,18 @@ pub fn products(layers: &[Dense]) -> Vec<Product> {
         }
     }
     out
+}
+
+/// The layers as a program.
+pub fn program(layers: &[Dense]) -> Program {
+    let layer = |l: &Dense| Layer {
+        fan: (l.fan_in, l.fan_out),
+        weight: l.weight.clone(),
+        transposed: !l.flipped,
+        bias: l.bias.clone(),
+        activation: l.activation,
+    };
+    Program::of_layers(&layers.iter().map(layer).collect::<Vec<_>>())
 }
 
 /// See [`Model::forward`](super::Model::forward).

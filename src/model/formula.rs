@@ -6,7 +6,7 @@ use super::{Declared, Layout};
 use crate::error::Result;
 use crate::kernels::elementwise::misclassified;
 use crate::kernels::tensor::{Binary, Graph, Scratch, Symbol, Tape, Tensor, Unary};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -126,6 +126,16 @@ impl Formula {
             }
         }
         all
+    }
+
+    /// A kernel of this name that computes it on an accelerator; see [`Tape::kernel`].
+    ///
+    /// # Errors
+    /// If it is too long for that.
+    pub fn kernel(&self, name: &str, labels: bool) -> Result<String> {
+        let sizes = [self.outputs, self.targets];
+        let kernel = self.tape.kernel(name, sizes, labels, self.weighted);
+        kernel.with_context(|| format!("no device computes the loss {}", self.text))
     }
 
     /// What it is.

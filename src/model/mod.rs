@@ -30,7 +30,7 @@ pub mod transformer;
 
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
-use crate::kernels::tensor::{Symbol, Tensor};
+use crate::kernels::tensor::{Program, Symbol, Tensor};
 use crate::kernels::thread_pool::Team;
 use crate::options::Entry;
 use crate::rng::Stream;
@@ -383,9 +383,20 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// The layers, if that is all it is: then an accelerator computes all chains together.
+    /// The layers, if that is all it is.
     fn dense(&self) -> Option<Vec<Dense>> {
         None
+    }
+
+    /// From inputs to outputs, as an accelerator computes it for all chains together.
+    ///
+    /// # Errors
+    /// If no accelerator does.
+    fn program(&self) -> Result<Program> {
+        match self.dense() {
+            Some(layers) => Ok(dense::program(&layers)),
+            None => anyhow::bail!("no device computes {}; take --device cpu", self.describe()),
+        }
     }
 
     /// The matrix products of [`Model::forward`] and [`Model::backward`], for benchmarks; empty if they are not known.

@@ -102,11 +102,16 @@ impl Observable for ExampleLosses {
         Ok(())
     }
 
+    fn examples(&self, target: &Target) -> Result<Option<(String, Vec<u32>)>> {
+        let (all, _) = target.potential().rows_and_positions(&self.split)?;
+        let rows = spread(self.rows, all).map(|r| r as u32).collect();
+        Ok(Some((self.split.clone(), rows)))
+    }
+
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
-        let potential = view.target.potential();
-        let (all, _) = potential.rows_and_positions(&self.split)?;
+        let (all, _) = view.target.potential().rows_and_positions(&self.split)?;
         let rows: Vec<u32> = spread(self.rows, all).map(|r| r as u32).collect();
-        let losses = potential.example_losses(view.chain.w, &self.split, &rows)?;
+        let losses = view.example_losses(&self.split, &rows)?;
         // A row's loss is the mean over as many positions as it has more losses than there are components.
         let of_each = losses.len() / out.len();
         for (out, each) in out.iter_mut().zip(losses.chunks_exact(of_each)) {

@@ -55,6 +55,10 @@ pub struct LossCache {
     pub energies: Option<Energies>,
     /// Loss and error of other splits.
     pub splits: Vec<(String, [f64; 2])>,
+    /// Losses of single examples: of these rows of a split, for every position.
+    pub examples: Vec<(String, Vec<u32>, Vec<f64>)>,
+    /// Outputs for splits, `[rows, outputs]`.
+    pub outputs: Vec<(String, Vec<f32>)>,
 }
 
 impl LossCache {
@@ -116,6 +120,18 @@ impl View<'_> {
         self.known.split(self.target, name, self.chain.w, self.work)
     }
 
+    /// The losses of rows of a split, for every position.
+    pub fn example_losses(&self, split: &str, rows: &[u32]) -> Result<Vec<f64>> {
+        let mut known = self.known.examples.iter();
+        match known.find(|(s, r, _)| s == split && r == rows) {
+            Some((_, _, losses)) => Ok(losses.clone()),
+            None => {
+                let potential = self.target.potential();
+                potential.example_losses(self.chain.w, split, rows)
+            }
+        }
+    }
+
     /// What the sampler reported, averaged since the last record; NaN if it reports no such thing.
     pub fn reported(&self, report: Report) -> f64 {
         let at = self.info.0.iter().position(|r| *r == report);
@@ -156,6 +172,14 @@ pub trait Observable: Send + Sync {
     /// The split whose loss it reads: an accelerator computes it for all chains at once.
     fn split(&self) -> Option<&str> {
         None
+    }
+
+    /// The split and the rows of it whose losses it reads: an accelerator computes them for all chains at once.
+    ///
+    /// # Errors
+    /// If there is no such split.
+    fn examples(&self, _target: &Target) -> Result<Option<(String, Vec<u32>)>> {
+        Ok(None)
     }
 
     /// Measure into `out`, one number per component.

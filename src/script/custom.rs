@@ -36,7 +36,7 @@ pub(super) fn bind(b: &mut Binder) {
          numbers and shapes, but not on parameters or inputs: there, use choose, maximum, gt and the like. Operations are those of tensor(). The \
          first axis is that of the examples, which cannot be mixed; all others are yours. A product with parameters is a layer where a bias and an activation follow. If that is all there \
          is, whether written x.matmul(p.w.t()) with w [out, in] or x.matmul(p.w) with w [in, out], the model is computed by the passes of \
-         model::mlp, to the same bits, and accelerators take it; the gradient of any other model is computed on the host, also with `--device`. What does not depend on the examples, \
+         model::mlp, to the same bits. With `--device` the accelerator computes it, as any other model that is compiled. What does not depend on the examples, \
          such as p.a.matmul(p.b), is computed once per step.\n\n\
          Parameters lie in the vector, and in files of weights, in the order of their names; an array of [name, shape] keeps its own order. Initial \
          numbers are drawn as model::mlp draws them: a factor of a product is a weight, what is added to it its bias. With `interpret: true` the closure is \

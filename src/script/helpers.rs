@@ -322,7 +322,7 @@ fn predictions(b: &mut Binder) {
                     w.len(),
                     t.dim()
                 );
-                predictor.update(&mut sums, w, temperature)?;
+                predictor.update(&mut sums, w, None, temperature)?;
             }
             Ok(predictor.scores(&sums, temperature))
         };

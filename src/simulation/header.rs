@@ -69,6 +69,7 @@ fn about(run: &Run) -> Vec<String> {
             run.seconds
         ),
     ];
+    out.extend(info.places.iter().cloned());
     out.extend(info.ladder.clone());
     let schedules = info.schedules.iter();
     out.extend(schedules.map(|s| format!("temperature schedule: {s}")));

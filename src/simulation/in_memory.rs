@@ -7,6 +7,7 @@ use super::state::State;
 use super::stepping::Shared;
 use super::threads::Workers;
 use crate::error::{Interrupted, Result};
+use crate::kernels::device::Device;
 use crate::ranks::SingleProcess;
 use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
@@ -54,6 +55,15 @@ impl InMemory {
 
     /// Go on until `until`, or an interruption; without it, prepare for the first step. Whether there is more to do.
     pub fn advance(&mut self, of: Subject, until: Option<Instant>) -> Result<bool> {
+        self.advance_on(of, of.3.open_device()?.as_deref(), until)
+    }
+
+    fn advance_on(
+        &mut self,
+        of: Subject,
+        devices: Option<&[Box<dyn Device>]>,
+        until: Option<Instant>,
+    ) -> Result<bool> {
         let (plan, target, sampler, session, threads) = of;
         let (begin, state) = (Instant::now(), &mut self.state);
         let shared = Shared {
@@ -69,7 +79,7 @@ impl InMemory {
             ranks: &SingleProcess,
             interrupt: &session.interrupt,
         };
-        Workers::new(&shared, None, state, threads)?.advance(&shared, state, until)?;
+        Workers::new(&shared, devices, state, threads)?.advance(&shared, state, until)?;
         self.seconds += begin.elapsed().as_secs_f64();
         let going = |c: usize| state.failures[c].is_none() && state.steps[c] < plan.steps;
         Ok((0..state.chains).any(going))
@@ -107,7 +117,10 @@ impl InMemory {
 pub(crate) fn run_in_memory(of: Subject) -> Result<Run> {
     let (plan, .., session, _) = of;
     let mut run = InMemory::new(of)?;
-    while run.advance(of, Some(Instant::now() + Duration::from_millis(200)))? {
+    let device = session.open_device()?;
+    // A device gets the data anew every time.
+    let slice = Duration::from_millis(if device.is_some() { 5000 } else { 200 });
+    while run.advance_on(of, device.as_deref(), Some(Instant::now() + slice))? {
         if session.interrupt.interrupted() {
             let what = format!("'{}' within a run", plan.name);
             return Err(Interrupted { what }.into());

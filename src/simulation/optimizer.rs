@@ -1,8 +1,10 @@
 //! Optimisers: not samplers, but where chains start and what they are compared with.
 
 use crate::error::Result;
+use crate::kernels::map::Kernel;
 use crate::kernels::update;
 use crate::options::{Entry, Kind, Options, Range, Spec, option};
+use crate::rng::{Purpose, Stream};
 use crate::schedule::Schedule;
 use std::sync::Arc;
 
@@ -210,16 +212,9 @@ fn build(o: &Options, name: &str, rule: Rule) -> Result<Arc<Optimizer>> {
 }
 
 impl Optimizer {
-    /// Move `w` by the gradient; `step` counts from 1. `a` and `b` are the optimiser's two vectors.
-    pub fn apply(
-        &self,
-        w: &mut [f32],
-        a: &mut [f32],
-        b: &mut [f32],
-        grad: &[f32],
-        epoch: u64,
-        step: u64,
-    ) {
+    /// What moves parameters by a gradient of `1/inverse` times the energy, and its scalars: over the parameters, as many of two vectors of the optimiser
+    /// as it writes, and the gradient. `step` counts from 1.
+    pub fn rule(&self, epoch: u64, step: u64, inverse: f32) -> (&'static Kernel, Vec<f32>) {
         let lr = self.lr.at(epoch) as f32;
         match self.rule {
             Rule::Adam {
@@ -228,16 +223,37 @@ impl Optimizer {
                 epsilon,
                 decay,
             } => {
-                if decay > 0.0 {
-                    let kept = 1.0 - lr * decay;
-                    w.iter_mut().for_each(|w| *w *= kept);
-                }
                 let correct =
                     |b: f32| (1.0 / (1.0 - (b as f64).powi(step.min(1 << 30) as i32))) as f32;
-                update::adam(w, a, b, grad, lr, b1, b2, epsilon, correct(b1), correct(b2));
+                let kept = 1.0 - lr * decay;
+                let (c1, c2) = (correct(b1), correct(b2));
+                (
+                    &update::ADAM,
+                    vec![inverse, kept, lr, b1, b2, epsilon, c1, c2],
+                )
             }
-            Rule::Sgd { momentum } => update::heavy_ball(w, a, grad, lr, momentum),
+            Rule::Sgd { momentum } => (&update::HEAVY_BALL, vec![inverse, lr, momentum]),
         }
+    }
+
+    /// Move `w` by the gradient; `a` and `b` are the optimiser's two vectors. See [`Optimizer::rule`].
+    pub fn apply(
+        &self,
+        w: &mut [f32],
+        [a, b]: [&mut [f32]; 2],
+        grad: &[f32],
+        (epoch, step): (u64, u64),
+        inverse: f32,
+    ) {
+        let (kernel, scalars) = self.rule(epoch, step, inverse);
+        let mut written = [w, a, b];
+        let stream = Stream::new(0, Purpose::Train, 0, 0);
+        kernel.run(
+            &mut written[..kernel.outs.len()],
+            &[grad],
+            &scalars,
+            &stream,
+        );
     }
 }
 

@@ -90,9 +90,18 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Take in the draw w.
-    pub fn update(&self, sums: &mut [f64], w: &[f32], temperature: f64) -> Result<()> {
-        let mut outputs = self.network.predict(w, &self.split)?;
+    /// Take in the draw w; its outputs may be known.
+    pub fn update(
+        &self,
+        sums: &mut [f64],
+        w: &[f32],
+        outputs: Option<Vec<f32>>,
+        temperature: f64,
+    ) -> Result<()> {
+        let mut outputs = match outputs {
+            Some(known) => known,
+            None => self.network.predict(w, &self.split)?,
+        };
         let mut ln_likelihoods = Vec::new();
         let formula = match self.network.loss() {
             Loss::Formula(f) => Some((f, self.network.own_parameters(w))),

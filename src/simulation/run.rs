@@ -143,6 +143,9 @@ pub struct RunInfo {
     pub quick: bool,
     /// Where the chains stepped: "cpu", "cuda:0".
     pub device: String,
+    /// Where that was an accelerator: which part computed where, a line for each place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
 }
 
 /// JSON has no infinity: that of the prior is written as the word "inf".

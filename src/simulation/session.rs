@@ -4,7 +4,7 @@ use super::beginning::Beginning;
 use super::console::Console;
 use super::terminal::Terminal;
 use crate::error::Result;
-use crate::kernels::device::Device;
+use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
@@ -14,8 +14,43 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, interrupted_for};
 
-/// How to get at an accelerator.
-pub type Open = Arc<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
+/// How to get at accelerators: one or several, which share the chains.
+pub type Open = Arc<dyn Fn() -> Result<Vec<Box<dyn Device>>> + Send + Sync>;
+
+/// How to get at one of them.
+type OpenOne = Box<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
+
+/// The accelerator of that name, and how it is opened.
+fn one_device(name: &str) -> Result<(String, OpenOne)> {
+    let mut words: Vec<_> = name.split(':').collect();
+    let precision = words.last().copied().and_then(Precision::of);
+    words.truncate(words.len() - usize::from(precision.is_some()));
+    let number = match words[..] {
+        [_] => Some(0),
+        [_, n] => n.parse::<usize>().ok(),
+        _ => None,
+    };
+    match (words.first().copied(), number) {
+        #[cfg(feature = "cuda")]
+        (Some("cuda"), Some(n)) => {
+            let open = move || -> Result<Box<dyn Device>> {
+                use crate::kernels::device::cuda::Cuda;
+                Ok(Box::new(Cuda::open(n, precision.unwrap_or_default())?))
+            };
+            let with = precision.and_then(|_| name.rsplit(':').next());
+            let with = with.map_or(String::new(), |p| format!(":{p}"));
+            Ok((format!("cuda:{n}{with}"), Box::new(open)))
+        }
+        _ => anyhow::bail!(
+            "--device {name}: this build knows \"cpu\"{}",
+            match cfg!(feature = "cuda") {
+                true =>
+                    " and \"cuda:0\", \"cuda:1\", …, several with commas between them, each also with products of lower precision: \"cuda:0:tf32\", \"cuda:0:bf16\"",
+                false => "; build with --features cuda for GPUs",
+            }
+        ),
+    }
+}
 
 /// The session of this process, once it is needed, and what makes it.
 static CURRENT: Mutex<Current> = Mutex::new((None, of_program));
@@ -247,36 +282,40 @@ impl Session {
         }
     }
 
-    /// The device of that name: "cpu", "cuda" or "cuda:1". It is opened by the first run.
+    /// The device of that name: "cpu", "cuda", "cuda:1", or with products of lower precision "cuda:1:tf32" or "cuda:1:bf16"; several with commas
+    /// between them share the chains. They are opened by the first run.
     pub fn choose_device(&mut self, name: &str) -> Result<()> {
-        let number = match name.split_once(':') {
-            None => Some(0),
-            Some((_, n)) => n.parse().ok(),
-        };
-        self.device = match (name.split(':').next(), number) {
-            (Some("cpu"), _) if name == "cpu" => (name.into(), None),
-            #[cfg(feature = "cuda")]
-            (Some("cuda"), Some(n)) => {
-                let open = move || -> Result<Box<dyn Device>> {
-                    Ok(Box::new(crate::kernels::device::cuda::Cuda::open(n)?))
-                };
-                (format!("cuda:{n}"), Some(Arc::new(open)))
-            }
-            _ => anyhow::bail!(
-                "--device {name}: this build knows \"cpu\"{}",
-                if cfg!(feature = "cuda") {
-                    " and \"cuda:0\", \"cuda:1\", …"
-                } else {
-                    "; build with --features cuda for GPUs"
-                }
-            ),
-        };
+        if name == "cpu" {
+            self.device = (name.into(), None);
+            return Ok(());
+        }
+        let each = name.split(',').map(one_device);
+        let (names, each): (Vec<_>, Vec<_>) = each.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let mut seen = names.clone();
+        seen.sort_unstable();
+        seen.dedup();
+        anyhow::ensure!(
+            seen.len() == names.len(),
+            "--device {name}: a device is named twice"
+        );
+        let open =
+            move || -> Result<Vec<Box<dyn Device>>> { each.iter().map(|open| open()).collect() };
+        self.device = (names.join(","), Some(Arc::new(open)));
         Ok(())
     }
 
-    /// Open the accelerator, if there is one.
-    pub fn open_device(&self) -> Result<Option<Box<dyn Device>>> {
+    /// Open the accelerators, if there are some.
+    pub fn open_device(&self) -> Result<Option<Vec<Box<dyn Device>>>> {
         self.device.1.as_ref().map(|open| open()).transpose()
+    }
+
+    /// Say that something computes on this machine though the session has another device.
+    pub(crate) fn computes_here(&self, what: &str) {
+        if let (name, Some(_)) = &self.device {
+            self.console.remark(&format!(
+                "NOTE: {what} computes on this machine, not on {name}"
+            ));
+        }
     }
 
     /// Whether this process writes and prints what all of them have found.

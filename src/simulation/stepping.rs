@@ -5,7 +5,7 @@ use super::exchange::Exchange;
 use super::plan::{Plan, Starts};
 use super::prediction::Predictor;
 use super::session::Interrupt;
-use super::state::{ChainMut, Lent};
+use super::state::{ChainMut, Lent, Log};
 use super::temper::Temper;
 use crate::engine::Chains;
 use crate::engine::batched::Batched;
@@ -366,6 +366,11 @@ impl Lent<'_> {
     /// Make a record of every chain that goes on; an accelerator computes the losses that it needs for all chains at once.
     fn record(&mut self, run: &Shared, worker: &mut Worker) -> Result<()> {
         let mut known = vec![LossCache::default(); self.logs.len()];
+        let step = self.block.step;
+        let unknown = |log: &Log| log.replica.as_ref().is_some_and(|r| r.energy.0 != step);
+        if worker.device.is_some() && self.logs.iter().any(|l| unknown(l)) {
+            self.note_energies(run, worker)?;
+        }
         if let Some(device) = &mut worker.device {
             device.fetch(&mut self.block.rows)?;
             let mut splits: Vec<_> = run
@@ -377,11 +382,24 @@ impl Lent<'_> {
             splits.sort_unstable();
             splits.dedup();
             for split in splits {
-                let Some((sums, rows)) = device.split_sums(split)? else {
-                    continue;
-                };
+                let (sums, rows) = device.split_sums(split)?;
                 for ((row, known), sums) in self.block.rows.iter().zip(&mut known).zip(sums) {
                     known.note(run.target, split, row.w, sums, rows);
+                }
+            }
+            for o in &run.plan.observables {
+                let Some((split, rows)) = o.examples(run.target)? else {
+                    continue;
+                };
+                let losses = device.example_losses(&split, &rows)?;
+                for (known, losses) in known.iter_mut().zip(losses) {
+                    known.examples.push((split.clone(), rows.clone(), losses));
+                }
+            }
+            let predicted = self.block.step > run.plan.burn_in;
+            for p in run.predictors.iter().filter(|_| predicted) {
+                for (known, outputs) in known.iter_mut().zip(device.predict(p.name())?) {
+                    known.outputs.push((p.name().into(), outputs));
                 }
             }
         }
@@ -440,12 +458,14 @@ impl Lent<'_> {
             o.measure(&mut view, &mut record[at..at + width])?;
             at += width;
         }
-        let known = view.known.energies;
+        let (known, mut outputs) = (view.known.energies, view.known.outputs);
         if step > run.plan.burn_in {
             let mut rest = &mut *self.logs[c].predictions;
             for p in run.predictors {
                 let (sums, after) = rest.split_at_mut(p.width());
-                p.update(sums, self.block.rows[c].w, temperature)?;
+                let there = outputs.iter().position(|(split, _)| split == p.name());
+                let there = there.map(|at| outputs.swap_remove(at).1);
+                p.update(sums, self.block.rows[c].w, there, temperature)?;
                 let now = p.now(sums, temperature);
                 record[at..at + now.len()].copy_from_slice(&now);
                 at += now.len();

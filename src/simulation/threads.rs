@@ -29,28 +29,36 @@ pub(super) struct Workers<'d> {
 }
 
 impl<'d> Workers<'d> {
-    /// On a device, which gets the state, or on so many threads.
+    /// On devices, which get the state, or on so many threads.
     pub fn new(
         run: &Shared<'d>,
-        device: Option<&'d dyn Device>,
+        devices: Option<&'d [Box<dyn Device>]>,
         state: &State,
         threads: usize,
     ) -> Result<Self> {
         let plan = run.plan;
         anyhow::ensure!(
-            device.is_none() || plan.exchange.is_none() || run.ranks.size() == 1,
+            devices.is_none() || plan.exchange.is_none() || run.ranks.size() == 1,
             "{}: a ladder on an accelerator runs in one process; use --device cpu under mpirun, or one process",
             plan.kind
         );
         anyhow::ensure!(
-            device.is_none() || plan.temper != Temper::Prior,
+            devices.is_none() || plan.temper != Temper::Prior,
             "{}: temper: \"prior\" is not computed on an accelerator; use --device cpu",
             plan.kind
         );
+        let minimises = plan.exchange.as_ref().is_some_and(|x| x.minimise > 0);
+        anyhow::ensure!(
+            devices.is_none() || !minimises,
+            "{}: no device computes `minimise`; leave it out, or use --device cpu",
+            plan.kind
+        );
         let chains = state.chains;
-        let device = device.filter(|_| chains > 0);
-        let together = (device.is_some() || run.sampler.couples()) && chains > 0;
-        let device = device.map(|d| Self::on_device(run, d, state)).transpose()?;
+        let devices = devices.filter(|_| chains > 0);
+        let together = (devices.is_some() || run.sampler.couples()) && chains > 0;
+        let device = devices
+            .map(|d| Self::on_devices(run, d, state))
+            .transpose()?;
         let strengths = match (&device, run.same_energy()) {
             (Some(_), false) => {
                 let temperature = |c: &usize| run.temperature(*c, 0);
@@ -96,10 +104,14 @@ impl<'d> Workers<'d> {
         Ok(out)
     }
 
-    /// A device with room for the state.
-    fn on_device(run: &Shared<'d>, device: &'d dyn Device, state: &State) -> Result<Batched<'d>> {
+    /// Devices with room for the state.
+    fn on_devices(
+        run: &Shared<'d>,
+        devices: &'d [Box<dyn Device>],
+        state: &State,
+    ) -> Result<Batched<'d>> {
         let vectors = run.sampler.vectors.len();
-        Batched::new(device, run.target, state.chains, vectors, &run.slots)
+        Batched::new(devices, run.target, state.chains, vectors, &run.slots)
     }
 
     /// Let the device have the state, which is another one.

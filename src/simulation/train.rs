@@ -6,9 +6,12 @@ use super::resume;
 use super::session::{self, Interrupt, Session};
 use super::trained::{Trained, weights};
 use super::training_state::Course;
+use crate::engine::batched::Batched;
+use crate::engine::report::Slots;
 use crate::error::Result;
 use crate::kernels::update::dot;
 use crate::memory;
+use crate::model::loss::Sums;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::{Purpose, Stream};
 use crate::store;
@@ -105,7 +108,10 @@ pub fn train(
         epochs,
         interrupt: session.interrupt.clone(),
     };
+    let devices = session.open_device()?;
+    let on_devices = |d| Batched::new(d, target, chains, 2, &Slots::NONE);
     let job = Training {
+        device: devices.as_deref().map(on_devices).transpose()?,
         name,
         what,
         courses,
@@ -174,6 +180,8 @@ struct Training<'a> {
     what: Value,
     courses: Vec<Course>,
     trainer: Trainer<'a>,
+    /// Where an accelerator trains all chains at once.
+    device: Option<Batched<'a>>,
     columns: Vec<String>,
     /// Epochs after which parameters are written.
     checkpoints: Vec<u64>,
@@ -255,6 +263,15 @@ impl Job for Training<'_> {
 
     /// An epoch of every chain.
     fn advance(&mut self, _: Instant) -> Result<()> {
+        if let Some(device) = &mut self.device {
+            let done = self.trainer.epoch_on(device, &mut self.courses)?;
+            let written = |c: &Course| done && !c.stopped && self.checkpoints.contains(&c.epoch);
+            for (i, c) in self.courses.iter().enumerate().filter(|c| written(c.1)) {
+                let path = weights(&self.folder, i, Some(c.epoch));
+                write_weights(&path, &self.name, self.trainer.target, &c.w)?;
+            }
+            return Ok(());
+        }
         let (trainer, share) = (&self.trainer, self.share);
         let courses = self.courses.par_iter_mut().enumerate();
         courses.try_for_each_init(
@@ -333,14 +350,14 @@ fn checkpoints(o: &Options, asked: u64, epochs: u64) -> Result<Vec<u64>> {
     Ok(all)
 }
 
-struct Trainer<'a> {
-    target: &'a Target,
-    optimizer: &'a Optimizer,
+pub(super) struct Trainer<'a> {
+    pub target: &'a Target,
+    pub optimizer: &'a Optimizer,
     seed: u64,
-    n: usize,
-    splits: Vec<&'static str>,
-    epochs: u64,
-    interrupt: Interrupt,
+    pub n: usize,
+    pub splits: Vec<&'static str>,
+    pub epochs: u64,
+    pub interrupt: Interrupt,
 }
 
 impl Trainer<'_> {
@@ -349,8 +366,7 @@ impl Trainer<'_> {
         if c.stopped || c.epoch >= self.epochs {
             return Ok(());
         }
-        let mut order: Vec<u32> = (0..self.n as u32).collect();
-        order.shuffle(&mut Stream::new(self.seed, Purpose::Train, chain, c.epoch).rng());
+        let order = self.order(chain, c.epoch);
         let batch = self.optimizer.batch.min(self.n);
         let per_epoch = self.n.div_ceil(batch) as u64;
         let mut grad = vec![0.0; c.w.len()];
@@ -366,13 +382,32 @@ impl Trainer<'_> {
                 .target
                 .minibatch_gradient(&c.w, indices, &mut grad, work)?
                 * indices.len() as f64;
-            grad.iter_mut().for_each(|g| *g *= inverse);
             let step = c.epoch * per_epoch + k as u64 + 1;
+            let own = [&mut c.a[..], &mut c.b[..]];
             self.optimizer
-                .apply(&mut c.w, &mut c.a, &mut c.b, &grad, c.epoch, step);
+                .apply(&mut c.w, own, &grad, (c.epoch, step), inverse);
             self.target.prior().reflect(&mut c.w, None);
         }
-        loss /= self.n as f64;
+        self.note(chain, c, loss / self.n as f64, |w, split| {
+            self.target.potential().split_sums(w, split, work)
+        })
+    }
+
+    /// The examples of an epoch, in their order.
+    pub(super) fn order(&self, chain: usize, epoch: u64) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.n as u32).collect();
+        order.shuffle(&mut Stream::new(self.seed, Purpose::Train, chain, epoch).rng());
+        order
+    }
+
+    /// Enter an epoch into the history, and decide whether it was the last; `sums` are those over a split.
+    pub(super) fn note(
+        &self,
+        chain: usize,
+        c: &mut Course,
+        loss: f64,
+        mut sums: impl FnMut(&[f32], &str) -> Result<(Sums, usize)>,
+    ) -> Result<()> {
         anyhow::ensure!(
             loss.is_finite() && dot(&c.w, &c.w).is_finite(),
             "train: the loss or a parameter became infinite or NaN in epoch {} of chain {chain}; lower the learning rate",
@@ -383,7 +418,7 @@ impl Trainer<'_> {
         c.epoch += 1;
         let mut score = loss;
         for split in &self.splits {
-            let (sums, rows) = self.target.potential().split_sums(&c.w, split, work)?;
+            let (sums, rows) = sums(&c.w, split)?;
             let (loss, error) = (sums.loss / rows as f64, sums.errors / rows as f64);
             c.history.push(loss);
             if self.target.potential().classifies() {

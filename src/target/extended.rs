@@ -1,6 +1,6 @@
 //! A potential with parameters beside its own, which only the prior knows: the scales of a hierarchical prior.
 
-use super::network::{Dense, Network};
+use super::network::{Accelerated, Network};
 use super::prior::Prior;
 use super::{Potential, Rows, Workspace};
 use crate::error::Result;
@@ -92,9 +92,8 @@ impl Potential for Extended {
         self.inner.network()
     }
 
-    fn dense(&self) -> Option<Dense> {
-        // Layers on a device would take their parameters for all there are.
-        None
+    fn accelerated(&self) -> Result<Accelerated> {
+        self.inner.accelerated()
     }
 
     fn part(&self, name: &str) -> Result<Vec<Part>> {

@@ -102,9 +102,15 @@ pub trait Potential: Send + Sync {
         None
     }
 
-    /// Layers, data and loss, if it is a network of dense layers.
-    fn dense(&self) -> Option<network::Dense> {
-        None
+    /// Program, data and loss, for an accelerator.
+    ///
+    /// # Errors
+    /// If no accelerator computes it.
+    fn accelerated(&self) -> Result<network::Accelerated> {
+        anyhow::bail!(
+            "no device computes {}; take --device cpu",
+            self.describe().lines().next().unwrap_or("this potential")
+        )
     }
 
     /// A part of the parameters by its name; see [`Layout::part`].

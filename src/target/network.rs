@@ -6,6 +6,7 @@ use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
 use crate::kernels::gemm_baseline::Product;
+use crate::kernels::tensor::Program;
 use crate::kernels::thread_pool::Team;
 use crate::kernels::update::add;
 use crate::model::deep_linear::{LearningCoefficient, learning_coefficient};
@@ -45,14 +46,28 @@ struct Anchor {
     sums: Sums,
 }
 
-/// What an accelerator needs of a network of dense layers.
-pub struct Dense {
-    /// From input to output.
-    pub layers: Vec<model::Dense>,
+/// What an accelerator needs of a network.
+pub struct Accelerated {
+    /// From inputs to outputs.
+    pub program: Program,
+    /// Positions of a row.
+    pub positions: usize,
     /// The data.
     pub dataset: Arc<Dataset>,
     /// The loss.
     pub loss: Loss,
+    /// Where the loss's own parameters are.
+    pub own: Range<usize>,
+    /// Where only some parameters move: where each part of them is, by itself and among all, and all of them.
+    pub free: Option<Free>,
+}
+
+/// Parameters of which only some move.
+pub struct Free {
+    /// Where the parts are in the vector of those that move, and among all.
+    pub parts: Vec<(Range<usize>, Range<usize>)>,
+    /// All of them.
+    pub fixed: Arc<Vec<f32>>,
 }
 
 /// What a pass over rows is for.
@@ -529,17 +544,21 @@ impl Potential for Network {
         Some(self)
     }
 
-    fn dense(&self) -> Option<Dense> {
-        // Rows that are made or read when they are needed are nowhere to be put on a device.
-        let host = |s: &Split| !s.inputs.in_memory() || s.weights.is_some();
-        let elsewhere = self.dataset.splits().any(|(_, s)| host(s));
-        if elsewhere || matches!(self.loss, Loss::Formula(_)) {
-            return None;
+    fn accelerated(&self) -> Result<Accelerated> {
+        let host = |s: &Split| !s.inputs.in_memory() || matches!(s.targets, Targets::Made(_));
+        if let Some((name, _)) = self.dataset.splits().find(|(_, s)| host(s)) {
+            anyhow::bail!(
+                "the rows of '{}' ({name}) are made or read only when they are needed, so no device has them; take --device cpu, or data that are in memory",
+                self.dataset.name
+            );
         }
-        Some(Dense {
-            layers: self.model.dense()?,
+        Ok(Accelerated {
+            program: self.model.program()?,
+            positions: self.model.positions(),
             dataset: self.dataset.clone(),
             loss: self.loss.clone(),
+            own: self.model.layout().len()..self.layout.len(),
+            free: None,
         })
     }
 

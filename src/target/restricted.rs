@@ -1,6 +1,7 @@
 //! A potential of some of the parameters, the others held where they are: weight-restricted learning coefficients
 //! (Wang, Hoogland, van Wingerden, Furman & Murfet 2024).
 
+use super::network::{Accelerated, Free};
 use super::{Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
@@ -152,6 +153,24 @@ impl Potential for Restricted {
 
     fn rows_and_positions(&self, split: &str) -> Result<(usize, usize)> {
         self.inner.rows_and_positions(split)
+    }
+
+    fn accelerated(&self) -> Result<Accelerated> {
+        let mut inner = self.inner.accelerated()?;
+        anyhow::ensure!(
+            inner.free.is_none(),
+            "no device holds parameters of a model twice; take --device cpu"
+        );
+        let mut end = 0;
+        let part = |run: &Range<usize>| {
+            end += run.len();
+            (end - run.len()..end, run.clone())
+        };
+        inner.free = Some(Free {
+            parts: self.runs().map(part).collect(),
+            fixed: self.fixed.clone(),
+        });
+        Ok(inner)
     }
 
     fn products(&self) -> Vec<Product> {

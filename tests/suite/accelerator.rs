@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Networks of every activation, both losses and both kinds of data; a potential that stays on the host; every sampler.
+/// Networks of every activation, both losses and both kinds of data, and formulas; traced models of every kind; every sampler.
 const TARGETS: &[(&str, &str)] = &[
     (
         "relu",
@@ -37,13 +37,64 @@ const TARGETS: &[(&str, &str)] = &[
             dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 0 }), #{ loss: \"squared_error\", prior: prior::uniform_box(1.2) })",
     ),
     (
-        "gaussian",
-        "target(potential::gaussian(#{ dim: 70, examples: 40, noise: 2.0 }))",
-    ),
-    (
         "formula",
         "target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }),
             #{ loss: |out, y| nll::categorical(y[0], out), prior: prior::gaussian(0.1) })",
+    ),
+    (
+        "gates",
+        "target(model::custom(#{ params: #{ a: [9, 20], g: [9, 20], ga: [9], scale: #{ shape: [9], init: 1.0 }, out: [3, 9], bias: [3] }, forward: |p, x| {
+                let h = x.matmul(p.a.t()).tanh() * (x.matmul(p.g.t()) + p.ga).sigmoid();
+                let centred = h - h.mean(-1, true);
+                let norm = centred / (centred.pow(2).mean(-1, true) + 1e-3).sqrt();
+                (norm * p.scale).silu().matmul(p.out.t()) + p.bias } }),
+            dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }), #{ prior: prior::l2(10.0) })",
+    ),
+    (
+        "convolutions",
+        "{ let net = model::custom(#{ params: #{ c1: [4, 1, 3, 3], b1: [4, 1, 1], c2: [4, 2, 3, 3], out: [10, 16] }, inputs: 64, forward: |p, x| {
+                let h = (x.reshape([-1, 1, 8, 8]).conv2d(p.c1, #{ padding: 1 }) + p.b1).relu().max_pool2d(2);
+                let h = h.conv2d(p.c2, #{ padding: 1, stride: 2, groups: 2 }).gelu();
+                h.flatten().matmul(p.out.t()) } });
+         target(net, dataset::digits(20), #{ prior: prior::gaussian(0.5) }) }",
+    ),
+    (
+        "attention",
+        "target(model::custom(#{ params: #{ q: [4, 6], k: [4, 6], v: [4, 6], out: [3, 30] }, inputs: 20, forward: |p, x| {
+                let s = x.reshape([-1, 5, 4]);
+                let a = (s.matmul(p.q).matmul(s.matmul(p.k).t()) / 6.0 ** 0.5).softmax(-1);
+                a.matmul(s.matmul(p.v)).flatten().matmul(p.out.t()) } }),
+            dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }), #{ prior: prior::gaussian(0.5) })",
+    ),
+    (
+        "shared",
+        "target(model::custom(#{ params: #{ u: [20, 3], v: [3, 20], out: [3, 20], scale: #{ shape: [20], init: 1.0 } }, forward: |p, x| {
+                let w = p.u.matmul(p.v);
+                let h = x;
+                for l in 0..2 { h = h + (h.matmul(w) * p.scale).gelu(); }
+                h.matmul(p.out.t()) } }),
+            dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 0 }), #{ loss: \"squared_error\", prior: prior::gaussian(0.5) })",
+    ),
+    (
+        "transformer",
+        "{ let data = dataset::induction(#{ vocabulary: 5, context: 6, train: 60, test: 0 });
+         target(model::transformer(#{ vocabulary: data.classes, context: data.dim, layers: 2, width: 6, heads: 2, bias: true }), data, #{ prior: prior::gaussian(0.5) }) }",
+    ),
+    (
+        "cuts",
+        "target(model::mlp(#{ layers: [20, 5, 1] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 200, test: 70 }),
+            #{ loss: loss::ordinal(), prior: prior::gaussian(0.5) })",
+    ),
+    (
+        "layers",
+        "{ import \"layers\" as nn;
+         let net = nn::model(nn::sequential([nn::conv(1, 2, 3, #{ padding: 1 }), nn::group_norm(1, 2), nn::residual(nn::conv(2, 2, 3, #{ padding: 1 }), ()),
+            nn::activation(\"silu\"), nn::max_pool(4), nn::flatten(), nn::linear(8, 10)]), #{ inputs: [1, 8, 8] });
+         target(net, dataset::digits(20), #{ prior: prior::gaussian(0.5) }) }",
+    ),
+    (
+        "onnx",
+        "target(model::onnx(\"tests/data/onnx/mlp.onnx\"), dataset::digits(20), #{ prior: prior::gaussian(0.5) })",
     ),
 ];
 
@@ -103,8 +154,8 @@ const SAMPLERS: &[(&str, &str)] = &[
 
 /// A sweep of a few steps; its traces and last parameters.
 fn script(target: &str, sampler: &str, steps: usize) -> String {
-    let observed = match target.contains("potential") {
-        true => "observable::cost()",
+    let observed = match target.contains("transformer") {
+        true => "observable::cost(), observable::example_losses(#{ rows: 7 })",
         false if target.contains("squared") => "observable::energy(), observable::error()",
         false if target.contains("test: 70") => {
             "observable::cost(), observable::error(\"test\"), observable::loss(\"test\"), observable::gradient_variance(#{ draws: 3 })"
@@ -211,7 +262,7 @@ fn emulated(sources: &Sources) -> Open {
     let sources = sources.clone();
     Arc::new(move || {
         let device = Emulated::listing(&sources).expect("a C++ compiler");
-        Ok(Box::new(device) as Box<dyn Device>)
+        Ok(vec![Box::new(device) as Box<dyn Device>])
     })
 }
 
@@ -228,33 +279,185 @@ fn a_prior_that_no_device_computes_is_refused() {
     if Emulated::new().is_none() {
         return skip("no C++ compiler found");
     }
-    let source = "let t = target(potential::gaussian(#{ dim: 3 }), #{ prior: prior::laplace(0, 1) }); sample(t, sampler::hmc(), #{ steps: 10, every: 1 })";
-    let refused = tried(source, Some(emulated(&Sources::default()))).unwrap_err();
+    let run = |target: &str| {
+        let source = format!("sample({target}, sampler::hmc(), #{{ steps: 10, every: 1 }})");
+        let refused = tried(&source, Some(emulated(&Sources::default()))).unwrap_err();
+        refused.message
+    };
+    let data = "dataset::spin_vectors(#{ dim: 4, classes: 2, train: 30, test: 0 })";
+    for (target, reason) in [
+        (
+            format!(
+                "target(model::mlp(#{{ layers: [4, 2] }}), {data}, #{{ prior: prior::laplace(0, 1) }})"
+            ),
+            "no device computes the prior 'laplace(0, 1)'",
+        ),
+        (
+            "target(potential::gaussian(#{ dim: 3 }))".into(),
+            "no device computes",
+        ),
+        (
+            format!(
+                "target(model::custom(#{{ params: #{{ w: [4, 2] }}, inputs: 4, interpret: true, forward: |p, x| x.matmul(p.w) }}), {data})"
+            ),
+            "no device computes a model with `interpret: true`",
+        ),
+    ] {
+        let message = run(&target);
+        assert!(
+            message.contains(reason) && message.contains("--device cpu"),
+            "{message}"
+        );
+    }
+}
+
+/// What stands above the table of a run says where it was computed.
+#[test]
+fn the_header_says_what_computes_where() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let source = "let t = target(model::mlp(#{ layers: [4, 3, 2] }), dataset::spin_vectors(#{ dim: 4, classes: 2, train: 30, test: 10 }), #{ prior: prior::gaussian(0.5) });
+        let r = sample(t, sampler::sgld(#{ step: 0.001, batch: 10 }), #{ steps: 10, every: 1, predict: \"test\",
+            observe: [observable::cost(), observable::norm2(), observable::error(\"test\")] });
+        `${r.summary()}`";
+    let text = run(source, Some(emulated(&Sources::default())));
+    let text = text.as_str().unwrap();
+    for line in [
+        "on emulated: model, loss and gradients, data, steps of all chains; gradient of the prior; observables cost, error_test; outputs for predictions",
+        "on this machine, from parameters that are copied: energy of the prior at records; observables norm2; scores of predictions",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let here = run(source, None);
+    assert!(!here.as_str().unwrap().contains("on this machine"));
+}
+
+/// Two devices, each with some of the chains, are one: the same numbers, but chains that act on each other stay together.
+#[test]
+fn chains_are_dealt_over_devices() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let open = || -> Open {
+        Arc::new(|| {
+            let one = || Emulated::new().map(|d| Box::new(d) as Box<dyn Device>);
+            Ok(one().into_iter().chain(one()).collect())
+        })
+    };
+    for sampler in [
+        "sampler::sgld(#{ step: 0.001, batch: 20 })",
+        "sampler::hmc(#{ leapfrog: 3, dt: 0.01, jitter: 0.2 })",
+    ] {
+        compare(&script(TARGETS[0].1, sampler, 12), open, sampler);
+        compare(&ladder(sampler), open, &format!("{sampler} on a ladder"));
+    }
+    let train = "let t = target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 150, test: 70 }), #{ prior: prior::l2(10.0) });
+        let r = train(t, optimizer::adam(#{ lr: 0.01, epochs: 2, batch: 32 }), #{ chains: 3 });
+        #{ loss: r.history(\"loss\", 0), w: r.params().vector(2).to_array() }";
+    compare(train, open, "training");
+    let coupled = "sampler::ohzeki_ichiki(#{ step: 0.001, between: \"replicas\", form: \"adam\", batch: 20 })";
+    let refused = tried(&script(TARGETS[0].1, coupled, 12), Some(open())).unwrap_err();
     assert!(
-        refused
-            .message
-            .contains("no device computes the prior 'laplace(0, 1)'"),
+        refused.message.contains("must be on one device"),
         "{refused}"
     );
 }
 
+/// Training, restricted coefficients and posterior predictions are those of the CPU.
 #[test]
-#[ignore = "long: tests/run"]
-fn every_sampler_does_on_an_accelerator_what_it_does_here() {
+fn training_and_restricted_coefficients_run_there_too() {
     if Emulated::new().is_none() {
         return skip("no C++ compiler found");
     }
     let sources = Sources::default();
-    for (target_name, target) in TARGETS {
-        for (sampler_name, sampler) in SAMPLERS {
-            if target.contains("uniform_box") && sampler.contains("ohzeki_ichiki") {
-                // A flow is refused within walls.
-                continue;
-            }
-            let what = format!("{sampler_name} on {target_name}");
-            compare(&script(target, sampler, 12), || emulated(&sources), &what);
-        }
+    for optimizer in [
+        "optimizer::adam(#{ lr: 0.01, epochs: 3, batch: 32 })",
+        "optimizer::adamw(#{ lr: 0.01, epochs: 2, batch: 50, weight_decay: 0.1 })",
+        "optimizer::sgd(#{ lr: 0.05, momentum: 0.9, epochs: 3, batch: 64 })",
+    ] {
+        let source = format!(
+            "let t = target(model::mlp(#{{ layers: [20, 7, 3] }}), dataset::spin_vectors(#{{ dim: 20, classes: 3, train: 150, test: 70 }}), #{{ prior: prior::l2(10.0) }});
+             let r = train(t, {optimizer}, #{{ chains: 3 }});
+             #{{ loss: r.history(\"loss\", 0), error: r.history(\"error_test\", 2), w: r.params().vector(1).to_array() }}"
+        );
+        compare(&source, || emulated(&sources), optimizer);
     }
+    let source = "let t = target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 0 }));
+        let w = train(t, optimizer::adam(#{ lr: 0.01, epochs: 2, batch: 50 }));
+        let l = llc(t, sampler::sgld(#{ step: 1e-5, batch: 20 }), #{ start: w.params(), steps: 40, every: 1, chains: 2, restrict: [\"w2\", \"b1\"] });
+        #{ estimate: l.estimate, more: [l.run.trace(\"virial\", 0), l.run.trace(\"minibatch_loss\", 1)] }";
+    compare(source, || emulated(&sources), "a restricted coefficient");
+}
+
+/// Every sampler on a target; all that was compiled is taken by NVIDIA's compiler.
+fn every_sampler_on(target_name: &str) {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let (_, target) = TARGETS.iter().find(|t| t.0 == target_name).unwrap();
+    let sources = Sources::default();
+    for (sampler_name, sampler) in SAMPLERS {
+        if target.contains("uniform_box") && sampler.contains("ohzeki_ichiki") {
+            // A flow is refused within walls.
+            continue;
+        }
+        let what = format!("{sampler_name} on {target_name}");
+        compare(&script(target, sampler, 12), || emulated(&sources), &what);
+    }
+    compiles(&sources, 10);
+}
+
+fn compiles(sources: &Sources, least: usize) {
+    let mut sources = sources.lock().unwrap().clone();
+    sources.sort_unstable();
+    sources.dedup();
+    assert!(sources.len() > least, "{} sources", sources.len());
+    compile_all(&sources);
+}
+
+/// What every sampler does on an accelerator is what it does here: a test per target.
+macro_rules! on_every_target {
+    ($($test:ident: $target:literal;)*) => {
+        const TESTED: &[&str] = &[$($target),*];
+        $(
+            #[test]
+            #[ignore = "long: tests/run"]
+            fn $test() {
+                every_sampler_on($target);
+            }
+        )*
+    };
+}
+on_every_target! {
+    samplers_on_relu: "relu";
+    samplers_on_tanh: "tanh";
+    samplers_on_squares: "squares";
+    samplers_on_linear: "linear";
+    samplers_on_formula: "formula";
+    samplers_on_gates: "gates";
+    samplers_on_convolutions: "convolutions";
+    samplers_on_attention: "attention";
+    samplers_on_shared: "shared";
+    samplers_on_transformer: "transformer";
+    samplers_on_cuts: "cuts";
+    samplers_on_layers: "layers";
+    samplers_on_onnx: "onnx";
+}
+
+#[test]
+fn every_target_is_tested() {
+    let names: Vec<_> = TARGETS.iter().map(|t| t.0).collect();
+    assert_eq!(names, TESTED);
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn every_sampler_does_on_a_ladder_of_an_accelerator_what_it_does_here() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let sources = Sources::default();
     for (sampler_name, sampler) in SAMPLERS {
         if sampler.contains("replicas") || sampler.contains("control_variates") {
             continue;
@@ -262,24 +465,26 @@ fn every_sampler_does_on_an_accelerator_what_it_does_here() {
         let what = format!("{sampler_name} on a ladder");
         compare(&ladder(sampler), || emulated(&sources), &what);
     }
-    let mut sources = sources.lock().unwrap().clone();
-    sources.sort_unstable();
-    sources.dedup();
-    assert!(sources.len() > 15, "kernels of all samplers");
-    compile_all(&sources);
+    compiles(&sources, 10);
 }
 
 #[cfg(feature = "cuda")]
 #[test]
 fn every_sampler_does_on_a_gpu_what_it_does_here() {
     use ergodic::kernels::device::cuda::Cuda;
-    if let Err(e) = Cuda::open(0) {
+    if let Err(e) = Cuda::open(0, Default::default()) {
         println!("SKIP: no GPU: {e:#}");
         return;
     }
     for (target_name, target) in TARGETS {
         for (sampler_name, sampler) in SAMPLERS {
-            let open = || -> Open { Arc::new(|| Ok(Box::new(Cuda::open(0)?))) };
+            let open = || -> Open {
+                Arc::new(|| {
+                    Ok(vec![
+                        Box::new(Cuda::open(0, Default::default())?) as Box<dyn Device>
+                    ])
+                })
+            };
             let what = format!("{sampler_name} on {target_name}");
             compare(&script(target, sampler, 12), open, &what);
         }

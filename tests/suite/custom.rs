@@ -168,7 +168,7 @@ fn a_network_written_in_a_script_gives_the_bits_of_the_native_one() {
 }
 
 fn emulated() -> Open {
-    Arc::new(|| Ok(Box::new(Emulated::new().unwrap()) as Box<dyn Device>))
+    Arc::new(|| Ok(vec![Box::new(Emulated::new().unwrap()) as Box<dyn Device>]))
 }
 
 #[test]

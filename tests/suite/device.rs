@@ -9,7 +9,7 @@ mod memory;
 pub mod nvrtc;
 mod parameters;
 
-use bench::{A, Bench, args, numbers, same};
+use bench::{Bench, args, numbers, same};
 use ergodic::kernels::{device::STATIC, math, normal::fill_normal};
 
 /// Kernels that show what the functions of the prelude do.
@@ -143,20 +143,21 @@ fn batches_hold_the_rows_that_the_cpu_would_draw() {
                     ("f32", f, value(&|i| floats[i])),
                     ("i8", b, value(&|i| bytes[i] as f32)),
                 ] {
-                    let second = if kind == "gather" {
-                        A::from(numbers)
-                    } else {
-                        A::from(start as i64)
-                    };
-                    let args = [
-                        data.into(),
-                        dim.into(),
-                        second,
-                        chains.into(),
-                        m.into(),
-                        out.into(),
-                    ];
-                    d.launch(&format!("{kind}_{ending}"), m * dim, chains, &args);
+                    let name = format!("{kind}_{ending}");
+                    match kind {
+                        "gather" => d.launch(
+                            &name,
+                            m * dim,
+                            chains,
+                            args![data, dim, numbers, m, chains, m, out],
+                        ),
+                        _ => d.launch(
+                            &name,
+                            m * dim,
+                            chains,
+                            args![data, dim, start as i64, chains, m, out],
+                        ),
+                    }
                     same(&d.get(out, chains * m * dim), &expected, kind);
                 }
                 if kind == "gather" {
@@ -164,14 +165,14 @@ fn batches_hold_the_rows_that_the_cpu_would_draw() {
                         "gather_labels",
                         m,
                         chains,
-                        args![l, numbers, chains, m, out_labels],
+                        args![l, 1usize, numbers, m, chains, m, out_labels],
                     );
                 } else {
                     d.launch(
                         "copy_labels",
                         m,
                         chains,
-                        args![l, start as i64, chains, m, out_labels],
+                        args![l, 1usize, start as i64, chains, m, out_labels],
                     );
                 }
                 let expected: Vec<u32> = which.iter().map(|&r| labels[r as usize]).collect();

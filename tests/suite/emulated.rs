@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -136,7 +136,18 @@ impl Emulated {
     }
 
     /// The matrices of a factor, after checking that they are there.
-    fn matrices(&self, f: &Factor, rows: usize, columns: usize, batch: usize) -> Vec<*mut f32> {
+    fn matrices(&self, p: &Product, f: &Factor, rows: usize, columns: usize) -> Vec<*mut f32> {
+        let batch = p.batch;
+        if p.listed {
+            self.check("a list of matrices", f.data, 8 * batch);
+            // SAFETY: checked.
+            let list = unsafe { std::slice::from_raw_parts(f.data.0 as *const u64, batch) };
+            let each = list.iter().map(|at| {
+                self.check("multiply", Pointer(*at), 4 * rows * columns);
+                *at as *mut f32
+            });
+            return each.collect();
+        }
         let at = |i: usize| f.data.offset(4 * i * f.stride);
         self.check(
             "multiply",
@@ -152,7 +163,9 @@ impl Emulated {
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
         let mut hash = DefaultHasher::new();
         (self.compiler, FLAGS, source).hash(&mut hash);
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // Unit tests of the kernels have no folder of their own.
+        let folder = option_env!("CARGO_TARGET_TMPDIR");
+        let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
         let library = folder.join(format!("emulated-{:016x}.so", hash.finish()));
         if !library.exists() {
             let own = |end: &str| folder.join(format!("emulated-{}.{end}", std::process::id()));
@@ -373,14 +386,14 @@ impl Device for Emulated {
         assert!(!p.out.transposed, "a product has a row-major result");
         // SAFETY, for both: `matrices` has checked them, and nobody else has the result while it is written.
         let factor = |f: Factor, rows, columns| {
-            let all = self.matrices(&f, rows, columns, p.batch);
+            let all = self.matrices(p, &f, rows, columns);
             let data = move |at| unsafe { std::slice::from_raw_parts(at, rows * columns) };
             all.into_iter().map(move |at| match f.transposed {
                 true => Matrix::new(data(at), columns, rows).transposed(),
                 false => Matrix::new(data(at), rows, columns),
             })
         };
-        let out = self.matrices(&p.out, p.m, p.n, p.batch);
+        let out = self.matrices(p, &p.out, p.m, p.n);
         for ((a, b), out) in factor(p.a, p.m, p.k).zip(factor(p.b, p.k, p.n)).zip(out) {
             let out = unsafe { std::slice::from_raw_parts_mut(out, p.m * p.n) };
             multiply(out, a, b, p.add);

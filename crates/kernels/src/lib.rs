@@ -35,6 +35,20 @@ pub mod tensor;
 pub mod thread_pool;
 pub mod update;
 
+// The emulated device of the program's tests, which names this crate as the program does.
+#[cfg(test)]
+extern crate self as ergodic;
+#[cfg(test)]
+mod kernels {
+    pub use crate::{device, gemm};
+}
+#[cfg(test)]
+mod error {
+    pub use crate::Result;
+}
+#[cfg(test)]
+mod testing;
+
 /// The result of everything that can fail.
 pub type Result<T, E = anyhow::Error> = std::result::Result<T, E>;
 

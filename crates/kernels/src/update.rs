@@ -119,26 +119,20 @@ simd! {
     }
 }
 
-simd! {
-    /// One step of Adam (Kingma & Ba 2015); `correct1 = 1/(1-b1^t)`, `correct2 = 1/(1-b2^t)`.
-    pub fn adam(
-        w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32],
-        lr: f32, b1: f32, b2: f32, epsilon: f32, correct1: f32, correct2: f32,
-    ) {
-        for (((w, m), v), g) in w.iter_mut().zip(m).zip(v).zip(g) {
-            *m = b1 * *m + (1.0 - b1) * *g;
-            *v = b2 * *v + (1.0 - b2) * *g * *g;
-            *w -= lr * (*m * correct1) / ((*v * correct2).sqrt() + epsilon);
-        }
+kernel! {
+    /// One step of Adam (Kingma & Ba 2015) on `inverse·g`, after `w ← kept·w`; `correct1 = 1/(1-b1^t)`, `correct2 = 1/(1-b2^t)`.
+    pub ADAM = adam(w, a, b; g; ; inverse, kept, lr, b1, b2, epsilon, correct1, correct2) {
+        let s = inverse * g;
+        a = b1 * a + (1.0 - b1) * s;
+        b = b2 * b + (1.0 - b2) * s * s;
+        w = kept * w - lr * (a * correct1) / (root(b * correct2) + epsilon);
     }
 }
 
-simd! {
-    /// One step of gradient descent with momentum: `v ← μv + g`, `w ← w - lr·v`.
-    pub fn heavy_ball(w: &mut [f32], v: &mut [f32], g: &[f32], lr: f32, momentum: f32) {
-        for ((w, v), g) in w.iter_mut().zip(v).zip(g) {
-            *v = momentum * *v + *g;
-            *w -= lr * *v;
-        }
+kernel! {
+    /// One step of gradient descent with momentum on `inverse·g`: `v ← μv + g`, `w ← w - lr·v`.
+    pub HEAVY_BALL = heavy_ball(w, v; g; ; inverse, lr, momentum) {
+        v = momentum * v + inverse * g;
+        w -= lr * v;
     }
 }

@@ -1,12 +1,17 @@
-//! All chains of a run on an accelerator: every launch and every product is batched over the chains.
+//! All chains of a run on an accelerator, or dealt over several: every launch and every product is batched over the chains.
 //!
 //! Nothing is read back within a step, but for the numbers that a sampler asks for ([`Engine::sum`], [`Engine::energies`]). What a
-//! sampler reports is added up on the device until [`Batched::fetch_sums`].
+//! sampler reports is added up on the device until [`OneDevice::fetch_sums`].
 
+mod data;
+mod loss;
 mod memory;
 mod network;
 mod operations;
+mod several;
 mod transfer;
+
+pub use several::Batched;
 
 use super::report::{Slots, VIRIAL};
 use super::{Draw, Engine, Vector};
@@ -15,9 +20,10 @@ use crate::kernels::device::{Arg, Device, PRELUDE, Pointer, STATIC};
 use crate::kernels::map::Reduction;
 use crate::model::loss::Sums;
 use crate::rng::Stream;
-use crate::target::{Rows, Target, Workspace};
+use crate::target::Target;
+use data::Which;
 use memory::{Buffer, bytes, bytes_mut};
-use network::{Network, Which};
+use network::Network;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
@@ -27,8 +33,8 @@ fn names() -> Vec<&'static str> {
     parts.filter_map(|p| p.split('(').next()).collect()
 }
 
-/// All chains of a run.
-pub struct Batched<'d> {
+/// Chains of a run on one device.
+pub struct OneDevice<'d> {
     device: &'d dyn Device,
     target: &'d Target,
     chains: usize,
@@ -37,6 +43,7 @@ pub struct Batched<'d> {
     gradient: Buffer<'d>,
     state: Vec<Buffer<'d>>,
     scratch: BTreeMap<usize, Buffer<'d>>,
+    /// None while it is at work.
     network: Option<Network<'d>>,
     centre: Option<Buffer<'d>>,
     /// The prior's precision per chain, on the device and here as a factor; empty where all have the same.
@@ -50,6 +57,8 @@ pub struct Batched<'d> {
     which: Buffer<'d>,
     /// Sums of the losses (first the chains' losses, then their errors) of the last pass over examples.
     sums: Buffer<'d>,
+    /// Sums of losses over several passes.
+    total: Buffer<'d>,
     /// Examples in that pass.
     rows: usize,
     /// What samplers reported, `[chains, slots]`, summed over steps: on the device, and what was known here.
@@ -67,13 +76,11 @@ pub struct Batched<'d> {
     broken_here: Vec<u64>,
     /// The step whose reports count; none if nothing counts.
     counts: Option<u64>,
-    /// Buffers for targets that have no network.
-    work: Workspace,
 }
 
 const PARTS: usize = Reduction::PARTIALS;
 
-impl<'d> Batched<'d> {
+impl<'d> OneDevice<'d> {
     /// Put `chains` chains of a target on a device, with as many state vectors and numbers to report as the sampler has.
     pub fn new(
         device: &'d dyn Device,
@@ -114,6 +121,7 @@ impl<'d> Batched<'d> {
             partials: Buffer::new(device, 8 * chains * PARTS)?,
             which: Buffer::new(device, chains)?,
             sums: Buffer::new(device, 16 * chains)?,
+            total: Buffer::new(device, 0)?,
             rows: 1,
             info: Buffer::new(device, 8 * chains * slots.len())?,
             info_here: vec![0.0; chains * slots.len()],
@@ -124,11 +132,9 @@ impl<'d> Batched<'d> {
             broken: Buffer::of(device, &vec![0u64; chains])?,
             broken_here: vec![0; chains],
             counts: None,
-            work: Workspace::default(),
         };
-        if let Some(net) = target.potential().dense() {
-            out.network = Some(Network::new(device, net, chains)?);
-        }
+        let net = target.potential().accelerated()?;
+        out.network = Some(Network::new(device, net, chains, dim)?);
         Ok(out)
     }
 
@@ -262,40 +268,22 @@ impl<'d> Batched<'d> {
         Ok(squares.into_iter().map(|s| half * s).collect())
     }
 
-    /// Losses (and gradients) of a target that has no network here: on the host, chain by chain.
-    fn on_host(&mut self, drawn: Option<(&[Stream], Draw)>, gradient: bool) -> Result<()> {
-        let mut w = vec![0f32; self.chains * self.dim];
-        let mut g = vec![0f32; w.len()];
-        self.download(Vector::Params, &mut w)?;
-        let (mut losses, mut errors) = (Vec::new(), Vec::new());
-        for (c, (w, g)) in w.chunks(self.dim).zip(g.chunks_mut(self.dim)).enumerate() {
-            let mut indices = Vec::new();
-            let rows = match drawn {
-                None => Rows::All,
-                Some((streams, draw)) => {
-                    draw.indices(&streams[c], self.target.examples(), &mut indices);
-                    Rows::Indices(&indices)
-                }
-            };
-            let g = gradient.then_some(g);
-            let sums = self.target.potential().sums(w, rows, g, &mut self.work)?;
-            losses.push(sums.loss);
-            errors.push(sums.errors);
-        }
-        if gradient {
-            self.write(Vector::Gradient, &g)?;
-        }
-        losses.extend(errors);
-        self.rows = drawn.map_or(self.target.examples(), |(_, draw)| draw.batch);
-        self.device.upload(bytes(&losses), self.sums.at)
-    }
-
     /// Sums of losses over rows, and with `gradient` the summed gradients.
     fn pass(&mut self, which: Which, gradient: bool) -> Result<()> {
+        self.pass_with(which, gradient, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `each` sees the network after every tile, and which rows that was.
+    fn pass_with(
+        &mut self,
+        which: Which,
+        gradient: bool,
+        each: &mut dyn FnMut(&Network, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
         let Some(mut network) = self.network.take() else {
-            return self.on_host(None, gradient);
+            anyhow::bail!("the network on the device is at work");
         };
-        let rows = network.pass(self, which, gradient);
+        let rows = network.pass(self, which, gradient, &mut |net, range| each(net, range));
         self.network = Some(network);
         self.rows = rows?;
         Ok(())
@@ -304,9 +292,6 @@ impl<'d> Batched<'d> {
     /// Sums of losses over minibatches, and with `gradient` the summed gradients.
     fn minibatch(&mut self, streams: &[Stream], draw: Draw, gradient: bool) -> Result<()> {
         let batch = draw.batch;
-        if self.network.is_none() {
-            return self.on_host(Some((streams, draw)), gradient);
-        }
         self.device.upload(bytes(streams), self.streams.at)?;
         let indices = self.indices.grow(4 * self.chains * batch)?;
         let args = [
@@ -321,7 +306,7 @@ impl<'d> Batched<'d> {
             false => ("draw_subset", batch),
         };
         self.device.launch(kernel, threads, self.chains, &args)?;
-        self.pass(Which::Drawn(batch), gradient)
+        self.pass(Which::Given(0, batch), gradient)
     }
 
     /// From the summed loss gradient to ∇U.

@@ -1,398 +1,293 @@
-//! Networks of dense layers on a device: forward and backward passes of all chains at once.
+//! Networks on a device: forward and backward passes of all chains at once.
 
+use super::OneDevice;
+use super::data::{Data, Which};
+use super::loss::{Losses, Places};
 use super::memory::Buffer;
-use super::{Batched, PARTS};
-use crate::dataset::{Inputs, Split, Targets};
 use crate::error::Result;
-use crate::kernels::device::{Arg, Device, Factor, Pointer, Product};
-use crate::model::Dense;
-use crate::model::loss::Loss;
-use crate::target::network;
+use crate::kernels::device::{Arg, Device, ELEMENTS, Pointer};
+use crate::kernels::tensor::device::{At, OnDevice, Place, Plan, Step, run};
+use crate::target::network::{Accelerated, Free};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::rc::Rc;
 
-/// A split on the device.
-pub(super) struct Data<'d> {
-    inputs: Buffer<'d>,
-    spins: bool,
-    targets: Buffer<'d>,
-    /// Number of rows.
-    pub rows: usize,
-    dim: usize,
-}
+/// Rows of a tile at most.
+const ROWS: usize = 1 << 16;
 
-impl<'d> Data<'d> {
-    fn new(device: &'d dyn Device, split: &Split) -> Result<Self> {
-        let (inputs, spins) = match &split.inputs {
-            Inputs::F32(x) => (Buffer::of(device, x)?, false),
-            Inputs::I8(x) => (Buffer::of(device, x)?, true),
-            Inputs::Made(_) | Inputs::Mapped(_) | Inputs::Varied(_) => {
-                anyhow::bail!("rows that are made or read when they are needed are not on a device")
-            }
-            Inputs::Tokens(x) => {
-                let x: Vec<f32> = x.iter().map(|x| *x as f32).collect();
-                (Buffer::of(device, &x)?, false)
-            }
-        };
-        let targets = match &split.targets {
-            Targets::Classes(l) | Targets::Sequence { labels: l, .. } => Buffer::of(device, l)?,
-            Targets::Values { data, .. } => Buffer::of(device, data)?,
-            Targets::Made(_) => {
-                anyhow::bail!("rows that are made when they are read are not on a device")
-            }
-        };
-        Ok(Self {
-            inputs,
-            spins,
-            targets,
-            rows: split.rows,
-            dim: split.dim,
-        })
-    }
-}
-
-/// A network of dense layers on the device, with its data.
+/// A network on the device, with its data.
 pub(super) struct Network<'d> {
-    net: network::Dense,
+    pub program: OnDevice,
+    /// What is done for tiles of so many rows.
+    plans: HashMap<usize, Rc<Plan>>,
     /// Training split first.
     pub splits: Vec<(&'static str, Data<'d>)>,
-    classes: bool,
-    /// Rows of all chains that are computed together.
+    pub losses: Losses<'d>,
+    /// Rows of each chain that are computed together.
     tile: usize,
-    inputs: Buffer<'d>,
-    targets: Buffer<'d>,
-    activations: Vec<Buffer<'d>>,
-    before: Vec<Buffer<'d>>,
-    deltas: Vec<Buffer<'d>>,
-    row_losses: Buffer<'d>,
-    row_errors: Buffer<'d>,
-}
-
-/// Which rows a gradient is over.
-#[derive(Clone, Copy)]
-pub(super) enum Which {
-    /// All rows of the split of that number.
-    All(usize),
-    /// Those drawn into the buffer of indices, from the first split.
-    Drawn(usize),
-}
-
-/// W of a layer, or its gradient, of all chains.
-fn weights(all: &Batched, vector: &Buffer, layer: &Dense) -> Factor {
-    Factor::new(vector.at.offset(4 * layer.weight.start), all.dim)
-}
-
-/// W as [fan_in, fan_out], or the other way round.
-fn by_input(all: &Batched, layer: &Dense, input: bool) -> Factor {
-    let weights = weights(all, &all.params, layer);
-    match layer.flipped == input {
-        true => weights,
-        false => weights.transposed(),
-    }
+    memory: BTreeMap<Place, Buffer<'d>>,
+    free: Option<Free>,
 }
 
 impl<'d> Network<'d> {
-    /// Put layers and data on a device, for so many chains.
-    pub fn new(device: &'d dyn Device, net: network::Dense, chains: usize) -> Result<Self> {
+    /// Put a program and its data on a device, for so many chains.
+    pub fn new(
+        device: &'d dyn Device,
+        net: Accelerated,
+        chains: usize,
+        dim: usize,
+    ) -> Result<Self> {
+        let program = OnDevice::new(net.program);
+        let (source, names) = program.kernels();
+        if !names.is_empty() {
+            device.compile(&format!("{ELEMENTS}\n{source}"), &names)?;
+        }
+        let labels = net.dataset.train.values().is_none();
+        let sizes = [net.positions, program.outputs() / net.positions];
+        let losses = Losses::new(device, net.loss, sizes, net.own, labels)?;
         let mut splits = Vec::new();
         for (name, split) in net.dataset.splits() {
             splits.push((name, Data::new(device, split)?));
         }
-        let per_row: usize =
-            3 * net.layers.iter().map(|l| l.fan_out).sum::<usize>() + splits[0].1.dim;
-        // A quarter of what is free for what is kept of rows; at least enough rows for efficient products.
-        let most = device.free_memory()? as usize / 4 / (4 * per_row * chains).max(1);
-        let empty = || Buffer::new(device, 0);
-        let layers = || {
-            net.layers
-                .iter()
-                .map(|_| empty())
-                .collect::<Result<Vec<_>>>()
+        let mut memory = BTreeMap::new();
+        memory.insert(Place::Constants, Buffer::of(device, program.constants())?);
+        memory.insert(Place::Lists, Buffer::of(device, program.lists())?);
+        let dim = match &net.free {
+            Some(free) => {
+                let all = free.fixed.repeat(chains);
+                memory.insert(Place::Parameters, Buffer::of(device, &all)?);
+                memory.insert(Place::Gradient, Buffer::new(device, 4 * all.len())?);
+                free.fixed.len()
+            }
+            None => dim,
         };
-        Ok(Self {
+        let mut out = Self {
+            program,
+            plans: HashMap::new(),
+            losses,
+            tile: 1,
+            memory,
             splits,
-            classes: net.dataset.classes > 0,
-            tile: most.clamp(64, 1 << 16),
-            inputs: empty()?,
-            targets: empty()?,
-            activations: layers()?,
-            before: layers()?,
-            deltas: layers()?,
-            row_losses: empty()?,
-            row_errors: empty()?,
-            net,
-        })
+            free: net.free,
+        };
+        out.tile = out.rows_that_fit(device, chains, dim)?;
+        Ok(out)
     }
 
-    /// Sums of the losses over rows, and with `gradient` the summed gradients, of all chains; returns the number of rows.
-    pub fn pass(&mut self, all: &Batched, which: Which, gradient: bool) -> Result<usize> {
-        let rows = match which {
-            Which::All(split) => self.splits[split].1.rows,
-            Which::Drawn(rows) => rows,
-        };
-        if gradient {
-            let all_of_it = (all.chains * all.dim) as u64;
-            let args = [
-                Arg::Pointer(all.gradient.at),
-                Arg::Long(all_of_it),
-                Arg::Float(0.0),
-            ];
-            all.device.launch("fill", all_of_it as usize, 1, &args)?;
+    /// The most rows of each chain for which there is room: in half of what is free.
+    fn rows_that_fit(&self, device: &dyn Device, chains: usize, dim: usize) -> Result<usize> {
+        let room = device.free_memory()? as usize / 2;
+        let data = &self.splits[0].1;
+        let given = 4 * data.dim + 4 * data.per_row + self.losses.bytes();
+        // Kernels count the numbers of a chain in 32 bits.
+        let widest = self.program.widest().max(data.dim).max(1);
+        let most = self.splits.iter().map(|s| s.1.rows).max().unwrap_or(1);
+        let mut rows = most.min(ROWS).min((1 << 30) / widest).max(1);
+        let bytes = |rows| self.program.plan(rows, chains, dim).bytes() + given * chains * rows;
+        while rows > 1 && bytes(rows) > room {
+            rows /= 2;
         }
-        // Drawn rows are numbered `[chains, rows]`, and stay together.
-        let tiles = match which {
-            Which::All(_) => rows.div_ceil(self.tile),
-            Which::Drawn(_) => 1,
+        anyhow::ensure!(
+            bytes(rows) <= room,
+            "one row of {chains} chains takes {:.1} GiB on the device, which has {:.1} GiB left for that; use fewer chains, or --device cpu",
+            bytes(rows) as f64 / (1u64 << 30) as f64,
+            room as f64 / (1u64 << 30) as f64
+        );
+        Ok(rows)
+    }
+
+    /// Numbers from the parameters of one chain to those of the next.
+    pub fn dim(&self, all: &OneDevice) -> usize {
+        self.free.as_ref().map_or(all.dim, |f| f.fixed.len())
+    }
+
+    fn plan(&mut self, rows: usize, all: &OneDevice) -> Rc<Plan> {
+        let dim = self.dim(all);
+        let (program, chains) = (&self.program, all.chains);
+        let plan = self.plans.entry(rows);
+        plan.or_insert_with(|| Rc::new(program.plan(rows, chains, dim)))
+            .clone()
+    }
+
+    /// Sums of the losses over rows, and with `gradient` the summed gradients, of all chains; returns the number of rows. `each` sees every tile.
+    pub fn pass(
+        &mut self,
+        all: &OneDevice<'d>,
+        which: Which,
+        gradient: bool,
+        each: &mut dyn FnMut(&Self, Range<usize>) -> Result<()>,
+    ) -> Result<usize> {
+        let (split, rows) = match which {
+            Which::All(split) => (split, self.splits[split].1.rows),
+            Which::Given(split, rows) => (split, rows),
         };
+        self.take_parameters(all)?;
+        if gradient {
+            let dim = self.dim(all);
+            self.clear(all, Place::Gradient, all.chains * dim)?;
+        }
+        let tiles = rows.div_ceil(self.tile).max(1);
         for k in 0..tiles {
             let range = k * rows / tiles..(k + 1) * rows / tiles;
-            self.tile(all, which, range, k > 0, gradient)?;
+            let plan = self.plan(range.len(), all);
+            for (place, count) in &plan.sizes {
+                let bytes = if *place == Place::Addresses { 8 } else { 4 } * count;
+                match self.memory.get_mut(place) {
+                    Some(buffer) => drop(buffer.grow(bytes)?),
+                    None => {
+                        let buffer = Buffer::new(all.device, bytes)?;
+                        self.memory.insert(*place, buffer);
+                    }
+                }
+            }
+            if k == 0 {
+                self.run(all, &plan.prepare)?;
+                if gradient && !plan.finish.is_empty() {
+                    self.clear(all, Place::Common, plan.sizes[&Place::Common])?;
+                }
+            }
+            let count = range.len();
+            self.fetch(all, which, range.clone())?;
+            self.run(all, &plan.forward)?;
+            let last = self.program.last();
+            let places = Places {
+                outputs: self.at(all, Place::Value(last))?,
+                delta: match gradient {
+                    true => self.at(all, Place::Delta(last))?,
+                    false => Pointer::NULL,
+                },
+                parameters: self.at(all, Place::Parameters)?,
+                gradient: self.at(all, Place::Gradient)?,
+                dim: self.dim(all),
+            };
+            let data = &self.splits[split].1;
+            self.losses.evaluate(all, data, count, &places, k > 0)?;
+            each(self, range)?;
+            if gradient {
+                self.run(all, &plan.backward)?;
+                if k + 1 == tiles {
+                    self.run(all, &plan.finish)?;
+                }
+            }
+        }
+        if gradient {
+            self.give_gradient(all)?;
         }
         Ok(rows)
     }
 
-    /// One tile of rows: forward, loss, and with `gradient` backward.
-    fn tile(
-        &mut self,
-        all: &Batched,
-        which: Which,
-        range: Range<usize>,
-        add: bool,
-        gradient: bool,
-    ) -> Result<()> {
-        let rows = range.len();
-        self.fetch(all, which, range)?;
-        let layers = self.net.layers.clone();
-        for (l, layer) in layers.iter().enumerate() {
-            self.forward(all, rows, l, layer)?;
-        }
-        self.loss(all, rows, add)?;
-        if gradient {
-            for (l, layer) in layers.iter().enumerate().rev() {
-                self.backward(all, rows, l, layer)?;
-            }
-        }
-        Ok(())
+    /// Where a place of its own begins.
+    pub fn memory(&self, place: Place) -> Result<Pointer> {
+        let found = self.memory.get(&place).map(|buffer| buffer.at);
+        found.ok_or_else(|| anyhow::anyhow!("{place:?} has no memory on the device"))
     }
 
-    /// Outputs of layer `l` for a tile.
-    fn forward(&mut self, all: &Batched, rows: usize, l: usize, layer: &Dense) -> Result<()> {
-        let (chains, n) = (all.chains, layer.fan_out);
-        let out = self.activations[l].grow(4 * chains * rows * n)?;
-        let before = if layer.activation.needs_input() {
-            self.before[l].grow(4 * chains * rows * n)?
-        } else {
-            Pointer::NULL
-        };
-        all.device.multiply(&Product {
-            m: rows,
-            n,
-            k: layer.fan_in,
-            a: self.below(l, rows * layer.fan_in),
-            b: by_input(all, layer, true),
-            out: Factor::new(out, rows * n),
-            batch: chains,
-            add: false,
-        })?;
-        let bias = if layer.bias.is_empty() {
-            u64::MAX
-        } else {
-            layer.bias.start as u64
-        };
-        let args = [
-            Arg::Pointer(out),
-            Arg::Int(chains as i32),
-            Arg::Int(rows as i32),
-            Arg::Int(n as i32),
-            Arg::Pointer(all.params.at),
-            Arg::Long(all.dim as u64),
-            Arg::Long(bias),
-            Arg::Int(layer.activation as i32),
-            Arg::Pointer(before),
-        ];
-        all.device
-            .launch("bias_activation", rows * n, chains, &args)
+    /// Where a place begins.
+    pub fn at(&self, all: &OneDevice, place: Place) -> Result<Pointer> {
+        match place {
+            Place::Parameters if self.free.is_none() => Ok(all.params.at),
+            Place::Gradient if self.free.is_none() => Ok(all.gradient.at),
+            place => self.memory(place),
+        }
     }
 
-    /// Gradients of the parameters of layer `l`, and with respect to what it reads of a tile.
-    fn backward(&mut self, all: &Batched, rows: usize, l: usize, layer: &Dense) -> Result<()> {
-        let (device, chains, n) = (all.device, all.chains, layer.fan_out);
-        let delta = self.deltas[l].at;
-        let [d, c, r, columns] = [
-            Arg::Pointer(delta),
-            Arg::Int(chains as i32),
-            Arg::Int(rows as i32),
-            Arg::Int(n as i32),
-        ];
-        let args = [
-            d,
-            c,
-            r,
-            columns,
-            Arg::Pointer(self.activations[l].at),
-            Arg::Pointer(self.before[l].at),
-            Arg::Int(layer.activation as i32),
-        ];
-        device.launch("times_derivative", rows * n, chains, &args)?;
-        let deltas = Factor::new(delta, rows * n);
-        let below = self.below(l, rows * layer.fan_in);
-        let (m, width, a, b) = match layer.flipped {
-            false => (n, layer.fan_in, deltas, below),
-            true => (layer.fan_in, n, below, deltas),
+    fn clear(&self, all: &OneDevice, place: Place, count: usize) -> Result<()> {
+        let step = Step::Clear(At { place, offset: 0 }, count);
+        self.run(all, &[step])
+    }
+
+    fn run(&self, all: &OneDevice, steps: &[Step]) -> Result<()> {
+        run(steps, all.device, all.chains, |place| self.at(all, place))
+    }
+
+    /// Put those parameters that move where all of them are.
+    fn take_parameters(&self, all: &OneDevice) -> Result<()> {
+        self.exchange(all, Place::Parameters, all.params.at, true)
+    }
+
+    /// Their gradient.
+    fn give_gradient(&self, all: &OneDevice) -> Result<()> {
+        self.exchange(all, Place::Gradient, all.gradient.at, false)
+    }
+
+    fn exchange(&self, all: &OneDevice, place: Place, own: Pointer, into: bool) -> Result<()> {
+        let Some(free) = &self.free else {
+            return Ok(());
         };
-        device.multiply(&Product {
-            m,
-            n: width,
-            k: rows,
-            a: a.transposed(),
-            b,
-            out: weights(all, &all.gradient, layer),
-            batch: chains,
-            add: true,
-        })?;
-        if !layer.bias.is_empty() {
-            let gradient = Arg::Pointer(all.gradient.at);
-            let (stride, bias) = (all.dim as u64, layer.bias.start as u64);
+        let whole = self.at(all, place)?;
+        for (part, among) in &free.parts {
+            let (own, own_dim) = (own.offset(4 * part.start), all.dim as u64);
+            let (whole, dim) = (whole.offset(4 * among.start), free.fixed.len() as u64);
+            let (from, to) = match into {
+                true => ((own, own_dim), (whole, dim)),
+                false => ((whole, dim), (own, own_dim)),
+            };
             let args = [
-                d,
-                c,
-                r,
-                columns,
-                gradient,
-                Arg::Long(stride),
-                Arg::Long(bias),
+                Arg::Pointer(from.0),
+                Arg::Long(from.1),
+                Arg::Pointer(to.0),
+                Arg::Long(to.1),
+                Arg::Int(all.chains as i32),
+                Arg::Long(part.len() as u64),
             ];
-            device.launch("add_column_sums", n, chains, &args)?;
-        }
-        if l > 0 {
-            let next = self.deltas[l - 1].grow(4 * chains * rows * layer.fan_in)?;
-            device.multiply(&Product {
-                m: rows,
-                n: layer.fan_in,
-                k: n,
-                a: deltas,
-                b: by_input(all, layer, false),
-                out: Factor::new(next, rows * layer.fan_in),
-                batch: chains,
-                add: false,
-            })?;
+            all.device
+                .launch("copy_part", part.len(), all.chains, &args)?;
         }
         Ok(())
     }
 
-    /// What layer `l` reads of a tile.
-    fn below(&self, l: usize, stride: usize) -> Factor {
-        let buffer = match l {
-            0 => &self.inputs,
-            _ => &self.activations[l - 1],
-        };
-        Factor::new(buffer.at, stride)
-    }
-
-    /// Inputs and targets of a tile.
-    fn fetch(&mut self, all: &Batched, which: Which, range: Range<usize>) -> Result<()> {
+    /// Inputs, targets and weights of a tile.
+    fn fetch(&mut self, all: &OneDevice<'d>, which: Which, range: Range<usize>) -> Result<()> {
         let (chains, rows) = (all.chains, range.len());
         let split = match which {
-            Which::All(split) => split,
-            Which::Drawn(_) => 0,
+            Which::All(split) | Which::Given(split, _) => split,
         };
         let data = &self.splits[split].1;
-        let width = self.net.layers.last().map_or(0, |l| l.fan_out);
-        let inputs = self.inputs.grow(4 * chains * rows * data.dim)?;
-        let targets = self
-            .targets
-            .grow(if self.classes { 2 } else { 4 * width } * chains * rows)?;
-        let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let drawn = matches!(which, Which::Drawn(_));
-        let from = if drawn {
-            Arg::Pointer(all.indices.at)
-        } else {
-            Arg::Long(range.start as u64)
+        let inputs = 4 * chains * rows * data.dim;
+        let inputs = match self.memory.get_mut(&Place::Inputs) {
+            Some(buffer) => buffer.grow(inputs)?,
+            None => {
+                let buffer = Buffer::new(all.device, inputs)?;
+                self.memory.entry(Place::Inputs).or_insert(buffer).at
+            }
         };
-        let name = match (drawn, data.spins) {
-            (true, true) => "gather_i8",
-            (true, false) => "gather_f32",
-            (false, true) => "copy_rows_i8",
-            (false, false) => "copy_rows_f32",
-        };
-        let dim = Arg::Int(data.dim as i32);
-        let args = [
-            Arg::Pointer(data.inputs.at),
-            dim,
-            from,
-            c,
-            r,
-            Arg::Pointer(inputs),
+        let targets = self.losses.targets.grow(4 * data.per_row * chains * rows)?;
+        let mut copies = vec![
+            (data.inputs.at, data.kind, data.dim, inputs),
+            (data.targets.at, data.target_kind, data.per_row, targets),
         ];
-        all.device.launch(name, rows * data.dim, chains, &args)?;
-        let (data, out) = (Arg::Pointer(data.targets.at), Arg::Pointer(targets));
-        if self.classes {
-            let name = if drawn {
-                "gather_labels"
-            } else {
-                "copy_labels"
-            };
-            all.device
-                .launch(name, rows, chains, &[data, from, c, r, out])
-        } else {
-            let name = if drawn { "gather_f32" } else { "copy_rows_f32" };
-            let args = [data, Arg::Int(width as i32), from, c, r, out];
-            all.device.launch(name, rows * width, chains, &args)
+        if let Some(weights) = &data.weights {
+            copies.push((
+                weights.at,
+                "f32",
+                1,
+                self.losses.weights.grow(4 * chains * rows)?,
+            ));
         }
-    }
-
-    /// Losses of a tile, added to the chains' sums, and the gradient with respect to the outputs.
-    fn loss(&mut self, all: &Batched, rows: usize, add: bool) -> Result<()> {
-        let (device, chains) = (all.device, all.chains);
         let (c, r) = (Arg::Int(chains as i32), Arg::Int(rows as i32));
-        let last = self.net.layers.len() - 1;
-        let width = self.net.layers[last].fan_out;
-        let losses = self.row_losses.grow(8 * chains * rows)?;
-        let errors = self.row_errors.grow(4 * chains * rows)?;
-        let name = match (&self.net.loss, self.classes) {
-            (Loss::CrossEntropy, _) => "cross_entropy",
-            (Loss::SquaredError, true) => "squared_error_classes",
-            (Loss::SquaredError, false) => "squared_error_values",
-            (Loss::Formula(f), _) => anyhow::bail!("no device computes the loss {}", f.describe()),
-        };
-        let args = [
-            Arg::Pointer(self.activations[last].at),
-            c,
-            r,
-            Arg::Int(width as i32),
-            Arg::Pointer(self.targets.at),
-            Arg::Pointer(self.deltas[last].grow(4 * chains * rows * width)?),
-            Arg::Pointer(losses),
-            Arg::Pointer(errors),
-        ];
-        device.launch(name, rows, chains, &args)?;
-        let parts = rows.min(PARTS);
-        let p = Arg::Int(parts as i32);
-        let partials = Arg::Pointer(all.partials.at);
-        device.launch(
-            "partial_sums",
-            parts,
-            chains,
-            &[Arg::Pointer(losses), c, r, p, partials],
-        )?;
-        let out = all.sums.at;
-        all.finish(
-            (all.partials.at, parts),
-            (out, 1, add),
-            1.0,
-            (0, Pointer::NULL),
-        )?;
-        device.launch(
-            "partial_counts",
-            parts,
-            chains,
-            &[Arg::Pointer(errors), c, r, p, partials],
-        )?;
-        let out = out.offset(8 * chains);
-        all.finish(
-            (all.partials.at, parts),
-            (out, 1, add),
-            1.0,
-            (0, Pointer::NULL),
-        )
+        for (from, kind, dim, to) in copies {
+            let (from, dim, to) = (
+                Arg::Pointer(from),
+                (dim, Arg::Int(dim as i32)),
+                Arg::Pointer(to),
+            );
+            let (name, args) = match (which, kind) {
+                (Which::Given(_, m), kind) => {
+                    let numbers = Arg::Pointer(all.indices.at.offset(4 * range.start));
+                    let args = vec![from, dim.1, numbers, Arg::Int(m as i32), c, r, to];
+                    (format!("gather_{kind}"), args)
+                }
+                (Which::All(_), kind) => {
+                    let name = match kind {
+                        "labels" => "copy_labels".to_string(),
+                        kind => format!("copy_rows_{kind}"),
+                    };
+                    let start = Arg::Long(range.start as u64);
+                    (name, vec![from, dim.1, start, c, r, to])
+                }
+            };
+            all.device.launch(&name, rows * dim.0, chains, &args)?;
+        }
+        Ok(())
     }
 }

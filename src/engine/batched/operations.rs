@@ -1,8 +1,8 @@
 //! What samplers ask of the accelerator.
 
+use super::data::Which;
 use super::memory::{bytes, bytes_mut};
-use super::network::Which;
-use super::{Batched, PARTS};
+use super::{OneDevice, PARTS};
 use crate::engine::{Draw, Engine, Vector};
 use crate::error::Result;
 use crate::kernels::device::{Arg, Pointer};
@@ -11,7 +11,7 @@ use crate::rng::Stream;
 use crate::target::Target;
 use std::ops::Range;
 
-impl Engine for Batched<'_> {
+impl Engine for OneDevice<'_> {
     fn target(&self) -> &Target {
         self.target
     }

@@ -1,13 +1,15 @@
 //! What goes between this machine and the accelerator, and what a block needs beside [`Engine`].
 
-use super::Batched;
+use super::OneDevice;
+use super::data::Which;
 use super::memory::{bytes, bytes_mut};
-use super::network::Which;
-use crate::engine::{Engine, Row, Vector};
+use crate::engine::{Row, Vector};
 use crate::error::Result;
+use crate::kernels::device::Pointer;
+use crate::kernels::tensor::device::Place;
 use crate::model::loss::Sums;
 
-impl Batched<'_> {
+impl OneDevice<'_> {
     /// Write a vector of all chains, `[chains, N]`.
     pub fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
         let at = self.at(v)?;
@@ -99,9 +101,8 @@ impl Batched<'_> {
         self.device.upload(bytes(&precisions), self.precisions.at)
     }
 
-    /// s·L over all examples where the chains are, and R with its strength.
-    pub fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
-        self.evaluate()?;
+    /// s·L over all examples where the chains were evaluated, and R with its strength.
+    pub fn evaluated(&mut self) -> Result<Vec<(f64, f64)>> {
         let sums = self.download_sums()?;
         let likelihood = |s| self.target.energies_from(s, 0.0).likelihood;
         let likelihoods: Vec<f64> = sums.into_iter().map(likelihood).collect();
@@ -111,12 +112,92 @@ impl Batched<'_> {
             .collect())
     }
 
-    /// Sums of losses and errors over a split and its number of rows, per chain; none if the device does not compute them.
-    pub fn split_sums(&mut self, split: &str) -> Result<Option<(Vec<Sums>, usize)>> {
-        let network = self.network.as_ref();
-        let found = network.and_then(|n| n.splits.iter().position(|(name, _)| *name == split));
-        let Some(k) = found else { return Ok(None) };
+    /// The gradient of U of every chain on these examples, `[chains, m]`.
+    pub fn gradient_of(&mut self, rows: &[u32]) -> Result<()> {
+        let at = self.indices.grow(size_of_val(rows))?;
+        self.device.upload(bytes(rows), at)?;
+        self.pass(Which::Given(0, rows.len() / self.chains), true)?;
+        self.finish_gradient()
+    }
+
+    /// The losses of every chain on these examples, `[chains, m]`.
+    pub fn losses_of(&mut self, rows: &[u32]) -> Result<()> {
+        let at = self.indices.grow(size_of_val(rows))?;
+        self.device.upload(bytes(rows), at)?;
+        self.pass(Which::Given(0, rows.len() / self.chains), false)
+    }
+
+    /// The mean loss of the last examples, of the first chain.
+    pub fn mean_loss(&self) -> Result<f64> {
+        let sums = self.download_sums()?;
+        Ok(sums.first().map_or(f64::NAN, |s| s.loss) / self.rows as f64)
+    }
+
+    /// From now on losses are added up.
+    pub fn begin_total(&mut self) -> Result<()> {
+        let at = self.total.grow(8 * self.chains)?;
+        self.device.upload(bytes(&vec![0f64; self.chains]), at)
+    }
+
+    /// Add the losses of the last examples to the total.
+    pub fn add_total(&self) -> Result<()> {
+        let out = (self.total.at, 1, true);
+        self.finish((self.sums.at, 1), out, 1.0, (0, Pointer::NULL))
+    }
+
+    /// The sums of losses since [`OneDevice::begin_total`], per chain.
+    pub fn totals(&self) -> Result<Vec<f64>> {
+        let mut all = vec![0f64; self.chains];
+        self.device.download(self.total.at, bytes_mut(&mut all))?;
+        Ok(all)
+    }
+
+    /// The number of a split.
+    fn split(&self, name: &str) -> Result<usize> {
+        let splits = self.network.iter().flat_map(|n| &n.splits);
+        let found = splits.map(|(split, _)| *split).position(|s| s == name);
+        found.ok_or_else(|| anyhow::anyhow!("the device has no split \"{name}\""))
+    }
+
+    /// Sums of losses and errors over a split and its number of rows, per chain.
+    pub fn split_sums(&mut self, split: &str) -> Result<(Vec<Sums>, usize)> {
+        let k = self.split(split)?;
         self.pass(Which::All(k), false)?;
-        Ok(Some((self.download_sums()?, self.rows)))
+        Ok((self.download_sums()?, self.rows))
+    }
+
+    /// The outputs of every chain for a split, `[rows, outputs]` each.
+    pub fn predict(&mut self, split: &str) -> Result<Vec<Vec<f32>>> {
+        let k = self.split(split)?;
+        let (device, chains) = (self.device, self.chains);
+        let mut out = vec![Vec::new(); chains];
+        self.pass_with(Which::All(k), false, &mut |net, range| {
+            let one = range.len() * net.program.outputs();
+            let mut tile = vec![0f32; one * chains];
+            let last = net.memory(Place::Value(net.program.last()))?;
+            device.download(last, bytes_mut(&mut tile))?;
+            let each = out.iter_mut().zip(tile.chunks_exact(one.max(1)));
+            each.for_each(|(all, own)| all.extend_from_slice(own));
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// The loss of these rows of a split, for every position of each, per chain.
+    pub fn example_losses(&mut self, split: &str, rows: &[u32]) -> Result<Vec<Vec<f64>>> {
+        let k = self.split(split)?;
+        let (device, chains) = (self.device, self.chains);
+        let at = self.indices.grow(4 * chains * rows.len())?;
+        device.upload(bytes(&rows.repeat(chains)), at)?;
+        let mut out = vec![Vec::new(); chains];
+        self.pass_with(Which::Given(k, rows.len()), false, &mut |net, range| {
+            let one = range.len() * net.losses.positions;
+            let mut tile = vec![0f64; one * chains];
+            device.download(net.losses.each.at, bytes_mut(&mut tile))?;
+            let each = out.iter_mut().zip(tile.chunks_exact(one.max(1)));
+            each.for_each(|(all, own)| all.extend_from_slice(own));
+            Ok(())
+        })?;
+        Ok(out)
     }
 }

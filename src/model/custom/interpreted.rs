@@ -2,10 +2,10 @@
 
 use super::Parameters;
 use crate::error::Result;
-use crate::kernels::tensor::Shape;
+use crate::kernels::tensor::{Program, Shape};
 use crate::model::{Layout, Model};
 use crate::rng::{Purpose, Stream};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use candle_core::{DType, Device, Tensor};
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,6 +99,12 @@ impl Model for Interpreted {
 
     fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    fn program(&self) -> Result<Program> {
+        bail!(
+            "no device computes a model with `interpret: true`, whose closure is called at every step; leave `interpret` out, so that it is compiled, or take --device cpu"
+        )
     }
 
     fn fingerprint(&self, hash: &mut crc32fast::Hasher) {

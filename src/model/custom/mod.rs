@@ -211,6 +211,13 @@ impl Model for Custom {
         }
     }
 
+    fn program(&self) -> Result<Program> {
+        Ok(match &self.body {
+            Body::Dense(layers) => dense::program(layers),
+            Body::Program(p) => (**p).clone(),
+        })
+    }
+
     fn products(&self) -> Vec<Product> {
         match &self.body {
             Body::Dense(layers) => dense::products(layers),

@@ -17,9 +17,11 @@
 //! | `gradient.rs` | gradient of a tile |
 //! | `attention.rs` | one head on one sequence |
 //! | `tensor.rs` | the forward pass in candle, differentiable |
+//! | `graph.rs` | the same as a traced graph, for accelerators |
 
 mod attention;
 mod gradient;
+mod graph;
 mod passes;
 mod tensor;
 #[cfg(test)]
@@ -28,6 +30,7 @@ mod tests;
 use super::{Block, Layout, Model, Tile, Widths};
 use crate::error::Result;
 use crate::kernels::normal::fill_normal;
+use crate::kernels::tensor::Program;
 use crate::kernels::thread_pool::Team;
 use crate::options::{Entry, Kind, Options, Range, option, optional, required};
 use crate::rng::Stream;
@@ -352,6 +355,10 @@ impl Model for Transformer {
 
     fn vocabulary(&self) -> Option<usize> {
         Some(self.settings.vocabulary)
+    }
+
+    fn program(&self) -> Result<Program> {
+        graph::program(self)
     }
 
     fn widths(&self) -> Widths {

@@ -110,3 +110,50 @@ fn initial_parameters_are_those_of_transformer_lens() {
     // Null: variance 0.64/256, with a relative standard error of √(2/n).
     assert!((variance * 400.0 - 1.0).abs() < 4.0 * (2.0 / out.len() as f64).sqrt());
 }
+
+/// The traced graph, which accelerators compute, is the network: by candle, with every variant.
+#[test]
+fn the_traced_graph_is_the_same_network() {
+    let sizes = [
+        ("vocabulary", Value::Int(7)),
+        ("context", Value::Int(5)),
+        ("layers", Value::Int(2)),
+        ("width", Value::Int(6)),
+        ("heads", Value::Int(2)),
+        ("head_width", Value::Int(4)),
+    ];
+    for (layer_norm, bias) in [(true, true), (true, false), (false, true), (false, false)] {
+        let more = [
+            ("layer_norm", Value::Bool(layer_norm)),
+            ("bias", Value::Bool(bias)),
+        ];
+        let given = [&sizes[..], &more].concat();
+        let given = given.iter().map(|(n, v)| (n.to_string(), v.clone()));
+        let o = Options::check(ENTRY.name, ENTRY.options, given.collect()).unwrap();
+        let net = Transformer::new(settings(&o).unwrap()).unwrap();
+        let mut w = vec![0.0; net.layout.len()];
+        fill_normal(
+            &Stream::new(2, crate::rng::Purpose::Initialise, 0, 0),
+            &mut w,
+        );
+        let w = Tensor::from_vec(w, net.layout.len(), &candle_core::Device::Cpu).unwrap();
+        let tokens: Vec<f32> = (0..15).map(|i| (i * 4 % 7) as f32).collect();
+        let tokens = Tensor::from_vec(tokens, (3, 5), &candle_core::Device::Cpu).unwrap();
+        let (graph, parameters) = graph::graph(&net).unwrap();
+        let each = parameters.iter().map(|(r, shape)| {
+            let own = w.narrow(0, r.start, r.len()).unwrap();
+            own.reshape(shape.as_slice()).unwrap()
+        });
+        let found = graph.evaluate(&each.collect::<Vec<_>>(), &tokens).unwrap();
+        let expected = net.forward_tensor(&w, &tokens).unwrap();
+        let apart = (found.flatten_all().unwrap() - expected.flatten_all().unwrap()).unwrap();
+        let most = apart
+            .abs()
+            .unwrap()
+            .max_all()
+            .unwrap()
+            .to_scalar::<f32>()
+            .unwrap();
+        assert!(most < 2e-5, "layer_norm {layer_norm}, bias {bias}: {most}");
+    }
+}

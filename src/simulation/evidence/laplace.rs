@@ -95,6 +95,7 @@ pub fn laplace(
     o: &Options,
     session: &Session,
 ) -> Result<Laplace> {
+    session.computes_here("laplace");
     let n = target.dim();
     let w = start.vectors.first().filter(|w| w.len() == n);
     let w = w.ok_or_else(|| {

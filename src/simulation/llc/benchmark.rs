@@ -268,7 +268,7 @@ impl Rules<'_> {
             .collect();
         let found = match failed.len() == plan.chains {
             true => None,
-            false => Some(prepared.estimate(Arc::new(run), self.threads)?),
+            false => Some(prepared.estimate(Arc::new(run), self.session)?),
         };
         going.missing.pop_front();
         let finite = |x: f64| Some(x).filter(|x| x.is_finite());

@@ -168,7 +168,7 @@ impl Calibrating<'_> {
         let run = run_in_memory((&plan, &prepared.target, &prepared.sampler, session, threads))?;
         let found = match run.failures.iter().all(Option::is_some) {
             true => None,
-            false => Some(prepared.estimate(Arc::new(run), threads)?),
+            false => Some(prepared.estimate(Arc::new(run), session)?),
         };
         Ok(Trial {
             step,

@@ -180,7 +180,7 @@ fn one(
 ) -> Result<Estimate> {
     let plan = plan(prepared, o, session, named)?;
     let run = super::run(&plan, &prepared.target, &prepared.sampler, session)?;
-    prepared.estimate(run, session.threads)
+    prepared.estimate(run, session)
 }
 
 /// The plan of a run, from the options of `llc`.

@@ -11,8 +11,10 @@ use crate::observable::basic::COST;
 use crate::options::{Kind, Options, Range, Spec, option};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::ConfiguredSampler;
+use crate::simulation::evaluation::Evaluation;
 use crate::simulation::run::Run;
-use crate::target::{Target, Workspace};
+use crate::simulation::session::Session;
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -180,16 +182,20 @@ impl Prepared {
     }
 
     /// The estimate from a run of the plan.
-    pub fn estimate(&self, run: Arc<Run>, threads: usize) -> Result<Estimate> {
-        let mut work = Workspace::new(threads);
+    pub fn estimate(&self, run: Arc<Run>, session: &Session) -> Result<Estimate> {
+        let device = session.open_device()?;
+        let at_point = || {
+            let device = device.as_deref();
+            Evaluation::new(&self.target, &self.start, device, session.threads)
+        };
         let chains = run.records.len();
         let (at_start, error) = match self.point.baseline {
             Baseline::Paired => (Vec::new(), 0.0),
             Baseline::Full => {
-                let loss = self.target.energies(&self.start, &mut work)?.loss;
+                let loss = at_point()?.loss()?;
                 (vec![loss; chains], 0.0)
             }
-            Baseline::FirstBatch => self.first_batches(run.info.seed, chains, &mut work)?,
+            Baseline::FirstBatch => self.first_batches(run.info.seed, chains, at_point()?)?,
         };
         let name = if self.observed {
             "cost"
@@ -218,7 +224,7 @@ impl Prepared {
         &self,
         seed: u64,
         chains: usize,
-        work: &mut Workspace,
+        mut point: Evaluation,
     ) -> Result<(Vec<f64>, f64)> {
         let Some(draw) = self.sampler.estimator().draw() else {
             anyhow::bail!("a first minibatch of a sampler that takes none");
@@ -226,7 +232,7 @@ impl Prepared {
         let mut indices = Vec::new();
         let mut loss = |stream: Stream| {
             draw.indices(&stream, self.target.examples(), &mut indices);
-            self.target.minibatch_loss(&self.start, &indices, work)
+            point.loss_of(&indices)
         };
         let first = (0..chains).map(|c| loss(Stream::new(seed, Purpose::Minibatch, c, 0)));
         let first = first.collect::<Result<Vec<_>>>()?;

@@ -250,6 +250,7 @@ impl Plan {
             seed: self.seed,
             quick: self.full_steps.is_some(),
             device: session.device.0.clone(),
+            places: self.places(target, session)?,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod options;
+mod places;
 pub(super) mod starts;
 
 pub use options::{EXCHANGE_OPTIONS, SAMPLE_OPTIONS, SWEEP_OPTIONS, burn_in};

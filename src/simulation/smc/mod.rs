@@ -144,6 +144,7 @@ pub(crate) fn smc(
         "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala or metropolis",
         sampler.name()
     );
+    session.computes_here("smc: the weights of the particles");
     let name = session.name_run("smc", o.opt_text("name"))?;
     let (populations, share) = (o.size("populations")?, o.float("ess")?);
     let (mut particles, mut moves) = (o.size("particles")?, o.int("moves")?);

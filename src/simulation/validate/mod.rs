@@ -123,6 +123,7 @@ pub fn validate(
         )
     };
     sampler.check(target)?;
+    session.computes_here("validate");
     let (stops, interval) = (o.size("stops")?, o.int("steps")?);
     let (stops, interval) = match session.quick {
         true => (stops.min(2), interval.min(50)),

@@ -56,6 +56,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
 pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Result<Verification> {
     let (target, sampler) = (&origin.target, &origin.sampler);
     check(run, origin)?;
+    session.computes_here("verify");
     let chains = run.failures.iter().filter(|f| f.is_none()).count();
     anyhow::ensure!(chains > 0, "verify: every chain of the run failed");
     let draws = match session.quick {

@@ -20,7 +20,7 @@ pub fn devices(source: &str) -> Vec<Bench> {
         None => skip("no C++ compiler found"),
     }
     #[cfg(feature = "cuda")]
-    match ergodic::kernels::device::cuda::Cuda::open(0) {
+    match ergodic::kernels::device::cuda::Cuda::open(0, Default::default()) {
         Ok(device) => all.push(Box::new(device)),
         // Not `skip`: a GPU cannot be installed.
         Err(e) => println!("SKIP: no GPU: {e:#}"),

@@ -143,7 +143,18 @@ fn losses_are_those_of_the_cpu() {
                     kind,
                     rows,
                     chains,
-                    args![at, chains, rows, columns, targets, delta, loss, wrong],
+                    args![
+                        at,
+                        chains,
+                        rows,
+                        columns,
+                        1usize,
+                        targets,
+                        Pointer::NULL,
+                        delta,
+                        loss,
+                        wrong
+                    ],
                 );
                 let losses: Vec<_> = expected.iter().map(|e| e.0).collect();
                 near(&d.get(loss, n), &losses, 1e-14, kind);

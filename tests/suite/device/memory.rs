@@ -45,9 +45,9 @@ fn products_are_those_of_the_definition() {
             (0, 3, 2, 2),
             (2, 2, 3, 0),
         ] {
-            for case in 0..16 {
-                let [ta, tb, add, shared] = [1, 2, 4, 8].map(|bit| case & bit != 0);
-                product(&d, [m, n, k, batch], [ta, tb], add, shared);
+            for case in 0..32 {
+                let [ta, tb, add, shared, listed] = [1, 2, 4, 8, 16].map(|bit| case & bit != 0);
+                product(&d, [m, n, k, batch], [ta, tb], [add, shared, listed]);
             }
         }
     }
@@ -57,8 +57,7 @@ fn product(
     d: &Bench,
     [m, n, k, batch]: [usize; 4],
     transposed: [bool; 2],
-    add: bool,
-    shared: bool,
+    [add, shared, listed]: [bool; 3],
 ) {
     let strides = [if shared { 0 } else { m * k + 5 }, k * n + 2, m * n + 3];
     let numbers = [1, 2, 3].map(|i| numbers(strides[i - 1] * batch + m * k, i as u64, false));
@@ -67,15 +66,26 @@ fn product(
         stride: strides[i],
         transposed: i < 2 && transposed[i],
     });
+    // The same matrices, by lists of where they are.
+    let addresses = |f: Factor| {
+        let at = |i| f.data.offset(4 * i * f.stride).0;
+        let data = d.put(&(0..batch).map(at).collect::<Vec<u64>>());
+        Factor { data, ..f }
+    };
+    let given = match listed {
+        true => [a, b, out].map(addresses),
+        false => [a, b, out],
+    };
     d.0.multiply(&Product {
         m,
         n,
         k,
-        a,
-        b,
-        out,
+        a: given[0],
+        b: given[1],
+        out: given[2],
         batch,
         add,
+        listed,
     })
     .unwrap();
     let mut expected = doubles(&numbers[2]);
@@ -102,8 +112,9 @@ fn product(
             *at = if add { *at + sum } else { sum };
         }
     }
-    let what =
-        format!("[{m}, {k}]·[{k}, {n}] × {batch}, {transposed:?}, add {add}, shared {shared}");
+    let what = format!(
+        "[{m}, {k}]·[{k}, {n}] × {batch}, {transposed:?}, add {add}, shared {shared}, listed {listed}"
+    );
     // The largest terms are about 60².
     near(
         &doubles(&d.get(out.data, numbers[2].len())),

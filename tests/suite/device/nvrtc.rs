@@ -87,19 +87,15 @@ fn compile(nvrtc: &Library, source: &str, architecture: &str) -> Result<(), Stri
     }
 }
 
-/// Panics if one of these sources does not compile for GPUs of the last generations: the first one for each of them, the others, which are made
-/// of the same functions, for the oldest.
+/// Panics if one of these sources does not compile for GPUs of the last generations.
 pub fn compile_all(sources: &[String]) {
     let Some(libraries) = nvrtc() else {
         return skip(
             "nvrtc not found (libnvrtc.so.13, .12 or .so in CUDA_HOME/lib or the system's folders)",
         );
     };
-    for (number, source) in sources.iter().enumerate() {
-        for architecture in ["sm_80", "sm_90"]
-            .into_iter()
-            .take(if number == 0 { 2 } else { 1 })
-        {
+    for source in sources {
+        for architecture in ["sm_80", "sm_90"] {
             if let Err(log) = compile(&libraries[0], source, architecture) {
                 panic!("{architecture}: {log}");
             }

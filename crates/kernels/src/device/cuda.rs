@@ -3,10 +3,10 @@
 //! Everything is queued on one stream. Kernels are compiled for the very GPU at hand, without fused multiply–add, so that they round
 //! as the CPU does.
 
-use super::{Arg, Device, Factor, Pointer, Product};
+use super::{Arg, Device, Factor, Pointer, Precision, Product};
 use crate::Result;
 use anyhow::{Context, anyhow, bail, ensure};
-use cudarc::cublas::{CudaBlas, result::sgemm_strided_batched, sys as blas};
+use cudarc::cublas::{CudaBlas, sys as blas};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, result, sys,
 };
@@ -27,6 +27,7 @@ pub struct Cuda {
     /// Its `sm_…` number, for the compiler.
     architecture: String,
     blas: CudaBlas,
+    precision: Precision,
     kernels: RefCell<HashMap<String, CudaFunction>>,
     /// What is compiled already.
     sources: RefCell<HashSet<String>>,
@@ -37,7 +38,7 @@ pub struct Cuda {
 
 impl Cuda {
     /// The GPU of that number, counted as CUDA does.
-    pub fn open(ordinal: usize) -> Result<Cuda> {
+    pub fn open(ordinal: usize, precision: Precision) -> Result<Cuda> {
         // The libraries are loaded now; cudarc panics where one is missing.
         // SAFETY: loading a library runs its initialisers, which is what any use of CUDA does.
         let present = unsafe {
@@ -71,18 +72,24 @@ impl Cuda {
             let handle = CudaBlas::new(stream.clone())?;
             // SAFETY: the handle has just been made.
             unsafe {
-                // Single precision throughout: no TF32.
+                // Single precision throughout, unless a product asks for less.
                 blas::cublasSetMathMode(*handle.handle(), blas::cublasMath_t::CUBLAS_DEFAULT_MATH)
                     .result()?;
             }
             let (major, minor) = context.compute_capability()?;
             Ok(Cuda {
                 description: format!(
-                    "CUDA device {ordinal}: {}, {}, compute capability {major}.{minor}, driver for CUDA {}",
+                    "CUDA device {ordinal}: {}, {}, compute capability {major}.{minor}, driver for CUDA {}{}",
                     context.name()?,
                     gib(context.total_mem()?),
-                    driver_version()?
+                    driver_version()?,
+                    match precision {
+                        Precision::Full => "",
+                        Precision::Tf32 => ", products of TF32",
+                        Precision::Bf16 => ", products of bfloat16",
+                    }
                 ),
+                precision,
                 architecture: format!("sm_{major}{minor}"),
                 blas: handle,
                 kernels: RefCell::default(),
@@ -316,28 +323,82 @@ impl Device for Cuda {
         let row = |f: &Factor, rows: usize, columns: usize| {
             int(if f.transposed { rows } else { columns }.max(1))
         };
-        // SAFETY: the caller's addresses; shapes and strides are those of the product.
+        let one = 1f32;
+        let kept = if p.add { 1f32 } else { 0f32 };
+        let [ta, tb] = [operation(&p.b), operation(&p.a)];
+        let [m, n, k, batch] = [int(p.n)?, int(p.m)?, int(p.k)?, int(p.batch)?];
+        let [lda, ldb, ldc] = [row(&p.b, p.k, p.n)?, row(&p.a, p.m, p.k)?, m];
+        let [a, b, out] = [&p.b, &p.a, &p.out].map(|f| f.data.0);
+        let strides = [&p.b, &p.a, &p.out].map(|f| f.stride as i64);
+        let handle = *self.blas.handle();
+        let fast = match self.precision {
+            Precision::Full => None,
+            Precision::Tf32 => Some(blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32),
+            Precision::Bf16 => Some(blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF),
+        };
+        let (alpha, beta) = (&raw const one, &raw const kept);
+        let float = blas::cudaDataType_t::CUDA_R_32F;
+        let any = blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT;
+        // SAFETY: the caller's addresses, or lists of them as long as the batch; shapes and strides are those of the product.
         let multiplied = unsafe {
-            sgemm_strided_batched(
-                *self.blas.handle(),
-                operation(&p.b),
-                operation(&p.a),
-                int(p.n)?,
-                int(p.m)?,
-                int(p.k)?,
-                &1.0,
-                p.b.data.0 as *const f32,
-                row(&p.b, p.k, p.n)?,
-                p.b.stride as i64,
-                p.a.data.0 as *const f32,
-                row(&p.a, p.m, p.k)?,
-                p.a.stride as i64,
-                if p.add { &1.0 } else { &0.0 },
-                p.out.data.0 as *mut f32,
-                int(p.n)?,
-                p.out.stride as i64,
-                int(p.batch)?,
-            )
+            match (p.listed, fast) {
+                (false, None) => blas::cublasSgemmStridedBatched(
+                    handle, ta, tb, m, n, k, alpha, a as _, lda, strides[0], b as _, ldb,
+                    strides[1], beta, out as _, ldc, strides[2], batch,
+                ),
+                (true, None) => blas::cublasSgemmBatched(
+                    handle, ta, tb, m, n, k, alpha, a as _, lda, b as _, ldb, beta, out as _, ldc,
+                    batch,
+                ),
+                (false, Some(fast)) => blas::cublasGemmStridedBatchedEx(
+                    handle,
+                    ta,
+                    tb,
+                    m,
+                    n,
+                    k,
+                    alpha.cast(),
+                    a as _,
+                    float,
+                    lda,
+                    strides[0],
+                    b as _,
+                    float,
+                    ldb,
+                    strides[1],
+                    beta.cast(),
+                    out as _,
+                    float,
+                    ldc,
+                    strides[2],
+                    batch,
+                    fast,
+                    any,
+                ),
+                (true, Some(fast)) => blas::cublasGemmBatchedEx(
+                    handle,
+                    ta,
+                    tb,
+                    m,
+                    n,
+                    k,
+                    alpha.cast(),
+                    a as _,
+                    float,
+                    lda,
+                    b as _,
+                    float,
+                    ldb,
+                    beta.cast(),
+                    out as _,
+                    float,
+                    ldc,
+                    batch,
+                    fast,
+                    any,
+                ),
+            }
+            .result()
         };
         multiplied.with_context(|| format!("cuBLAS refuses {p:?}"))
     }

@@ -14,7 +14,18 @@ use crate::Result;
 pub const PRELUDE: &str = include_str!("prelude.cu");
 
 /// CUDA C of the kernels that do not come from samplers, behind [`PRELUDE`].
-pub const STATIC: &str = concat!(include_str!("prelude.cu"), include_str!("network.cu"));
+pub const STATIC: &str = concat!(
+    include_str!("prelude.cu"),
+    include_str!("losses.cu"),
+    include_str!("network.cu"),
+    include_str!("program.cu")
+);
+
+/// CUDA C that generated kernels of compiled graphs begin with: [`PRELUDE`] and the functions of elements.
+pub const ELEMENTS: &str = concat!(include_str!("prelude.cu"), include_str!("elements.cu"));
+
+/// What [`ELEMENTS`] lacks of the functions that losses use.
+pub const LOSSES: &str = include_str!("losses.cu");
 
 /// An address in the device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +85,8 @@ impl Factor {
 }
 
 /// `out = a·b` (or `out += a·b`) for every matrix of a batch: `[m, k]·[k, n]`, all row-major and without gaps.
+///
+/// Of a batch that is `listed`, the data of factors and result are lists of addresses on the device, a 64-bit number each, and strides do not count.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
     /// Rows of the result.
@@ -92,6 +105,31 @@ pub struct Product {
     pub batch: usize,
     /// Whether to add to what `out` holds.
     pub add: bool,
+    /// Whether there is a list of addresses in place of equal distances.
+    pub listed: bool,
+}
+
+/// What the factors of products are rounded to; sums are in single precision always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Single precision.
+    #[default]
+    Full,
+    /// NVIDIA's TF32: 10 bits behind the leading one.
+    Tf32,
+    /// bfloat16: 7 bits behind the leading one.
+    Bf16,
+}
+
+impl Precision {
+    /// By its name in `--device`.
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "tf32" => Some(Self::Tf32),
+            "bf16" => Some(Self::Bf16),
+            _ => None,
+        }
+    }
 }
 
 /// An accelerator. Calls are queued in order; only [`Device::download`] waits.
@@ -123,6 +161,6 @@ pub trait Device: Send {
     /// Run a kernel with at least `width` threads in x (blocks of 256), for `chains` rows in y (at most 65,535 blocks; kernels loop over the rest).
     fn launch(&self, name: &str, width: usize, chains: usize, args: &[Arg]) -> Result<()>;
 
-    /// Multiply, in full single precision.
+    /// Multiply, in full single precision unless the device was opened with another.
     fn multiply(&self, product: &Product) -> Result<()>;
 }

@@ -56,28 +56,32 @@ extern "C" __global__ void draw_subset(unsigned n, int m, const Stream *streams,
     }
 }
 
-// Rows of data [.., dim] with these numbers [C, rows] to out [C, rows, dim]: inputs, or target values. x: rows·dim.
-extern "C" __global__ void gather_f32(const float *data, int dim, const unsigned *numbers, int chains, int rows, float *out) {
+// Rows of data [.., dim] with these numbers, those of each chain `apart` from those of the last, to out [C, rows, dim]: inputs, or target values.
+// x: rows·dim.
+extern "C" __global__ void gather_f32(
+    const float *data, int dim, const unsigned *numbers, int apart, int chains, int rows, float *out) {
     long long i = THREAD, n = (long long)rows * dim;
     if (i >= n) return;
     long long row = quotient(i, dim), k = i - row * dim;
-    for_each_chain(chain, chains) out[chain * n + i] = data[(long long)numbers[(long long)chain * rows + row] * dim + k];
+    for_each_chain(chain, chains) out[chain * n + i] = data[(long long)numbers[(long long)chain * apart + row] * dim + k];
 }
 
 // gather_f32 from bytes. x: rows·dim.
-extern "C" __global__ void gather_i8(const signed char *data, int dim, const unsigned *numbers, int chains, int rows, float *out) {
+extern "C" __global__ void gather_i8(
+    const signed char *data, int dim, const unsigned *numbers, int apart, int chains, int rows, float *out) {
     long long i = THREAD, n = (long long)rows * dim;
     if (i >= n) return;
     long long row = quotient(i, dim), k = i - row * dim;
-    for_each_chain(chain, chains) out[chain * n + i] = (float)data[(long long)numbers[(long long)chain * rows + row] * dim + k];
+    for_each_chain(chain, chains) out[chain * n + i] = (float)data[(long long)numbers[(long long)chain * apart + row] * dim + k];
 }
 
-// Labels of the rows with these numbers [C, rows] to out [C, rows]. x: rows.
+// gather_f32 of labels, `dim` for each row. x: rows·dim.
 extern "C" __global__ void gather_labels(
-    const unsigned *data, const unsigned *numbers, int chains, int rows, unsigned *out) {
-    long long i = THREAD;
-    if (i >= rows) return;
-    for_each_chain(chain, chains) out[(long long)chain * rows + i] = data[numbers[(long long)chain * rows + i]];
+    const Label *data, int dim, const unsigned *numbers, int apart, int chains, int rows, Label *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    long long row = quotient(i, dim), k = i - row * dim;
+    for_each_chain(chain, chains) out[chain * n + i] = data[(long long)numbers[(long long)chain * apart + row] * dim + k];
 }
 
 // The same `rows` rows of data [.., dim] from row `start` on, to every chain of out [C, rows, dim]: inputs, or target values.
@@ -97,12 +101,13 @@ extern "C" __global__ void copy_rows_i8(const signed char *data, int dim, long l
     for_each_chain(chain, chains) out[chain * n + i] = x;
 }
 
-// The labels of `rows` rows from row `start` on, to every chain of out [C, rows]. x: rows.
-extern "C" __global__ void copy_labels(const unsigned *data, long long start, int chains, int rows, unsigned *out) {
-    long long i = THREAD;
-    if (i >= rows) return;
-    unsigned label = data[start + i];
-    for_each_chain(chain, chains) out[(long long)chain * rows + i] = label;
+// copy_rows_f32 of labels, `dim` for each row. x: rows·dim.
+extern "C" __global__ void copy_labels(
+    const Label *data, int dim, long long start, int chains, int rows, Label *out) {
+    long long i = THREAD, n = (long long)rows * dim;
+    if (i >= n) return;
+    Label label = data[start * dim + i];
+    for_each_chain(chain, chains) out[chain * n + i] = label;
 }
 
 // ---- Layers
@@ -158,42 +163,27 @@ extern "C" __global__ void times_derivative(
     }
 }
 
-// gradient[c·stride + offset + column] += column sums of delta [C, rows, columns], rows in order. x: columns.
-extern "C" __global__ void add_column_sums(
-    const float *delta, int chains, int rows, int columns, float *gradient, long long stride, long long offset) {
-    long long column = THREAD;
-    if (column >= columns) return;
-    for_each_chain(chain, chains) {
-        const float *d = delta + (long long)chain * rows * columns + column;
-        float *out = gradient + chain * stride + offset + column;
-        float sum = *out;
-        for (int row = 0; row < rows; row++) sum += d[(long long)row * columns];
-        *out = sum;
-    }
-}
-
 // ---- Losses
 
-// The first index of the largest of `columns` outputs.
-__device__ inline int argmax(const float *z, int columns) {
-    int best = 0;
-    for (int k = 1; k < columns; k++)
-        if (z[k] > z[best]) best = k;
-    return best;
+// Each row has `positions` of them, which count 1/positions; its weight [C, rows], unless weights are null, multiplies its loss and its delta.
+
+__device__ inline float weight_of(const float *weights, long long at, int positions) {
+    return weights ? weights[quotient(at, positions)] : 1.0f;
 }
 
-// Cross-entropy of outputs [C, rows, columns] and labels [C, rows]: the loss and the errors (0 or 1) of each row [C, rows], and
-// dLoss/dOutput of the sum unless `delta` is null. x: rows.
+// Cross-entropy of outputs [C, n, columns] and labels [C, n], n = rows·positions: the loss and the errors (0 or 1) of each [C, n], and
+// dLoss/dOutput of the sum unless `delta` is null. x: n.
 extern "C" __global__ void cross_entropy(
-    const float *outputs, int chains, int rows, int columns, const unsigned *labels,
+    const float *outputs, int chains, int n, int columns, int positions, const Label *labels, const float *weights,
     float *delta, double *loss, unsigned *wrong) {
-    long long row = THREAD;
-    if (row >= rows) return;
+    long long i = THREAD;
+    if (i >= n) return;
+    float share = 1.0f / (float)positions;
     for_each_chain(chain, chains) {
-        long long at = (long long)chain * rows + row;
+        long long at = (long long)chain * n + i;
         const float *z = outputs + at * columns;
         int label = labels[at];
-        float most = float_of(0xff800000u);  // -infinity
+        float most = float_of(0xff800000u), weight = weight_of(weights, at, positions);  // -infinity
         for (int k = 0; k < columns; k++) most = choose(z[k] > most, z[k], most);
         float sum = 0.0f;
         for (int k = 0; k < columns; k++) {
@@ -202,53 +192,69 @@ extern "C" __global__ void cross_entropy(
             sum += e;
         }
         if (delta) {
-            float inverse = 1.0f / sum;
+            float inverse = share / sum;
             for (int k = 0; k < columns; k++) delta[at * columns + k] *= inverse;
-            delta[at * columns + label] -= 1.0f;
+            delta[at * columns + label] -= share;
+            if (weights)
+                for (int k = 0; k < columns; k++) delta[at * columns + k] *= weight;
         }
-        loss[at] = (double)most + log((double)sum) - (double)z[label];
+        loss[at] = ((double)most + log((double)sum) - (double)z[label]) * (double)weight;
         wrong[at] = argmax(z, columns) != label;
     }
 }
 
-// Squared error of outputs [C, rows, columns] and values of the same shape; results as of cross_entropy, no row is wrong. x: rows.
+// Squared error of outputs [C, n, columns] and values of the same shape; results as of cross_entropy, no row is wrong. x: n.
 extern "C" __global__ void squared_error_values(
-    const float *outputs, int chains, int rows, int columns, const float *values,
+    const float *outputs, int chains, int n, int columns, int positions, const float *values, const float *weights,
     float *delta, double *loss, unsigned *wrong) {
-    long long row = THREAD;
-    if (row >= rows) return;
+    long long i = THREAD;
+    if (i >= n) return;
     for_each_chain(chain, chains) {
-        long long at = (long long)chain * rows + row;
+        long long at = (long long)chain * n + i;
+        float weight = weight_of(weights, at, positions);
         double sum = 0.0;
         for (long long k = at * columns; k < (at + 1) * columns; k++) {
             float difference = outputs[k] - values[k];
             sum += (double)difference * (double)difference;
-            if (delta) delta[k] = 2.0f * difference;
+            if (delta) delta[k] = 2.0f * difference * weight;
         }
-        loss[at] = sum;
+        loss[at] = sum * (double)weight;
         wrong[at] = 0;
     }
 }
 
-// Squared error of outputs [C, rows, columns] and labels [C, rows], 1 at the label and 0 elsewhere; results as of cross_entropy.
-// x: rows.
+// Squared error of outputs [C, n, columns] and labels [C, n], 1 at the label and 0 elsewhere; results as of cross_entropy.
+// x: n.
 extern "C" __global__ void squared_error_classes(
-    const float *outputs, int chains, int rows, int columns, const unsigned *labels,
+    const float *outputs, int chains, int n, int columns, int positions, const Label *labels, const float *weights,
     float *delta, double *loss, unsigned *wrong) {
-    long long row = THREAD;
-    if (row >= rows) return;
+    long long i = THREAD;
+    if (i >= n) return;
     for_each_chain(chain, chains) {
-        long long at = (long long)chain * rows + row;
+        long long at = (long long)chain * n + i;
         const float *z = outputs + at * columns;
         int label = labels[at];
+        float weight = weight_of(weights, at, positions);
+        float scale = 2.0f / (float)positions * weight;
         double sum = 0.0;
         for (int k = 0; k < columns; k++) {
             float difference = z[k] - (k == label ? 1.0f : 0.0f);
             sum += (double)difference * (double)difference;
-            if (delta) delta[at * columns + k] = 2.0f * difference;
+            if (delta) delta[at * columns + k] = scale * difference;
         }
-        loss[at] = sum;
+        loss[at] = sum * (double)weight;
         wrong[at] = argmax(z, columns) != label;
+    }
+}
+
+// gradient[k] += the sums over n of slopes [C, n, count] of a loss's own parameters. x: count.
+extern "C" __global__ void add_slopes(const double *slopes, int chains, int n, int count, float *gradient, long long stride) {
+    long long k = THREAD;
+    if (k >= count) return;
+    for_each_chain(chain, chains) {
+        double sum = 0.0;
+        for (long long i = 0; i < n; i++) sum += slopes[((long long)chain * n + i) * count + k];
+        gradient[chain * stride + k] += (float)sum;
     }
 }
 
@@ -299,6 +305,14 @@ extern "C" __global__ void copy_where(const float *from, float *to, long long n,
     if (i >= n) return;
     for_each_chain(chain, chains)
         if (which[chain]) to[chain * n + i] = from[chain * n + i];
+}
+
+// n parameters of each chain to other vectors. x: n.
+extern "C" __global__ void copy_part(
+    const float *from, long long from_chain, float *to, long long to_chain, int chains, long long n) {
+    long long i = THREAD;
+    if (i >= n) return;
+    for_each_chain(chain, chains) to[chain * to_chain + i] = from[chain * from_chain + i];
 }
 
 // to of each chain <- from of one chain minus from of another; of [C, 2] has their numbers, -1 counts 0. Both [C, n]. x: n.

@@ -102,7 +102,7 @@ impl Attention {
     }
 
     /// Positions of one of queries, keys, values, results, and the length of a vector.
-    fn size(&self, which: usize) -> (usize, usize) {
+    pub(super) fn size(&self, which: usize) -> (usize, usize) {
         let ([t, s], [d, e]) = (self.positions, self.widths);
         [(t, d), (s, d), (s, e), (t, e)][which]
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop)] // Loops over lanes look alike.
 
 use super::operation::{Binary, Unary};
-use super::real::Real;
+use super::real::{Order, Real};
 use crate::simd;
 
 /// What is done to each element of one, two or three tensors.
@@ -113,24 +113,21 @@ impl<const L: usize> Results<f64> for Sums<'_, L> {
 /// The larger of two; a NaN on either side stays visible.
 #[inline(always)]
 fn larger<R: Real>(a: R, b: R) -> R {
-    #[allow(clippy::eq_op)] // Only NaN is not itself.
-    if a > b || a != a { a } else { b }
+    // Only NaN is not itself.
+    let rest = R::choose(a.is(Order::NotEqual, a), a, b);
+    R::choose(a.is(Order::Greater, b), a, rest)
 }
 
 /// `over` where a > b, `under` where a < b, their mean where neither is so: the subgradient in the middle.
 #[inline(always)]
 fn side<R: Real>(a: R, b: R, over: R, under: R) -> R {
-    let rest = if a < b {
-        under
-    } else {
-        R::of(0.5) * (over + under)
-    };
-    if a > b { over } else { rest }
+    let rest = R::choose(a.is(Order::Less, b), under, R::of(0.5) * (over + under));
+    R::choose(a.is(Order::Greater, b), over, rest)
 }
 
 #[inline(always)]
-fn one<R: Real>(holds: bool) -> R {
-    if holds { R::of(1.0) } else { R::of(0.0) }
+fn one<R: Real>(holds: R::Condition) -> R {
+    R::choose(holds, R::of(1.0), R::of(0.0))
 }
 
 /// √(2/π), and the weight of the cube, of [`Unary::GeluTanh`].
@@ -165,15 +162,15 @@ fn unary<R: Real, T: Results<R>>(f: Unary, x: &T::Numbers, out: &mut T) {
         Unary::Cosh => map!(R::cosh),
         Unary::Atan => map!(R::atan),
         Unary::Sigmoid => map!(R::sigmoid),
-        Unary::Relu => map!(|x: R| if x < zero { zero } else { x }),
+        Unary::Relu => map!(|x: R| R::choose(x.is(Order::Less, zero), zero, x)),
         Unary::Softplus => map!(R::softplus),
         Unary::Gelu => map!(|x: R| x * x.normal_cdf()),
         Unary::GeluTanh => map!(|x: R| x * R::of(0.5) * (one + gelu_inner(x).tanh())),
         Unary::Silu => map!(|x: R| x * x.sigmoid()),
         Unary::Erf => map!(R::erf),
         Unary::Hold => map!(|x: R| {
-            let infinite = x.abs() == R::of(f64::INFINITY);
-            if infinite { zero } else { x }
+            let infinite = x.abs().is(Order::Equal, R::of(f64::INFINITY));
+            R::choose(infinite, zero, x)
         }),
         Unary::Power(2) => map!(|x: R| x * x),
         Unary::Power(n) => out.powers(n, [x; 2], |p, _| p),
@@ -195,8 +192,8 @@ fn unary_slope<R: Real, T: Results<R>>(f: Unary, [x, y, delta]: [&T::Numbers; 3]
         Unary::Ln => map!(|x, _, d| d / x),
         Unary::Sqrt => map!(|_, y, d| d * R::of(0.5) / y),
         Unary::Abs => map!(|x, _, d| {
-            let rest = if x < zero { -d } else { d * x };
-            if x > zero { d } else { rest }
+            let rest = R::choose(x.is(Order::Less, zero), -d, d * x);
+            R::choose(x.is(Order::Greater, zero), d, rest)
         }),
         Unary::Sin => map!(|x, _, d| d * x.cos()),
         Unary::Cos => map!(|x, _, d| -d * x.sin()),
@@ -207,7 +204,7 @@ fn unary_slope<R: Real, T: Results<R>>(f: Unary, [x, y, delta]: [&T::Numbers; 3]
         Unary::Atan => map!(|x, _, d| d / (one + x * x)),
         Unary::Sigmoid => map!(|_, y, d| d * (y * (one - y))),
         // Not `y > 0.0`: a NaN must stay visible.
-        Unary::Relu => map!(|_, y, d| if y <= zero { zero } else { d }),
+        Unary::Relu => map!(|_, y: R, d| R::choose(y.is(Order::LessEqual, zero), zero, d)),
         Unary::Softplus => map!(|x, _, d| d * x.sigmoid()),
         Unary::Gelu => map!(|x, _, d| d * (x.normal_cdf() + x * x.normal_density())),
         Unary::GeluTanh => map!(|x, _, d| {
@@ -238,6 +235,11 @@ fn binary<R: Real, T: Results<R>>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut
             out.each(0, [a, b, b], |a, b, _| $f(a, b))
         };
     }
+    macro_rules! compare {
+        ($order:ident) => {
+            zip!(|a: R, b| one(a.is(Order::$order, b)))
+        };
+    }
     match f {
         Binary::Add => zip!(|a, b| a + b),
         Binary::Subtract => zip!(|a, b| a - b),
@@ -248,15 +250,15 @@ fn binary<R: Real, T: Results<R>>(f: Binary, [a, b]: [&T::Numbers; 2], out: &mut
         Binary::Min => zip!(|a: R, b: R| -larger(-a, -b)),
         Binary::LnAddExp => zip!(|a: R, b: R| {
             // The difference of equal infinities would be NaN.
-            let gap = if a == b { R::of(0.0) } else { (a - b).abs() };
+            let gap = R::choose(a.is(Order::Equal, b), R::of(0.0), (a - b).abs());
             larger(a, b) + (-gap).softplus()
         }),
-        Binary::Less => zip!(|a, b| one(a < b)),
-        Binary::LessEqual => zip!(|a, b| one(a <= b)),
-        Binary::Greater => zip!(|a, b| one(a > b)),
-        Binary::GreaterEqual => zip!(|a, b| one(a >= b)),
-        Binary::Equal => zip!(|a, b| one(a == b)),
-        Binary::NotEqual => zip!(|a, b| one(a != b)),
+        Binary::Less => compare!(Less),
+        Binary::LessEqual => compare!(LessEqual),
+        Binary::Greater => compare!(Greater),
+        Binary::GreaterEqual => compare!(GreaterEqual),
+        Binary::Equal => compare!(Equal),
+        Binary::NotEqual => compare!(NotEqual),
     }
 }
 
@@ -298,10 +300,12 @@ fn binary_slope<'a, R: Real, T: Results<R>>(
         Binary::Power => both!(
             [of(0), of(1), d] |a: R, b, d| {
                 let slope = b * a.powf(b - R::of(1.0));
-                d * if b == zero { zero } else { slope }
+                d * R::choose(b.is(Order::Equal, zero), zero, slope)
             },
             // Where a is 0, so is the limit, and 0·ln 0 would be NaN.
-            [of(0), y, d] |a: R, y, d| if y == zero { zero } else { d * (y * a.ln()) }
+            [of(0), y, d] |a: R, y, d| {
+                R::choose(y.is(Order::Equal, zero), zero, d * (y * a.ln()))
+            }
         ),
         Binary::Max => both!(
             [of(0), of(1), d] | a,
@@ -341,13 +345,9 @@ impl Element {
         match self {
             Element::One(f) => unary(f, of(0), &mut out),
             Element::Two(f) => binary(f, [of(0), of(1)], &mut out),
-            Element::Choose => out.each(
-                0,
-                [of(0), of(1), of(2)],
-                |c, a, b| {
-                    if c != zero { a } else { b }
-                },
-            ),
+            Element::Choose => out.each(0, [of(0), of(1), of(2)], |c, a, b| {
+                R::choose(c.is(Order::NotEqual, zero), a, b)
+            }),
         }
     }
 
@@ -368,8 +368,12 @@ impl Element {
             Element::Two(f) => binary_slope(f, of, [y, delta], &mut out),
             Element::Choose => {
                 let of = [of(0), delta, delta];
-                out.each(1, of, |c, d, _| if c != zero { d } else { zero });
-                out.each(2, of, |c, d, _| if c != zero { zero } else { d });
+                out.each(1, of, |c, d, _| {
+                    R::choose(c.is(Order::NotEqual, zero), d, zero)
+                });
+                out.each(2, of, |c, d, _| {
+                    R::choose(c.is(Order::NotEqual, zero), zero, d)
+                });
             }
         }
     }

@@ -4,6 +4,14 @@ use super::tests::check;
 use super::{Binary, Reduce, Tensor, Windows};
 use crate::Result;
 
+/// All that are trials.
+pub(super) fn all() {
+    convolutions_of_every_kind();
+    windows_without_filters();
+    tables_norms_and_sums();
+    attention_and_positions();
+}
+
 fn windows(stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Windows {
     Windows {
         stride,

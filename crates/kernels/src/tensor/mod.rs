@@ -25,6 +25,8 @@
 //! | `numbers.rs` | numbers that follow from parameters alone |
 //! | `unrolled.rs`, `scalars.rs` | a graph number by number; what of it is computed |
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
+//! | `tape_code.rs` | the same as CUDA C |
+//! | `device/`, `code.rs` | passes on an accelerator; functions of elements as CUDA C |
 //! | `formula.rs` | a graph as text |
 //! | `element.rs` | functions of one element and their derivatives |
 //! | `window.rs`, `attention.rs`, `norm.rs`, `layers.rs`, `einsum.rs` | convolutions; attention; norms; what layers of networks are made of; products by names of axes |
@@ -32,6 +34,8 @@
 
 mod attention;
 mod axes;
+mod code;
+pub mod device;
 mod double;
 mod eager;
 mod einsum;
@@ -54,6 +58,7 @@ mod scalars;
 mod shape;
 mod symbol;
 mod tape;
+mod tape_code;
 mod unrolled;
 mod vector;
 mod window;
@@ -305,6 +310,8 @@ pub fn value_and_gradients<E: From<anyhow::Error>>(
     differentiate().map_err(E::from)
 }
 
+#[cfg(test)]
+mod device_tests;
 #[cfg(test)]
 mod double_tests;
 #[cfg(test)]

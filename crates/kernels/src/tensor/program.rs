@@ -5,7 +5,7 @@
 //! are summed over the rows of a whole tile, in their order, so that no number depends on how threads share the rows.
 
 use super::elements::View;
-use super::pass::Pass;
+use super::pass::{Dense, Pass};
 use crate::elementwise::Activation;
 use crate::gemm_baseline::Product;
 use std::ops::Range;
@@ -163,6 +163,49 @@ impl Program {
             });
         }
         Some(layers)
+    }
+
+    /// Fully connected layers, one after the other.
+    pub fn of_layers(layers: &[Layer]) -> Self {
+        let mut out = Self::default();
+        for (i, l) in layers.iter().enumerate() {
+            let operand = |source, width, active| Operand {
+                source,
+                width,
+                active,
+                first: active,
+            };
+            let below = match i {
+                0 => operand(Source::Input, l.fan.0, false),
+                _ => operand(Source::Buffer(i - 1), l.fan.0, true),
+            };
+            let parameter = |range: &Range<usize>| Operand {
+                first: false,
+                ..operand(Source::Parameter(range.clone()), range.len(), true)
+            };
+            let bias = (!l.bias.is_empty()).then(|| parameter(&l.bias));
+            let dense = Dense {
+                per_row: 1,
+                fan: l.fan,
+                transposed: l.transposed,
+                activation: l.activation,
+            };
+            let pass = Pass::Dense(dense);
+            out.before.push(pass.before(l.fan.1));
+            out.rows.push(Instruction {
+                pass,
+                operands: [below, parameter(&l.weight)]
+                    .into_iter()
+                    .chain(bias)
+                    .collect(),
+                out: i,
+                width: l.fan.1,
+                active: true,
+            });
+            out.widths.push(l.fan.1);
+            out.active.push(true);
+        }
+        out
     }
 
     /// Its matrix products, if there is one vector per row in each; for benchmarks.

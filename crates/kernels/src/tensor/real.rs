@@ -6,10 +6,21 @@ use crate::math;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed: Sized {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
+}
+
+/// How two numbers are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
 }
 
 /// The trait from a table: name, function in single and in double precision.
@@ -19,7 +30,6 @@ macro_rules! reals {
         pub trait Real:
             sealed::Sealed
             + Copy
-            + PartialOrd
             + Add<Output = Self>
             + Sub<Output = Self>
             + Mul<Output = Self>
@@ -27,7 +37,13 @@ macro_rules! reals {
             + Neg<Output = Self>
         {
             const DOUBLE: bool;
+            /// What a comparison gives.
+            type Condition: Copy;
             fn of(x: f64) -> Self;
+            /// Whether `self order other`.
+            fn is(self, order: Order, other: Self) -> Self::Condition;
+            /// `a` if the condition holds, otherwise `b`.
+            fn choose(condition: Self::Condition, a: Self, b: Self) -> Self;
             fn powf(self, exponent: Self) -> Self;
             /// Whole powers of some numbers.
             fn powi(x: &[Self], exponent: i32, out: &mut [Self]);
@@ -40,10 +56,28 @@ macro_rules! reals {
     ($type:ty, $is_double:literal, $powf:path, $powi:path, $($name:ident $f:expr;)*) => {
         impl Real for $type {
             const DOUBLE: bool = $is_double;
+            type Condition = bool;
 
             #[inline(always)]
             fn of(x: f64) -> Self {
                 x as Self
+            }
+
+            #[inline(always)]
+            fn is(self, order: Order, other: Self) -> bool {
+                match order {
+                    Order::Less => self < other,
+                    Order::LessEqual => self <= other,
+                    Order::Greater => self > other,
+                    Order::GreaterEqual => self >= other,
+                    Order::Equal => self == other,
+                    Order::NotEqual => self != other,
+                }
+            }
+
+            #[inline(always)]
+            fn choose(condition: bool, a: Self, b: Self) -> Self {
+                if condition { a } else { b }
             }
 
             #[inline(always)]

@@ -112,7 +112,7 @@ impl Convolution {
     }
 
     /// Whether the windows are the image.
-    fn is_pointwise(&self) -> bool {
+    pub(super) fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [0, 0]
     }
 

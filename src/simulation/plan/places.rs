@@ -1,0 +1,55 @@
+//! Which part of a run computes where.
+
+use super::Plan;
+use crate::error::Result;
+use crate::observable::Handle;
+use crate::simulation::session::Session;
+use crate::target::Target;
+
+impl Plan {
+    /// Where an accelerator computes: a line for it, and one for what is left to this machine.
+    pub(super) fn places(&self, target: &Target, session: &Session) -> Result<Vec<String>> {
+        let (name, Some(_)) = &session.device else {
+            return Ok(Vec::new());
+        };
+        // Losses, and what samplers report.
+        let there = |o: &Handle| {
+            Ok::<_, anyhow::Error>(
+                o.split().is_some() || o.examples(target)?.is_some() || !o.of_parameters(),
+            )
+        };
+        let mut names = [Vec::new(), Vec::new()];
+        for o in &self.observables {
+            names[usize::from(!there(o)?)].push(o.name());
+        }
+        let [there, here] = names.map(|n| n.join(", "));
+        let mut device = vec!["model, loss and gradients, data, steps of all chains".to_string()];
+        if !target.prior().is_flat() {
+            device.push("gradient of the prior".into());
+        }
+        if !there.is_empty() {
+            device.push(format!("observables {there}"));
+        }
+        if !self.predict.is_empty() {
+            device.push("outputs for predictions".into());
+        }
+        let mut rest = Vec::new();
+        if !target.prior().is_flat() {
+            rest.push("energy of the prior at records".to_string());
+        }
+        if !here.is_empty() {
+            rest.push(format!("observables {here}"));
+        }
+        if !self.predict.is_empty() {
+            rest.push("scores of predictions".into());
+        }
+        let mut out = vec![format!("on {name}: {}", device.join("; "))];
+        if !rest.is_empty() {
+            out.push(format!(
+                "on this machine, from parameters that are copied: {}",
+                rest.join("; ")
+            ));
+        }
+        Ok(out)
+    }
+}
