@@ -1136,6 +1136,13 @@ pub mod observable {
             /// What an example is: a row, whose loss is the mean over its positions, or each position of a row (a token of a sequence). ("row" · "position"; default `row`)
             each = "each": OneOf<choices::Each>,
         }
+        /// The fraction of examples on a split whose label is not among the k largest outputs; of sequences, of all positions. An output as large as that of the label counts as larger.
+        ///
+        /// Its trace is called `top5_error` on the training split, `top5_error_test` on the test split. Costs a forward pass over the split per record.
+        TopError = "top_error"(k = "k": Count) of crate::observable::REGISTRY {
+            /// Which part of the data set. ("train" · "test" · "validation"; default `train`)
+            split = "split": OneOf<choices::Split>,
+        }
     }
 }
 

@@ -63,7 +63,7 @@ fn number(
     })))
 }
 
-const SPLIT: Spec = option(
+pub(super) const SPLIT: Spec = option(
     "split",
     Kind::Choice(&["train", "test", "validation"]),
     "train",

@@ -5,6 +5,7 @@
 pub(crate) mod basic;
 pub(crate) mod example_losses;
 pub(crate) mod gradient_variance;
+pub(crate) mod top_error;
 
 use crate::engine::ChainRef;
 use crate::engine::report::Report;
@@ -12,6 +13,7 @@ use crate::error::Result;
 use crate::model::loss::Sums;
 use crate::options::Entry;
 use crate::target::{Energies, Target, Workspace};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What an observable may read: one chain after a step.
@@ -132,6 +134,18 @@ impl View<'_> {
         }
     }
 
+    /// The outputs of the network for a split, `[rows, outputs]`.
+    pub fn outputs(&self, split: &str) -> Result<Cow<'_, [f32]>> {
+        match self.known.outputs.iter().find(|(s, _)| s == split) {
+            Some((_, outputs)) => Ok(outputs.into()),
+            None => {
+                let network = self.target.network("an observable")?;
+                let rows = network.dataset().split(split)?;
+                Ok(network.predict(self.chain.w, rows)?.into())
+            }
+        }
+    }
+
     /// What the sampler reported, averaged since the last record; NaN if it reports no such thing.
     pub fn reported(&self, report: Report) -> f64 {
         let at = self.info.0.iter().position(|r| *r == report);
@@ -180,6 +194,11 @@ pub trait Observable: Send + Sync {
     /// If there is no such split.
     fn examples(&self, _target: &Target) -> Result<Option<(String, Vec<u32>)>> {
         Ok(None)
+    }
+
+    /// The split whose outputs it reads: an accelerator computes them for all chains at once.
+    fn outputs(&self) -> Option<&str> {
+        None
     }
 
     /// Measure into `out`, one number per component.
@@ -244,6 +263,7 @@ pub const REGISTRY: &[Entry<Handle>] = &[
     basic::ACCEPTANCE,
     gradient_variance::ENTRY,
     example_losses::ENTRY,
+    top_error::ENTRY,
 ];
 
 crate::object::object!(Box<dyn Observable>: "Observable", text: |o| o.name());

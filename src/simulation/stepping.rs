@@ -397,9 +397,14 @@ impl Lent<'_> {
                 }
             }
             let predicted = self.block.step > run.plan.burn_in;
-            for p in run.predictors.iter().filter(|_| predicted) {
-                for (known, outputs) in known.iter_mut().zip(device.predict(p.name())?) {
-                    known.outputs.push((p.name().into(), outputs));
+            let predicted = run.predictors.iter().filter(|_| predicted);
+            let observed = run.plan.observables.iter().filter_map(|o| o.outputs());
+            let mut splits: Vec<_> = predicted.map(|p| p.name()).chain(observed).collect();
+            splits.sort_unstable();
+            splits.dedup();
+            for split in splits {
+                for (known, outputs) in known.iter_mut().zip(device.predict(split)?) {
+                    known.outputs.push((split.into(), outputs));
                 }
             }
         }

@@ -52,7 +52,11 @@ fn run(
     let scratch = Scratch::new();
     let mut session = Session::new(scratch.join("out"));
     if emulated {
-        let open = || Ok(Box::new(Emulated::new().expect("a C++ compiler")) as Box<dyn Device>);
+        let open = || {
+            Ok(vec![
+                Box::new(Emulated::new().expect("a C++ compiler")) as Box<dyn Device>
+            ])
+        };
         session.device = ("emulated".into(), Some(Arc::new(open)));
     }
     let mut interpreter = Interpreter::new(session, BTreeMap::new());

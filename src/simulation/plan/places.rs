@@ -15,7 +15,9 @@ impl Plan {
         // Losses, and what samplers report.
         let there = |o: &Handle| {
             Ok::<_, anyhow::Error>(
-                o.split().is_some() || o.examples(target)?.is_some() || !o.of_parameters(),
+                o.split().or(o.outputs()).is_some()
+                    || o.examples(target)?.is_some()
+                    || !o.of_parameters(),
             )
         };
         let mut names = [Vec::new(), Vec::new()];
