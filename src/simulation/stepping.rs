@@ -368,7 +368,7 @@ impl Lent<'_> {
         let mut known = vec![LossCache::default(); self.logs.len()];
         let step = self.block.step;
         let unknown = |log: &Log| log.replica.as_ref().is_some_and(|r| r.energy.0 != step);
-        if worker.device.is_some() && self.logs.iter().any(|l| unknown(l)) {
+        if worker.device.is_some() && self.logs.iter().any(unknown) {
             self.note_energies(run, worker)?;
         }
         if let Some(device) = &mut worker.device {

@@ -11,7 +11,7 @@ impl Trainer<'_> {
     /// An epoch of every chain, as [`Trainer::epoch`] does it for one; false, and everything as it was, if somebody interrupts it.
     pub(super) fn epoch_on(&self, device: &mut Batched, courses: &mut [Course]) -> Result<bool> {
         let goes_on = |c: &Course| !c.stopped && c.epoch < self.epochs;
-        let all = |of: fn(&Course) -> &Vec<f32>| courses.iter().flat_map(move |c| of(c)).copied();
+        let all = |of: fn(&Course) -> &Vec<f32>| courses.iter().flat_map(of).copied();
         let (w, a, b) = (all(|c| &c.w), all(|c| &c.a), all(|c| &c.b));
         device.write(Vector::Params, &w.collect::<Vec<_>>())?;
         device.write(Vector::State(0), &a.collect::<Vec<_>>())?;
