@@ -60,6 +60,7 @@ fn every_script_is_tested() {
             "llc_quickstart",
             "llc_transformer",
             "ohzeki_mixture",
+            "onnx_cnn",
             "own_model",
             "quickstart",
             "remd_digits",
@@ -279,6 +280,19 @@ fn learning_curve() {
     let found = quick("learning_curve", &[]);
     assert_eq!(found["score"].as_array().unwrap().len(), 2);
     assert!(found["exponent"].as_f64().is_some());
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn onnx_cnn() {
+    let found = quick("onnx_cnn", &[]);
+    // As PyTorch has trained it.
+    assert!((found["loss"].as_f64().unwrap() - 0.0474916).abs() < 1e-5, "{found}");
+    assert_eq!(found["half_the_parameters"], 333.0);
+    assert!(found["llc"].as_f64().is_some());
+    let rows = found["prediction"]["reliability"]["rows"].as_array().unwrap();
+    let all: u64 = rows.iter().filter_map(Value::as_u64).sum();
+    assert_eq!(all, 359);
 }
 
 #[test]

@@ -341,3 +341,33 @@ fn printed_forms_have_the_temperatures_that_theory_says() {
         2.0,
     );
 }
+
+#[test]
+fn top_errors_are_those_of_the_outputs() {
+    let found = evaluate(
+        r#"let data = dataset::digits();
+        let t = target(model::mlp(#{ layers: [64, 10] }), data, #{ energy: "sum", prior: prior::gaussian(1) });
+        let labels = data.targets("test");
+        let r = sample(t, sampler::hmc(), #{ steps: 10, chains: 1, every: 5, burn_in: 0, observe: [
+            observable::error("test"), observable::top_error(1, "test"), observable::top_error(3, "test"),
+            observable::named("by_hand", |s| {
+                let all = s.outputs("test").to_array();
+                let wrong = 0.0;
+                for (z, i) in all { let own = z[labels[i]]; let before = z.filter(|x| x >= own).len(); if before > 3 { wrong += 1.0; } }
+                wrong / all.len()
+            }),
+        ] });
+        #{ first: r.trace("error_test", 0), one: r.trace("top1_error_test", 0), three: r.trace("top3_error_test", 0), by_hand: r.trace("by_hand", 0) }"#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(found["first"], found["one"]);
+    assert_eq!(found["three"], found["by_hand"]);
+    assert_ne!(found["one"], found["three"]);
+    let wrong = message(
+        "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits()); sample(t, sampler::hmc(), #{ steps: 10, observe: [observable::top_error(10)] })",
+    );
+    assert!(
+        wrong.contains("k is 10, but there are only 10 classes"),
+        "{wrong}"
+    );
+}
