@@ -219,6 +219,37 @@ fn losses_of_examples_have_the_loss_as_their_mean() {
     }
 }
 
+/// Those of all examples of a split at a point: a number for each position of a row, as each token of a text.
+#[test]
+fn losses_at_a_point_are_those_of_its_examples() {
+    let found = evaluate(
+        "let net = model::pretrained(\"tests/data/pretrained\");
+         let d = dataset::text(\"LICENSE-APACHE\", #{ tokenizer: \"tests/data/pretrained\", context: 32 });
+         let u = target(net, d);
+         let w = net.weights();
+         let digits = dataset::digits();
+         let v = target(model::mlp(#{ layers: [64, 10] }), digits);
+         let zeros = [];
+         zeros.pad(650, 0.0);
+         let r = sample(u, sampler::sgld(#{ step: 1e-20, batch: 4 }), #{ start: w, steps: 1, burn_in: 0, every: 1, chains: 1, observe: [observable::example_losses(#{ rows: d.test_rows, split: \"test\" })] });
+         #{ shapes: [u.losses(w, \"test\").shape(), v.losses(parameters(zeros), \"test\").shape()],
+            rows: u.losses(w, \"test\").mean(1).to_array(), observed: r.trace(\"example_losses_test\", 0)[0],
+            mean: u.losses(w, \"train\").mean(), loss: u.energies(w).loss, test_rows: [d.test_rows, digits.test_rows] }",
+    )
+    .unwrap();
+    let rows = &found["test_rows"];
+    assert_eq!(
+        found["shapes"],
+        serde_json::json!([[rows[0], 32], [rows[1]]])
+    );
+    let number = |v: &serde_json::Value| v.as_f64().unwrap();
+    assert!((number(&found["mean"]) / number(&found["loss"]) - 1.0).abs() < 1e-6);
+    let all = |name: &str| found[name].as_array().unwrap().iter();
+    for (a, b) in all("rows").zip(all("observed")) {
+        assert!((number(a) - number(b)).abs() < 1e-5, "{a} {b}");
+    }
+}
+
 /// Without the loss over all examples, L is the mean over the other observed ones.
 #[test]
 fn an_example_is_not_held_against_itself() {

@@ -251,6 +251,14 @@ fn singular_and_restricted_targets_have_their_coefficients() {
     );
     check("rows of w1", &found[..2], 3.0);
     assert_eq!(found[2], 6.0);
+    // Two of its three columns: so many of the inputs.
+    let found = numbers(
+        "let p = llc_problem(#{ widths: [3, 4, 2], rank: 2, n: 20_000, noise: 0, data: \"moments\" });
+         let e = llc(p.target, sampler::nuts(#{ max_depth: 8 }), #{ start: p.start, restrict: \"w1[:, 1..3]\", steps: 3000, burn_in: 500 });
+         [e.estimate, e.mcse, e.to_map().parameters]",
+    );
+    check("columns of w1", &found[..2], 2.0);
+    assert_eq!(found[2], 8.0);
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn every_script_is_tested() {
             "ohzeki_mixture",
             "onnx_cnn",
             "own_model",
+            "pretrained",
             "quickstart",
             "remd_digits",
             "training_set_size",
@@ -206,6 +207,25 @@ fn llc_transformer() {
     for p in parts {
         assert_eq!(p["llc"].as_array().map(Vec::len), Some(epochs));
     }
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn pretrained() {
+    let v = quick("pretrained", &[]);
+    assert!(v["loss"].as_f64().unwrap() < 1.5);
+    assert_eq!(v["loss_by_position"].as_array().map(Vec::len), Some(32));
+    let heads = v["heads"].as_array().unwrap();
+    assert_eq!(heads.len(), 2);
+    for h in heads {
+        assert_eq!(h["susceptibilities"].as_array().map(Vec::len), Some(8 * 32));
+        // A head has fewer directions than all weights have.
+        assert!(
+            h["llc"].as_f64().unwrap() < v["llc"].as_f64().unwrap(),
+            "{h}"
+        );
+    }
+    assert_eq!(v["influence"][0].as_array().map(Vec::len), Some(20));
 }
 
 #[test]
