@@ -121,7 +121,7 @@ fn raw_numbers_are_tokens_of_their_type() {
     d.train.gather(&[0], &mut x);
     assert_eq!(x, [3.0, 1.0, 70_000.0, 1.0]);
     let path = folder.write("short.bin", &short);
-    let d = build(&ENTRY, &of(&path, &[context.clone()])).unwrap();
+    let d = build(&ENTRY, &of(&path, std::slice::from_ref(&context))).unwrap();
     assert_eq!(d.train.labels().unwrap()[..3], [1, 70_000 - 65_536, 1]);
     let named = folder.write("short", &short);
     let d = build(
@@ -154,7 +154,10 @@ fn raw_numbers_are_tokens_of_their_type() {
     let header = [&20_240_520_i32.to_le_bytes()[..], &short].concat();
     let e = message(
         &ENTRY,
-        &of(&folder.write("llm.bin", header), &[context.clone()]),
+        &of(
+            &folder.write("llm.bin", header),
+            std::slice::from_ref(&context),
+        ),
     );
     assert!(e.contains("a header of llm.c"), "{e}");
     let typed = [context, ("dtype", text("uint16"))];

@@ -58,8 +58,7 @@ fn reference_loss(
     let out = model.forward_tensor(w, &x)?;
     match (&data.train.targets, loss) {
         (Targets::Classes(labels), Loss::CrossEntropy) => {
-            let labels: Vec<u32> = labels.iter().map(|l| *l as u32).collect();
-            let labels = Tensor::from_slice(&labels, ROWS, &Device::Cpu)?;
+            let labels = Tensor::from_slice(labels, ROWS, &Device::Cpu)?;
             candle_nn::loss::cross_entropy(&out, &labels)? * ROWS as f64
         }
         (Targets::Classes(labels), Loss::SquaredError) => {

@@ -307,10 +307,15 @@ fn learning_curve() {
 fn onnx_cnn() {
     let found = quick("onnx_cnn", &[]);
     // As PyTorch has trained it.
-    assert!((found["loss"].as_f64().unwrap() - 0.0474916).abs() < 1e-5, "{found}");
+    assert!(
+        (found["loss"].as_f64().unwrap() - 0.0474916).abs() < 1e-5,
+        "{found}"
+    );
     assert_eq!(found["half_the_parameters"], 333.0);
     assert!(found["llc"].as_f64().is_some());
-    let rows = found["prediction"]["reliability"]["rows"].as_array().unwrap();
+    let rows = found["prediction"]["reliability"]["rows"]
+        .as_array()
+        .unwrap();
     let all: u64 = rows.iter().filter_map(Value::as_u64).sum();
     assert_eq!(all, 359);
 }

@@ -32,7 +32,7 @@ fn settings(context: usize) -> Settings {
 fn tokens(n: usize, step: u64) -> Vec<u32> {
     let mut out = vec![0; n];
     Stream::new(3, Purpose::Dataset, 0, step).indices(VOCABULARY, &mut out);
-    out.into_iter().map(|t| t as u32).collect()
+    out
 }
 
 fn dataset(rows: usize, context: usize) -> Arc<Dataset> {
@@ -84,10 +84,10 @@ fn reference(n: &Network, w: &Tensor) -> candle_core::Result<Tensor> {
         .model()
         .forward_tensor(w, &x)?
         .reshape((rows * context, VOCABULARY))?;
-    let labels: Vec<u32> = split.labels().unwrap().iter().map(|l| *l as u32).collect();
+    let labels = split.labels().unwrap();
     let all = labels.len();
     if *n.loss() == Loss::CrossEntropy {
-        let labels = Tensor::from_slice(&labels, all, &Device::Cpu)?;
+        let labels = Tensor::from_slice(labels, all, &Device::Cpu)?;
         return candle_nn::loss::cross_entropy(&out, &labels)? * rows as f64;
     }
     let mut y = vec![0f64; all * VOCABULARY];

@@ -1,7 +1,6 @@
 //! Operators of ONNX that move numbers about, count them, or sum them along axes.
 
-use super::node::{Node, sizes};
-use super::operators::Operator;
+use super::node::{Node, Operator, sizes};
 use super::value::{ROWS, Value};
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Reduce, Tensor, Unary};
@@ -221,7 +220,7 @@ fn gather(n: &Node) -> Result<Value> {
         let like = &entries.tensor;
         let found = entries.with(like.embedding(&table.tensor.like(like)?)?);
         let shape = [&entries.dims()?, rest].concat();
-        return Ok(found.as_whole(x.whole).reshape(&shape)?);
+        return found.with_whole(x.whole).reshape(&shape);
     }
     let length = dims[axis] as i64;
     let from_end = |i: i64| if i < 0 { i + length } else { i };
@@ -298,7 +297,7 @@ fn range(n: &Node) -> Result<Value> {
     );
     memory::check_elements::<f64>(&[count as usize], "its result")?;
     let all = (0..count as usize).map(|i| start + step * i as f64);
-    Ok(Value::list(all.collect())?.as_whole(n.input(0)?.whole))
+    Ok(Value::list(all.collect())?.with_whole(n.input(0)?.whole))
 }
 
 fn sum(x: &Tensor, axis: i64) -> Result<Tensor> {
@@ -355,7 +354,7 @@ fn product(n: &Node) -> Result<Value> {
     ensure!(x.rank()? <= 1, "it is supported for lists of integers only");
     let all = x.to_f64("its operand")?.into_iter().product();
     match n.flag("keepdims", true) {
-        true => Ok(Value::list(vec![all])?.as_whole(x.whole)),
+        true => Ok(Value::list(vec![all])?.with_whole(x.whole)),
         false => Value::numbers(vec![all], &[], x.whole),
     }
 }
@@ -618,5 +617,5 @@ fn triangle(n: &Node) -> Result<Value> {
     let mask = Value::numbers(mask, &[rows, columns], true)?;
     let zero = Value::numbers(vec![0.0], &[], true)?;
     let out = Value::elementwise(&[&mask, x, &zero], |t| t[0].choose(t[1], t[2]))?;
-    Ok(out.as_whole(x.whole))
+    Ok(out.with_whole(x.whole))
 }

@@ -1,7 +1,7 @@
 //! Operators of ONNX that are functions of single elements.
 
-use super::node::Node;
-use super::operators::{One, Operator, Two};
+use super::node::Operator::{One, Two};
+use super::node::{Node, Operator};
 use super::value::Value;
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Tensor, Unary};
@@ -57,7 +57,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("Identity", Operator::Value(same)),
     (
         "IsNaN",
-        Operator::Value(|n| Ok(of(n, |x| x.binary(Binary::NotEqual, x))?.as_whole(true))),
+        Operator::Value(|n| Ok(of(n, |x| x.binary(Binary::NotEqual, x))?.with_whole(true))),
     ),
     (
         "LeakyRelu",
@@ -66,7 +66,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
     ("Mean", Operator::Value(mean)),
     ("Mish", Operator::Value(|n| of(n, mish))),
     ("Mod", Operator::Value(modulo)),
-    ("Not", Operator::Value(|n| Ok(of(n, not)?.as_whole(true)))),
+    ("Not", Operator::Value(|n| Ok(of(n, not)?.with_whole(true)))),
     ("PRelu", Operator::Value(prelu)),
     ("Pow", Operator::Value(power)),
     ("Round", Operator::Value(|n| known(n, f64::round_ties_even))),
@@ -81,7 +81,7 @@ pub const OPERATORS: &[(&str, Operator)] = &[
 /// A function of the first operand.
 fn of(n: &Node, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Value> {
     let x = n.input(0)?;
-    Ok(x.with(f(&x.tensor)?).as_whole(false))
+    Ok(x.with(f(&x.tensor)?).with_whole(false))
 }
 
 fn number(x: f64, like: &Tensor) -> Result<Tensor> {
@@ -121,13 +121,13 @@ fn cast(n: &Node) -> Result<Value> {
         },
     };
     if truth {
-        return Ok(of(n, |x| with_number(x, Binary::NotEqual, 0.0))?.as_whole(true));
+        return Ok(of(n, |x| with_number(x, Binary::NotEqual, 0.0))?.with_whole(true));
     }
     if !whole || x.whole {
-        return Ok(x.clone().as_whole(whole));
+        return Ok(x.clone().with_whole(whole));
     }
     let all = x.to_f64("what becomes an integer")?;
-    Ok(map(x, all.into_iter().map(f64::trunc).collect())?.as_whole(true))
+    Ok(map(x, all.into_iter().map(f64::trunc).collect())?.with_whole(true))
 }
 
 fn celu(n: &Node) -> Result<Value> {
@@ -275,7 +275,7 @@ fn power(n: &Node) -> Result<Value> {
 fn choose(n: &Node) -> Result<Value> {
     let (a, b) = (n.input(1)?, n.input(2)?);
     Value::elementwise(&[n.input(0)?, a, b], |t| t[0].choose(t[1], t[2]))
-        .map(|v| v.as_whole(a.whole && b.whole))
+        .map(|v| v.with_whole(a.whole && b.whole))
 }
 
 /// A function of pairs, of the first two operands, of what comes out and the third, and so on.

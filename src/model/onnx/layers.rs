@@ -1,7 +1,6 @@
 //! Operators of ONNX that are layers: products, convolutions, windows, norms.
 
-use super::node::Node;
-use super::operators::Operator;
+use super::node::{Node, Operator};
 use super::value::Value;
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Reduce, Tensor, Windows};

@@ -1,9 +1,10 @@
-//! One node of an ONNX graph: its operands and attributes.
+//! One node of an ONNX graph: its operands and attributes, and what operators do with them.
 
 use super::numbers::Numbers;
 use super::proto::{Attribute, Node as Message};
 use super::value::Value;
 use crate::error::Result;
+use crate::kernels::tensor::{Binary, Unary};
 use anyhow::{anyhow, bail};
 use std::path::Path;
 
@@ -106,6 +107,21 @@ impl Node<'_> {
             None => Ok(self.attribute(name).map(|a| f64::from(a.float))),
         }
     }
+}
+
+/// What an operator does with its operands.
+#[derive(Clone, Copy)]
+pub enum Operator {
+    /// A function of each element.
+    One(Unary),
+    /// A function of pairs of elements; of more operands, one after the other.
+    Two(Binary),
+    /// Anything with one result.
+    Value(fn(&Node) -> Result<Value>),
+    /// Anything with several results.
+    Values(fn(&Node) -> Result<Vec<Value>>),
+    /// A sequence of tensors.
+    Sequence(fn(&Node) -> Result<Vec<Value>>),
 }
 
 /// Integers as lengths.

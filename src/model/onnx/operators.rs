@@ -1,27 +1,12 @@
 //! The operators of ONNX that are known, by their names.
 
 use super::node::Node;
+pub use super::node::Operator;
 use super::value::Value;
 use super::{axes, elements, layers, sequences};
 use crate::error::{Result, did_you_mean};
-use crate::kernels::tensor::{Binary, Unary};
-pub use Operator::{One, Two};
+use crate::kernels::tensor::Unary;
 use anyhow::anyhow;
-
-/// What an operator does with its operands.
-#[derive(Clone, Copy)]
-pub enum Operator {
-    /// A function of each element.
-    One(Unary),
-    /// A function of pairs of elements; of more operands, one after the other.
-    Two(Binary),
-    /// Anything with one result.
-    Value(fn(&Node) -> Result<Value>),
-    /// Anything with several results.
-    Values(fn(&Node) -> Result<Vec<Value>>),
-    /// A sequence of tensors.
-    Sequence(fn(&Node) -> Result<Vec<Value>>),
-}
 
 /// All that are known.
 pub fn all() -> impl Iterator<Item = &'static (&'static str, Operator)> {
@@ -55,12 +40,12 @@ impl Operator {
     /// What comes out.
     pub fn apply(self, n: &Node) -> Result<Vec<Value>> {
         let one = match self {
-            One(f) => {
+            Operator::One(f) => {
                 let x = n.input(0)?;
                 let whole = x.whole && matches!(f, Unary::Abs | Unary::Negate | Unary::Relu);
-                x.with(x.tensor.unary(f)?).as_whole(whole)
+                x.with(x.tensor.unary(f)?).with_whole(whole)
             }
-            Two(f) => elements::two(&n.given(), f)?,
+            Operator::Two(f) => elements::two(&n.given(), f)?,
             Operator::Value(f) => f(n)?,
             Operator::Values(f) | Operator::Sequence(f) => return f(n),
         };

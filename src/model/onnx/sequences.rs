@@ -1,8 +1,7 @@
 //! Operators of ONNX on sequences of tensors: how PyTorch writes `split` and `unbind`.
 
 use super::axes::parts;
-use super::node::{Node, sizes};
-use super::operators::Operator;
+use super::node::{Node, Operator, sizes};
 use super::value::Value;
 use crate::error::Result;
 use anyhow::{anyhow, bail, ensure};

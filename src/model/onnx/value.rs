@@ -86,7 +86,7 @@ impl Value {
     }
 
     /// As integers, or not.
-    pub fn as_whole(mut self, whole: bool) -> Self {
+    pub fn with_whole(mut self, whole: bool) -> Self {
         self.whole = whole;
         self
     }
