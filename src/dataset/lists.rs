@@ -1,6 +1,5 @@
 //! A column of tokens of a Parquet file: lists, each a text, or numbers, one text.
 
-use super::token_files::{Found, Numbers, Texts};
 use crate::error::Result;
 use crate::memory::Growing;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -11,15 +10,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+/// A column: what messages call it, its numbers, and the lengths of its lists, if it has lists.
+pub type Column = (String, Vec<f64>, Option<Vec<usize>>);
+
 /// The column that is chosen of those that hold whole numbers or lists of them.
-pub fn read(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Found> {
+pub fn read(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Column> {
     // The library panics at some damaged files.
     let read = catch_unwind(AssertUnwindSafe(|| column(path, choose)));
     let read = read.unwrap_or_else(|_| Err(anyhow!("it is damaged")));
     read.with_context(|| format!("cannot read '{path}' as Parquet"))
 }
 
-fn column(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Found> {
+fn column(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Column> {
     let reader = SerializedFileReader::new(crate::store::open_regular(Path::new(path))?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let columns = schema.root_schema().get_fields();
@@ -60,15 +62,7 @@ fn column(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Fo
         lengths.push(numbers.len() - before);
         growing.reached(size_of_val(&numbers[..]))?;
     }
-    let texts = match lists {
-        Some(true) => Texts::Lengths(lengths),
-        _ => Texts::Shape(vec![numbers.len()]),
-    };
-    Ok(Found {
-        what,
-        numbers: Numbers::Any(numbers),
-        texts,
-    })
+    Ok((what, numbers, lists.unwrap_or(false).then_some(lengths)))
 }
 
 fn number(field: &Field) -> Result<f64> {

@@ -104,8 +104,12 @@ fn numbers(path: &str, dtype: &str) -> Result<Found> {
 
 #[cfg(feature = "parquet")]
 fn column(path: &str, wanted: Option<&str>) -> Result<Found> {
-    lists::read(path, |names| {
-        choose(Path::new(path), "column", names, wanted)
+    let choose = |names: &[String]| choose(Path::new(path), "column", names, wanted);
+    let (what, numbers, lengths) = lists::read(path, choose)?;
+    Ok(Found {
+        what,
+        texts: lengths.map_or(Texts::Shape(vec![numbers.len()]), Texts::Lengths),
+        numbers: Numbers::Any(numbers),
     })
 }
 

@@ -347,13 +347,13 @@ fn top_errors_are_those_of_the_outputs() {
     let found = evaluate(
         r#"let data = dataset::digits();
         let t = target(model::mlp(#{ layers: [64, 10] }), data, #{ energy: "sum", prior: prior::gaussian(1) });
-        let labels = data.targets("test");
+        let labels = data.targets("test").to_array();
         let r = sample(t, sampler::hmc(), #{ steps: 10, chains: 1, every: 5, burn_in: 0, observe: [
             observable::error("test"), observable::top_error(1, "test"), observable::top_error(3, "test"),
             observable::named("by_hand", |s| {
                 let all = s.outputs("test").to_array();
                 let wrong = 0.0;
-                for (z, i) in all { let own = z[labels[i]]; let before = z.filter(|x| x >= own).len(); if before > 3 { wrong += 1.0; } }
+                for (z, i) in all { let own = z[labels[i].to_int()]; let before = z.filter(|x| x >= own).len(); if before > 3 { wrong += 1.0; } }
                 wrong / all.len()
             }),
         ] });

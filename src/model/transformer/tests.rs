@@ -146,14 +146,18 @@ fn the_traced_graph_is_the_same_network() {
         });
         let found = graph.evaluate(&each.collect::<Vec<_>>(), &tokens).unwrap();
         let expected = net.forward_tensor(&w, &tokens).unwrap();
-        let apart = (found.flatten_all().unwrap() - expected.flatten_all().unwrap()).unwrap();
-        let most = apart
-            .abs()
-            .unwrap()
-            .max_all()
-            .unwrap()
-            .to_scalar::<f32>()
-            .unwrap();
-        assert!(most < 2e-5, "layer_norm {layer_norm}, bias {bias}: {most}");
+        let largest = |t: &Tensor| {
+            t.abs()
+                .unwrap()
+                .max_all()
+                .unwrap()
+                .to_scalar::<f32>()
+                .unwrap()
+        };
+        let expected = expected.flatten_all().unwrap();
+        let apart = largest(&(found.flatten_all().unwrap() - &expected).unwrap());
+        // Without norms outputs are large, and so is what single precision leaves open.
+        let most = apart / largest(&expected);
+        assert!(most < 2e-6, "layer_norm {layer_norm}, bias {bias}: {most}");
     }
 }
