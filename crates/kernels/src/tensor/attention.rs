@@ -3,8 +3,8 @@
 //! No probability is kept: of every query ln Σ exp of its scores is, from which the backward pass has the probabilities again
 //! (Dao et al. 2022), in a buffer of one group.
 
-use super::elements::View;
 use super::shape::Shape;
+use super::view::View;
 use crate::Result;
 use crate::gemm::{Matrix, Part, multiply};
 use crate::sequence::{causal_softmax, causal_softmax_again, causal_softmax_backward};

@@ -1,21 +1,8 @@
 //! Functions of each element over rows, with operands that are repeated.
 
 use super::element::{Element, slopes, values};
+use super::view::View;
 use crate::update::add;
-
-/// Numbers of an operand: those of row r begin at `r·stride`, which is 0 where all rows have the same.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    pub data: &'a [f32],
-    pub stride: usize,
-    pub width: usize,
-}
-
-impl<'a> View<'a> {
-    pub fn row(&self, r: usize) -> &'a [f32] {
-        &self.data[r * self.stride..][..self.width]
-    }
-}
 
 /// How many elements are done at a time.
 const CHUNK: usize = 2048;

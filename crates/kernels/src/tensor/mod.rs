@@ -21,7 +21,7 @@
 //! | `graph.rs` | a traced graph: equal things are made one |
 //! | `lower.rs` | from a graph to passes |
 //! | `program.rs`, `gradient.rs` | the passes of a graph over a block of rows; the gradient over a tile |
-//! | `pass.rs`, `elements.rs`, `reduce.rs` | one pass |
+//! | `pass.rs`, `view.rs`, `elements.rs`, `reduce.rs` | one pass |
 //! | `numbers.rs` | numbers that follow from parameters alone |
 //! | `unrolled.rs`, `scalars.rs` | a graph number by number; what of it is computed |
 //! | `tape.rs`, `registers.rs` | the operations on numbers, over one example or several |
@@ -61,6 +61,7 @@ mod tape;
 mod tape_code;
 mod unrolled;
 mod vector;
+mod view;
 mod window;
 
 pub use attention::{Attention, Place};

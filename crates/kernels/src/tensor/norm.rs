@@ -1,6 +1,6 @@
 //! Norms: groups of neighbours of mean 0 and variance 1, times weights and plus biases that channels have.
 
-use super::elements::View;
+use super::view::View;
 use crate::sequence::sum;
 use crate::simd;
 

@@ -4,10 +4,11 @@
 
 use super::Graph;
 use super::element::{Element, Slice, values};
-use super::elements::{Spread, View};
+use super::elements::Spread;
 use super::operation::{Binary, Reduce, Unary};
 use super::pass::Pass;
 use super::program::{Given, Instruction, Operand, Program, Source};
+use super::view::View;
 use crate::Result;
 use crate::update::{TOTAL, dot};
 use std::cell::RefCell;

@@ -2,12 +2,13 @@
 
 use super::attention::Attention;
 use super::element::Element;
-use super::elements::{Spread, View, backward_elements, first_elements, forward_elements};
+use super::elements::{Spread, backward_elements, first_elements, forward_elements};
 use super::norm::{
     Norm, add_line_sums, add_to_channels, add_to_lines, backward_norm, forward_norm,
 };
 use super::operation::{NOWHERE, Reduce};
 use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
+use super::view::View;
 use super::window::Convolution;
 use crate::elementwise::{Activation, bias_and_activation, times_derivative};
 use crate::gemm::{Matrix, Part, multiply};

@@ -4,8 +4,8 @@
 //! allocated: `[rows, width]` for every value, and another for the gradient with respect to it. Gradients of what rows share
 //! are summed over the rows of a whole tile, in their order, so that no number depends on how threads share the rows.
 
-use super::elements::View;
 use super::pass::{Dense, Pass};
+use super::view::View;
 use crate::elementwise::Activation;
 use crate::gemm_baseline::Product;
 use std::ops::Range;
