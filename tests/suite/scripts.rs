@@ -316,8 +316,8 @@ fn onnx_cnn() {
     let rows = found["prediction"]["reliability"]["rows"]
         .as_array()
         .unwrap();
-    let all: u64 = rows.iter().filter_map(Value::as_u64).sum();
-    assert_eq!(all, 359);
+    let all: f64 = rows.iter().filter_map(Value::as_f64).sum();
+    assert_eq!(all, 359.0);
 }
 
 #[test]
