@@ -32,7 +32,7 @@ static Index blockIdx, threadIdx, blockDim, gridDim;
 const FLAGS: [&str; 8] = [
     "-xc++",
     "-std=c++17",
-    "-O2",
+    "-O1",
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fvisibility=hidden",
@@ -159,8 +159,7 @@ impl Emulated {
 
     /// The compiled library of a source, from an earlier run if there is one.
     fn build(&self, source: &str) -> Result<PathBuf> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let mut hash = DefaultHasher::new();
         (self.compiler, FLAGS, source).hash(&mut hash);
         // Unit tests of the kernels have no folder of their own.
@@ -168,7 +167,12 @@ impl Emulated {
         let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
         let library = folder.join(format!("emulated-{:016x}.so", hash.finish()));
         if !library.exists() {
-            let own = |end: &str| folder.join(format!("emulated-{}.{end}", std::process::id()));
+            let own = format!(
+                "emulated-{}-built-{}",
+                std::process::id(),
+                COUNT.fetch_add(1, Ordering::Relaxed)
+            );
+            let own = |end: &str| folder.join(format!("{own}.{end}"));
             let (input, output) = (own("cpp"), own("so"));
             std::fs::write(&input, source)?;
             let mut command = Command::new(self.compiler);

@@ -4,9 +4,11 @@ use super::TRIALS;
 use super::bench::skip;
 use ergodic::kernels::device::STATIC;
 use libloading::Library;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
 /// nvrtc, and the part of it that it would not find itself outside of the system's folders.
 fn nvrtc() -> Option<Vec<Library>> {
@@ -94,12 +96,16 @@ pub fn compile_all(sources: &[String]) {
             "nvrtc not found (libnvrtc.so.13, .12 or .so in CUDA_HOME/lib or the system's folders)",
         );
     };
-    for source in sources {
+    // What a sampler needs is the same for every target.
+    static COMPILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let known = |source: &String| COMPILED.lock().unwrap().contains(source);
+    for source in sources.iter().filter(|s| !known(s)) {
         for architecture in ["sm_80", "sm_90"] {
             if let Err(log) = compile(&libraries[0], source, architecture) {
                 panic!("{architecture}: {log}");
             }
         }
+        COMPILED.lock().unwrap().insert(source.clone());
     }
     let broken = "extern \"C\" __global__ void broken() { undeclared = 1; }";
     assert!(compile(&libraries[0], broken, "sm_80").is_err());
