@@ -100,9 +100,9 @@ macro_rules! transformer {
 macro_rules! images {
     ($pixels:literal, $shape:literal, $net:literal) => {
         Work::Script(concat!(
-            "import \"layers\" as nn;\n",
+            "import \"layers\" as nn;\nlet model = nn::model(nn::",
             $net,
-            "let model = nn::model(net, #{ inputs: ",
+            ", #{ inputs: ",
             $shape,
             " });\n",
             "let data = dataset::spin_vectors(#{ dim: ",
@@ -287,26 +287,12 @@ const WORKLOADS: &[Workload] = &[
     Workload {
         name: "lenet-5",
         about: "SGLD, LeNet-5 of the layers library on 28×28 pixels, batch 64",
-        work: images!(
-            "784",
-            "[1, 28, 28]",
-            "let net = nn::sequential([nn::conv(1, 6, 5, #{ padding: 2 }), nn::activation(\"tanh\"), nn::avg_pool(2), nn::conv(6, 16, 5), nn::activation(\"tanh\"), nn::avg_pool(2),\n\
-             nn::flatten(), nn::linear(400, 120), nn::activation(\"tanh\"), nn::linear(120, 84), nn::activation(\"tanh\"), nn::linear(84, 10)]);\n"
-        ),
+        work: images!("784", "[1, 28, 28]", "lenet5(10, 2)"),
     },
     Workload {
         name: "resnet-8",
         about: "SGLD, ResNet-8 of the layers library with group norms on 3×32×32 pixels, batch 64",
-        work: images!(
-            "3072",
-            "[3, 32, 32]",
-            "let block = |a, b, stride| {\n\
-             let layer = nn::sequential([nn::conv(a, b, 3, #{ stride: stride, padding: 1 }), nn::group_norm(4, b), nn::activation(\"relu\"), nn::conv(b, b, 3, #{ padding: 1 }), nn::group_norm(4, b)]);\n\
-             nn::sequential([nn::residual(layer, if a != b { nn::conv(a, b, 1, #{ stride: stride }) } else { () }), nn::activation(\"relu\")])\n\
-             };\n\
-             let net = nn::sequential([nn::conv(3, 16, 3, #{ padding: 1 }), nn::group_norm(4, 16), nn::activation(\"relu\"), block.call(16, 16, 1), block.call(16, 32, 2), block.call(32, 64, 2),\n\
-             nn::avg_pool(8), nn::flatten(), nn::linear(64, 10)]);\n"
-        ),
+        work: images!("3072", "[3, 32, 32]", "resnet8(3, 10)"),
     },
     Workload {
         name: "gpt-4m",

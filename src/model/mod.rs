@@ -277,6 +277,8 @@ pub struct Block<'a> {
     pub row: &'a mut [f64],
     /// See [`Model::shared`].
     pub shared: &'a [f32],
+    /// Threads that may share its products, where it is the only block of its tile.
+    pub team: Option<&'a Team>,
 }
 
 impl Tile {
@@ -308,6 +310,7 @@ impl Tile {
                 deltas: Vec::new(),
                 row,
                 shared: &self.shared,
+                team: None,
             })
             .collect();
         fn deal<'a>(

@@ -57,10 +57,8 @@ pub fn follow(chains: &mut Chains, centre: Vector) -> Result<()> {
     chains.map(&APPROACH, &[centre, Params], |_, _| [part])
 }
 
-// What no sampler, no estimator of the gradient uses.
-const FIRST: Vector = Scratch(42);
-const HOME: Vector = Scratch(43);
-const SIGN: Vector = Scratch(44);
+/// What no sampler, no estimator of the gradient uses.
+const ASIDE: Vector = Scratch(42);
 
 /// Take the gradients of a probe, report what they say, and give back the variance of the minibatch gradient, averaged over the components.
 /// The scalar `curvature` of every chain follows in burn-in.
@@ -71,7 +69,7 @@ pub fn probe(chains: &mut Chains, gradient: &Estimator, curvature: usize) -> Res
         return gradient.variance(chains);
     };
     gradient.estimate(chains, Purpose::Probe, 0)?;
-    chains.copy(Gradient, FIRST)?;
+    chains.copy(Gradient, ASIDE)?;
     let mut virials = chains.sum(&DISTANCE_DOT, &[Params, centre, Gradient])?;
     let (products, squares) = match gradient.batch() {
         None => (chains.sum(&DOT, &[Gradient, Gradient])?, Vec::new()),
@@ -83,8 +81,8 @@ pub fn probe(chains: &mut Chains, gradient: &Estimator, curvature: usize) -> Res
                 .zip(second)
                 .for_each(|(v, s)| *v = 0.5 * (*v + s));
             (
-                chains.sum(&DOT, &[FIRST, Gradient])?,
-                chains.sum(&SQUARED_DISTANCE, &[FIRST, Gradient])?,
+                chains.sum(&DOT, &[ASIDE, Gradient])?,
+                chains.sum(&SQUARED_DISTANCE, &[ASIDE, Gradient])?,
             )
         }
     };
@@ -126,22 +124,26 @@ pub fn probe(chains: &mut Chains, gradient: &Estimator, curvature: usize) -> Res
     Ok(squares.into_iter().map(|s| s / (2.0 * n)).collect())
 }
 
-/// zᵀHz of every chain, from gradients a `width` on either side.
+/// zᵀHz of every chain, from gradients a `width` on either side. Of a large network every vector counts: the signs z are drawn anew where they are
+/// needed, into whichever vector is free.
 fn laplacian(chains: &mut Chains, gradient: &Estimator, widths: &[f64]) -> Result<Vec<f64>> {
-    let noise = (Purpose::Probe, 2);
-    chains.copy(Params, HOME)?;
-    chains.map_with_noise(&SIGNS, &[SIGN], noise, |_, _| -> [f32; 0] { [] })?;
-    for sign in [1.0, -1.0] {
-        chains.map(&BESIDE, &[Params, HOME, SIGN], |c, _| {
-            [(sign * widths[c]) as f32]
+    let signs = |chains: &mut Chains, to: Vector| {
+        let noise = (Purpose::Probe, 2);
+        chains.map_with_noise(&SIGNS, &[to], noise, |_, _| -> [f32; 0] { [] })
+    };
+    let home = ASIDE;
+    chains.copy(Params, home)?;
+    let mut along = |side: f64| {
+        signs(chains, Gradient)?;
+        chains.map(&BESIDE, &[Params, home, Gradient], |c, _| {
+            [(side * widths[c]) as f32]
         })?;
         gradient.estimate(chains, Purpose::Probe, 0)?;
-        if sign > 0.0 {
-            chains.copy(Gradient, FIRST)?;
-        }
-    }
-    chains.copy(HOME, Params)?;
-    let differences = chains.sum(&DISTANCE_DOT, &[FIRST, Gradient, SIGN])?;
-    let both = differences.iter().zip(widths);
-    Ok(both.map(|(d, h)| d / (2.0 * *h as f32 as f64)).collect())
+        signs(chains, Params)?;
+        chains.sum(&DOT, &[Params, Gradient])
+    };
+    let (ahead, behind) = (along(1.0)?, along(-1.0)?);
+    chains.copy(home, Params)?;
+    let slope = |c: usize| (ahead[c] - behind[c]) / (2.0 * widths[c] as f32 as f64);
+    Ok((0..widths.len()).map(slope).collect())
 }

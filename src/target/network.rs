@@ -320,7 +320,8 @@ impl Network {
                     job.gradient,
                 )
                 .into_iter()
-                .map(|block| {
+                .map(|mut block| {
+                    block.team = Some(team).filter(|_| block.rows == n && !job.apart);
                     let targets = targets.take(block.rows, positions, width);
                     (targets, block, vec![0.0; own.len()], Ok(Sums::default()))
                 })

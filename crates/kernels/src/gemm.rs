@@ -67,6 +67,11 @@ impl<'a> Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
+    /// Some of its rows.
+    pub fn rows(self, range: Range<usize>) -> Self {
+        self.transposed().columns(range).transposed()
+    }
+
     /// Some of its columns.
     pub fn columns(self, range: Range<usize>) -> Self {
         assert!(range.end <= self.columns, "columns of a matrix");

@@ -268,7 +268,7 @@ impl Model for Custom {
             Body::Dense(layers) => dense::forward(layers, params, b),
             Body::Program(p) => {
                 let (values, before) = (&mut b.activations, &mut b.before);
-                p.forward(params, b.shared, b.rows, b.inputs, values, before);
+                p.forward(params, b.shared, b.rows, b.inputs, values, before, b.team);
             }
         }
         Ok(())
@@ -285,6 +285,7 @@ impl Model for Custom {
                 &b.activations,
                 &b.before,
                 &mut b.deltas,
+                b.team,
             ),
         }
         Ok(())

@@ -25,18 +25,20 @@ impl Program {
         };
         let mut common = vec![0.0; self.shared_length];
         {
-            let mut tasks = Vec::new();
-            let uses = self.uses(false);
-            deal(&uses, grad, |target, out| {
-                self.tasks(target, out, rows, &mut tasks)
-            });
-            let uses = self.uses(true);
-            deal(&uses, &mut common, |target, out| {
-                self.tasks(target, out, rows, &mut tasks)
-            });
-            team.for_each(&mut tasks, |task| {
-                self.run(task, &given, rows, [values, before, deltas])
-            });
+            let [own, made] = [self.uses(false), self.uses(true)];
+            // Products in parts, and then what is added to them.
+            for parts in [true, false] {
+                let mut tasks = Vec::new();
+                deal(&own, &mut *grad, |target, out| {
+                    self.tasks(target, out, rows, parts, &mut tasks)
+                });
+                deal(&made, &mut common, |target, out| {
+                    self.tasks(target, out, rows, parts, &mut tasks)
+                });
+                team.for_each(&mut tasks, |task| {
+                    self.run(task, &given, rows, [values, before, deltas])
+                });
+            }
         }
         for instruction in self.shared.iter().rev().filter(|i| i.active) {
             let (below, here) = common.split_at_mut(instruction.out);
@@ -60,6 +62,7 @@ impl Program {
                         target,
                         o.width,
                         false,
+                        None,
                     );
                 }
             }
@@ -94,17 +97,37 @@ impl Program {
         out
     }
 
-    /// The work for one target: whole, or in parts if it is one product.
-    fn tasks<'a>(&self, target: &Target, out: &'a mut [f32], rows: usize, to: &mut Vec<Task<'a>>) {
-        if let [(k, 1)] = target.uses[..]
-            && let Pass::Dense(d) = &self.rows[k].pass
-        {
-            // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
-            let count = ((out.len() * d.per_row * rows) >> 23).clamp(1, 16);
-            let parts = d.parts(out, count).into_iter();
-            to.extend(parts.map(|part| Task::Part(k, part)));
-        } else {
-            to.push(Task::Whole(target.uses.clone(), out));
+    /// The work for one target: its only product with vectors in `parts`, or else all that is not such.
+    fn tasks<'a>(
+        &self,
+        target: &Target,
+        out: &'a mut [f32],
+        rows: usize,
+        parts: bool,
+        to: &mut Vec<Task<'a>>,
+    ) {
+        let dense = |(k, which): &&(usize, usize)| match &self.rows[*k].pass {
+            Pass::Dense(d) if *which == 1 => Some((*k, d)),
+            _ => None,
+        };
+        let mut found = target.uses.iter().filter_map(|u| dense(&u));
+        let only = found.next().filter(|_| found.next().is_none());
+        match (only, parts) {
+            (Some((k, d)), true) => {
+                // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
+                let count = ((out.len() * d.per_row * rows) >> 23).clamp(1, 16);
+                let parts = d.parts(out, count).into_iter();
+                to.extend(parts.map(|part| Task::Part(k, part)));
+            }
+            (None, true) => {}
+            (only, false) => {
+                let rest = target.uses.iter();
+                let rest = rest.filter(|u| !matches!(only, Some((k, _)) if u.0 == k && u.1 == 1));
+                let rest: Vec<_> = rest.copied().collect();
+                if !rest.is_empty() {
+                    to.push(Task::Whole(rest, out));
+                }
+            }
         }
     }
 
@@ -137,7 +160,7 @@ impl Program {
                     let before = &before[instruction.out];
                     instruction
                         .pass
-                        .backward(*which, rows, &views, y, before, delta, out, 0, false);
+                        .backward(*which, rows, &views, y, before, delta, out, 0, false, None);
                 }
             }
         }

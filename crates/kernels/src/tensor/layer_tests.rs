@@ -223,6 +223,17 @@ fn attention_and_positions() {
     assert!((product(3, 9) - product(3, 8)).abs() > 1e-3);
 }
 
+/// Products that are large enough to be shared, of a table that is also what words are looked up in.
+#[test]
+fn shared_products_of_a_tied_table() {
+    check("tied", &[&[260, 256], &[256]], 10, &|p, x| {
+        let number = |v| Tensor::number(v, x);
+        let words = x.binary(Binary::Greater, &number(0.0)?)?;
+        let h = words.embedding(&p[0])?.binary(Binary::Multiply, &p[1])?;
+        h.unary(super::Unary::Tanh)?.matmul(&p[0].t()?)
+    });
+}
+
 /// Fewer heads of keys in numbers and in energies, against heads that are repeated by hand.
 #[test]
 fn grouped_queries_are_those_of_repeated_keys() {

@@ -102,7 +102,7 @@ impl Numbers {
                 } else {
                     let views = self.program.alone(made, &given);
                     made.pass
-                        .forward(1, &views, &mut here[..made.width], &mut []);
+                        .forward(1, &views, &mut here[..made.width], &mut [], None);
                 }
             }
             let given = self.program.given(parameters, singles);
@@ -156,7 +156,7 @@ impl Numbers {
             }
             pass => {
                 let mut out = [0.0];
-                pass.forward(1, &self.program.alone(made, given), &mut out, &mut []);
+                pass.forward(1, &self.program.alone(made, given), &mut out, &mut [], None);
                 f64::from(out[0])
             }
         }

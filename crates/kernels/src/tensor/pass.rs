@@ -12,6 +12,7 @@ use super::view::View;
 use super::window::Convolution;
 use crate::elementwise::{Activation, bias_and_activation, times_derivative};
 use crate::gemm::{Matrix, Part, multiply};
+use crate::thread_pool::Team;
 use crate::update::add;
 use std::sync::Arc;
 
@@ -37,6 +38,44 @@ impl Dense {
         }
     }
 
+    /// In how many parts threads do a product with W of so many rows: a function of the problem alone.
+    pub fn shares(&self, rows: usize) -> usize {
+        let (k, n) = self.fan;
+        ((k * n * rows * self.per_row) >> 23).clamp(1, 16)
+    }
+
+    /// f(a W + b), shared by the threads of a team.
+    fn forward(
+        &self,
+        rows: usize,
+        of: &[View],
+        out: &mut [f32],
+        before: &mut [f32],
+        team: Option<&Team>,
+    ) {
+        let (k, n) = self.fan;
+        let count = self.shares(rows);
+        let rows = rows * self.per_row;
+        let (a, w) = (Matrix::new(of[0].data, rows, k), self.weights(of[1].data));
+        shared_product(out, a, w, false, count, team);
+        let bias = of.get(2).map_or(&[][..], |b| &b.data[..n]);
+        let Some(team) = team else {
+            return bias_and_activation(out, bias, n, self.activation, before);
+        };
+        let size = rows.div_ceil(count).max(1) * n;
+        let keeps = if before.is_empty() { 0 } else { size };
+        let mut rest = before;
+        let pieces = out[..rows * n].chunks_mut(size).map(|out| {
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(keeps.min(out.len()));
+            rest = after;
+            (out, own)
+        });
+        let mut pieces: Vec<_> = pieces.collect();
+        team.for_each(&mut pieces, |(out, before)| {
+            bias_and_activation(out, bias, n, self.activation, before);
+        });
+    }
+
     /// About `count` parts of the gradient of W.
     pub fn parts<'a>(&self, data: &'a mut [f32], count: usize) -> Vec<Part<'a>> {
         let (k, n) = self.fan;
@@ -58,6 +97,25 @@ impl Dense {
         let left = left.columns(part.rows.clone()).transposed();
         part.multiply(left, right.columns(part.columns.clone()), true);
     }
+}
+
+/// `out = a·b`, or `out += a·b` when `add`; with a team in so many parts, which its threads share.
+fn shared_product(
+    out: &mut [f32],
+    a: Matrix,
+    b: Matrix,
+    add: bool,
+    count: usize,
+    team: Option<&Team>,
+) {
+    let ([m, _], [_, n]) = (a.shape(), b.shape());
+    let Some(team) = team.filter(|_| count > 1 && m * n > 0) else {
+        return multiply(out, a, b, add);
+    };
+    team.for_each(&mut Part::split(out, m, n, count), |part| {
+        let (rows, columns) = (part.rows.clone(), part.columns.clone());
+        part.multiply(a.rows(rows), b.columns(columns), add);
+    });
 }
 
 /// What is computed.
@@ -98,17 +156,19 @@ pub enum Pass {
 
 impl Pass {
     /// Compute `out`, of so many rows; `before` keeps what an activation had as its input.
-    pub fn forward(&self, rows: usize, of: &[View], out: &mut [f32], before: &mut [f32]) {
+    ///
+    /// With a team, its threads share large products.
+    pub fn forward(
+        &self,
+        rows: usize,
+        of: &[View],
+        out: &mut [f32],
+        before: &mut [f32],
+        team: Option<&Team>,
+    ) {
         match self {
             Pass::Element(f, spreads) => forward_elements(*f, spreads, rows, of, out),
-            Pass::Dense(d) => {
-                let (k, n) = d.fan;
-                let rows = rows * d.per_row;
-                let a = Matrix::new(of[0].data, rows, k);
-                multiply(out, a, d.weights(of[1].data), false);
-                let bias = of.get(2).map_or(&[][..], |b| &b.data[..n]);
-                bias_and_activation(out, bias, n, d.activation, before);
-            }
+            Pass::Dense(d) => d.forward(rows, of, out, before, team),
             Pass::Products { shape, pairs } => {
                 let [m, n, k] = *shape;
                 for r in 0..rows {
@@ -242,6 +302,7 @@ impl Pass {
         target: &mut [f32],
         stride: usize,
         first: bool,
+        team: Option<&Team>,
     ) {
         let width = of[which].width;
         if let (Pass::Norm(n), 0) = (self, which)
@@ -256,7 +317,8 @@ impl Pass {
         }
         if let (Pass::Dense(d), 0) = (self, which) {
             let delta = Matrix::new(delta, rows * d.per_row, d.fan.1);
-            return multiply(target, delta, d.weights(of[1].data).transposed(), !first);
+            let w = d.weights(of[1].data).transposed();
+            return shared_product(target, delta, w, !first, d.shares(rows), team);
         }
         if first {
             target[..if stride == 0 { width } else { rows * width }].fill(0.0);

@@ -8,6 +8,7 @@ use super::pass::{Dense, Pass};
 use super::view::View;
 use crate::elementwise::Activation;
 use crate::gemm_baseline::Product;
+use crate::thread_pool::Team;
 use std::ops::Range;
 
 /// Where numbers are.
@@ -249,7 +250,7 @@ impl Program {
             let views = self.alone(instruction, &self.given(parameters, below));
             let out = &mut out[..instruction.width];
             // Layers are found among rows only, so nothing is kept of activations.
-            instruction.pass.forward(1, &views, out, &mut []);
+            instruction.pass.forward(1, &views, out, &mut [], None);
         }
         all
     }
@@ -263,7 +264,8 @@ impl Program {
         instruction.operands.iter().map(view).collect()
     }
 
-    /// Compute the buffers of a block of rows.
+    /// Compute the buffers of a block of rows; with a team, its threads share large products.
+    #[allow(clippy::too_many_arguments)]
     pub fn forward(
         &self,
         parameters: &[f32],
@@ -272,6 +274,7 @@ impl Program {
         inputs: &[f32],
         values: &mut [&mut [f32]],
         before: &mut [&mut [f32]],
+        team: Option<&Team>,
     ) {
         let given = Given {
             inputs,
@@ -282,7 +285,9 @@ impl Program {
             let view = |o: &Operand| given.view(o, |i| &*below[i]);
             let views: Views = instruction.operands.iter().map(view).collect();
             let before = &mut *before[instruction.out];
-            instruction.pass.forward(rows, &views, here[0], before);
+            instruction
+                .pass
+                .forward(rows, &views, here[0], before, team);
         }
     }
 
@@ -297,6 +302,7 @@ impl Program {
         values: &[&mut [f32]],
         before: &[&mut [f32]],
         deltas: &mut [&mut [f32]],
+        team: Option<&Team>,
     ) {
         let given = Given {
             inputs,
@@ -348,6 +354,7 @@ impl Program {
                         target,
                         o.width,
                         o.first,
+                        team,
                     );
                 }
             }

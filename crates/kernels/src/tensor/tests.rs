@@ -107,6 +107,9 @@ impl Trial {
         let (mut values, mut before, mut deltas) = (room(&values), room(&before), room(&deltas));
         deltas.last_mut().unwrap().copy_from_slice(delta);
         let shared = self.program.prepare(w);
+        let team = Team::new(threads);
+        // As networks are computed: threads share a block that is alone.
+        let alone = (blocks == 1).then_some(&team);
         for k in 0..blocks {
             let (a, z) = (k * all / blocks, (k + 1) * all / blocks);
             fn part(v: &mut [Vec<f32>], all: usize, a: usize, z: usize) -> Vec<&mut [f32]> {
@@ -119,11 +122,12 @@ impl Trial {
             let x = &x[a * self.inputs..z * self.inputs];
             let (mut v, mut b) = (part(&mut values, all, a, z), part(&mut before, all, a, z));
             let mut d = part(&mut deltas, all, a, z);
-            self.program.forward(w, &shared, z - a, x, &mut v, &mut b);
-            self.program.backward(w, &shared, z - a, x, &v, &b, &mut d);
+            self.program
+                .forward(w, &shared, z - a, x, &mut v, &mut b, alone);
+            self.program
+                .backward(w, &shared, z - a, x, &v, &b, &mut d, alone);
         }
         let mut grad = vec![0.0; w.len()];
-        let team = Team::new(threads);
         self.program.gradient(
             w,
             &shared,
@@ -223,7 +227,7 @@ pub(super) fn check(name: &str, shapes: &[&[usize]], inputs: usize, f: &Function
         );
     }
     // Neither blocks nor threads change a bit: not even those of rows, whose sums have one order.
-    for (blocks, threads) in [(2, 1), (5, 3)] {
+    for (blocks, threads) in [(2, 1), (5, 3), (1, 3)] {
         let [other, g] = t.run(&w, &x, &delta, blocks, threads);
         let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(

@@ -174,6 +174,10 @@ impl Convolution {
         self.lines(|from, line| {
             let Some((to, inside)) = line else { return };
             let columns = &columns[from][inside];
+            if step == 1 {
+                let pixels = image[to..].iter_mut();
+                return pixels.zip(columns).for_each(|(x, c)| *x += *c);
+            }
             let pixels = image[to..].iter_mut().step_by(step);
             pixels.zip(columns).for_each(|(x, c)| *x += *c);
         });
