@@ -52,6 +52,7 @@ pub fn widths(layers: &[Dense]) -> Widths {
         before: layers.iter().map(before).collect(),
         deltas: activations.clone(),
         activations,
+        memory: 0,
     }
 }
 

@@ -237,6 +237,8 @@ pub struct Widths {
     pub before: Vec<usize>,
     /// Gradients with respect to the inputs of the activation functions; the last has the model's output width.
     pub deltas: Vec<usize>,
+    /// Of a model that is computed pass by pass: everything but outputs and their gradient.
+    pub memory: usize,
 }
 
 /// Buffers for a tile of rows, row-major; grown on first use, then reused.
@@ -256,6 +258,8 @@ pub struct Tile {
     pub row: Vec<f64>,
     /// See [`Model::shared`].
     pub shared: Arc<Vec<f32>>,
+    /// See [`Widths::memory`].
+    pub memory: Vec<f32>,
 }
 
 /// Some rows of a tile, lent to a thread.
@@ -277,8 +281,6 @@ pub struct Block<'a> {
     pub row: &'a mut [f64],
     /// See [`Model::shared`].
     pub shared: &'a [f32],
-    /// Threads that may share its products, where it is the only block of its tile.
-    pub team: Option<&'a Team>,
 }
 
 impl Tile {
@@ -310,7 +312,6 @@ impl Tile {
                 deltas: Vec::new(),
                 row,
                 shared: &self.shared,
-                team: None,
             })
             .collect();
         fn deal<'a>(
@@ -413,6 +414,7 @@ pub trait Model: Send + Sync {
             activations: vec![self.outputs()],
             before: Vec::new(),
             deltas: vec![self.outputs()],
+            memory: 0,
         }
     }
 
@@ -437,6 +439,26 @@ pub trait Model: Send + Sync {
     /// Numbers that no row changes, computed once per call: blocks and tiles have them in `shared`.
     fn shared(&self, _params: &[f32]) -> Vec<f32> {
         Vec::new()
+    }
+
+    /// Whether threads share each of its passes, because rows are large: [`Model::forward_whole`] and [`Model::gradient_whole`] take a tile where
+    /// [`Model::forward`], [`Model::backward`] and [`Model::gradient`] would take its blocks.
+    fn whole(&self) -> bool {
+        false
+    }
+
+    /// Compute the outputs of a tile, to be followed by [`Model::gradient_whole`] or not.
+    fn forward_whole(&self, _params: &[f32], _tile: &mut Tile, _gradient: bool, _team: &Team) {}
+
+    /// From the gradient with respect to the outputs of a tile, that of the parameters: into `grad`, or added to it.
+    fn gradient_whole(
+        &self,
+        _params: &[f32],
+        _tile: &mut Tile,
+        _grad: &mut [f32],
+        _add: bool,
+        _team: &Team,
+    ) {
     }
 
     /// Compute the outputs of `block.inputs` into the last of `block.activations`.

@@ -67,7 +67,10 @@ fn build(call: &Call, map: &Map) -> Bound<Arc<dyn Model>> {
         .ok_or_else(|| raise(anyhow!("{OWNER}: forward must be a closure |p, x| …")))?;
     match o.bool("interpret").or_raise()? {
         true => interpreted(call, parameters, &forward, inputs).or_raise(),
-        false => traced(call, parameters, &forward, inputs),
+        false => {
+            let checkpoint = o.bool("checkpoint").or_raise()?;
+            traced(call, parameters, &forward, inputs, checkpoint)
+        }
     }
 }
 
@@ -196,6 +199,7 @@ fn traced(
     parameters: Parameters,
     forward: &FnPtr,
     inputs: Option<usize>,
+    checkpoint: bool,
 ) -> Bound<Arc<dyn Model>> {
     let tensors = parameters.layout().tensors().iter().enumerate();
     let symbol =
@@ -208,7 +212,8 @@ fn traced(
         let Tensor::Traced(out) = result(value)? else {
             anyhow::bail!("{OWNER}: forward gives numbers that depend neither on p nor on x");
         };
-        Custom::new(parameters, &out, inputs)
+        let model = Custom::new(parameters, &out, inputs)?;
+        Ok(model.with_checkpoints(checkpoint))
     };
     Ok(Arc::new(model().or_raise()?))
 }

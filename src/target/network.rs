@@ -83,6 +83,17 @@ struct Job<'a> {
     shared: Arc<Vec<f32>>,
 }
 
+impl Job<'_> {
+    /// The inputs of a block of the tile that begins with this row.
+    fn gather(&self, first: usize, block: &mut Block) {
+        let at = first + block.first..first + block.first + block.rows;
+        match self.rows {
+            Rows::All => self.split.copy(at, block.inputs),
+            Rows::Indices(i) => self.split.gather(&i[at], block.inputs),
+        }
+    }
+}
+
 impl Network {
     /// Put them together; an error says which sizes do not fit.
     pub fn new(model: Arc<dyn Model>, dataset: Arc<Dataset>, loss: Option<Loss>) -> Result<Self> {
@@ -158,7 +169,7 @@ impl Network {
         }
         let w = model.widths();
         let layers = w.activations.iter().chain(&w.before).chain(&w.deltas);
-        let numbers = model.inputs() + layers.sum::<usize>();
+        let numbers = model.inputs() + layers.sum::<usize>() + w.memory;
         Ok(Self {
             numbers,
             work: match positions {
@@ -311,17 +322,18 @@ impl Network {
                 weights: tile_weights(job.split, job.rows, range.clone(), &mut shard.weights),
                 of: tile_targets(job.split, job.rows, range, labels, values),
             };
-            let mut tasks: Vec<_> = shard
-                .tile
-                .blocks(
-                    &*self.model,
-                    n,
-                    if job.apart { 1 } else { blocks(n, self.work) },
-                    job.gradient,
-                )
+            let count = if job.apart { 1 } else { blocks(n, self.work) };
+            let whole = self.model.whole();
+            if whole {
+                let mut blocks = shard.tile.blocks(&*self.model, n, count, job.gradient);
+                team.for_each(&mut blocks, |block| job.gather(first, block));
+                self.model
+                    .forward_whole(params, &mut shard.tile, job.gradient, team);
+            }
+            let blocks = shard.tile.blocks(&*self.model, n, count, job.gradient);
+            let mut tasks: Vec<_> = blocks
                 .into_iter()
-                .map(|mut block| {
-                    block.team = Some(team).filter(|_| block.rows == n && !job.apart);
+                .map(|block| {
                     let targets = targets.take(block.rows, positions, width);
                     (targets, block, vec![0.0; own.len()], Ok(Sums::default()))
                 })
@@ -334,7 +346,10 @@ impl Network {
                 let each = own_grad.iter_mut().zip(slopes);
                 each.for_each(|(g, s)| *g += s as f32);
             }
-            if job.gradient {
+            if job.gradient && whole {
+                self.model
+                    .gradient_whole(params, &mut shard.tile, grad, k > 0, team);
+            } else if job.gradient {
                 self.model
                     .gradient(params, &shard.tile, grad, k > 0, team)?;
             }
@@ -342,7 +357,7 @@ impl Network {
         Ok(())
     }
 
-    /// Everything that is done row by row: gather, forward, loss, backward.
+    /// Everything that is done row by row: gather, forward, loss, backward; of a model of large rows, only the loss.
     fn block(
         &self,
         job: &Job,
@@ -352,17 +367,16 @@ impl Network {
         slopes: &mut [f64],
     ) -> Result<Sums> {
         let (params, own) = self.parts(job.w);
-        let at = first + block.first..first + block.first + block.rows;
-        match job.rows {
-            Rows::All => job.split.copy(at, block.inputs),
-            Rows::Indices(i) => job.split.gather(&i[at], block.inputs),
+        let whole = self.model.whole();
+        if !whole {
+            job.gather(first, block);
+            self.model.forward(params, block)?;
         }
-        self.model.forward(params, block)?;
         let positions = self.model.positions();
         let columns = self.model.outputs() / positions;
         let loss = &self.loss;
         let sums = loss.evaluate(own, slopes, targets, positions, columns, block)?;
-        if job.gradient {
+        if job.gradient && !whole {
             self.model.backward(params, block)?;
         }
         Ok(sums)
@@ -378,12 +392,19 @@ impl Network {
         let mut out = Vec::with_capacity(split.rows * self.model.outputs());
         for range in tiles(0..split.rows, self.work, self.numbers, true) {
             let n = range.len();
+            let whole = self.model.whole();
             for block in &mut tile.blocks(&*self.model, n, 1, false) {
-                let first = range.start + block.first;
-                split.copy(first..first + block.rows, block.inputs);
-                self.model.forward(w, block)?;
-                out.extend(block.activations.last().into_iter().flat_map(|a| a.iter()));
+                split.copy(range.clone(), block.inputs);
+                if !whole {
+                    self.model.forward(w, block)?;
+                }
             }
+            if whole {
+                self.model
+                    .forward_whole(w, &mut tile, false, &Team::default());
+            }
+            let outputs = tile.activations.last().into_iter().flatten();
+            out.extend(outputs.take(n * self.model.outputs()));
         }
         Ok(out)
     }
@@ -568,8 +589,12 @@ impl Potential for Network {
     }
 
     fn sizes(&self) -> (usize, usize) {
-        let activations: usize = self.model.widths().activations.iter().sum();
-        (self.model.inputs() + activations, self.dataset.bytes())
+        let w = self.model.widths();
+        let activations: usize = w.activations.iter().sum();
+        (
+            self.model.inputs() + activations + w.memory,
+            self.dataset.bytes(),
+        )
     }
 
     fn learning_coefficient(&self) -> Option<LearningCoefficient> {

@@ -14,7 +14,7 @@ use super::initialise::Role;
 use super::{Block, Dense, Layout, Model, Tile, Widths, dense, initialise};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
-use crate::kernels::tensor::{Graph, Layer, Program, Shape, Symbol};
+use crate::kernels::tensor::{Graph, Layer, Plan, Program, Shape, Symbol, Whole};
 use crate::kernels::thread_pool::Team;
 use crate::options::{Kind, Range, Spec, option, optional, required};
 use crate::rng::Stream;
@@ -52,16 +52,37 @@ pub const OPTIONS: &[Spec] = &[
         "false",
         "Call the closure at every step, with numbers, for what cannot be traced; many times slower. Needs `inputs`.",
     ),
+    CHECKPOINT,
     initialise::OPTION,
     initialise::SCALE,
 ];
+
+/// Memory for time.
+pub const CHECKPOINT: Spec = option(
+    "checkpoint",
+    Kind::Bool,
+    "false",
+    "Keep less of a row: what lies between a few layers is computed a second time on the way back. For networks that are deep and rows that are large; an accelerator leaves it out.",
+);
 
 /// How the graph is computed.
 enum Body {
     /// Fully connected layers, and nothing else.
     Dense(Vec<Dense>),
-    /// Passes.
+    /// Passes, which threads take blocks of rows through.
     Program(Box<Program>),
+    /// Passes that threads share, one after the other, with gradients and without.
+    Whole(Box<Program>, [Plan; 2]),
+}
+
+/// Numbers that are kept of a row from which on threads share passes, not rows: 4 MB.
+const LARGE: usize = 1 << 20;
+
+impl Body {
+    fn whole(program: Program, checkpoint: bool) -> Self {
+        let plans = [program.plan(true, checkpoint), program.plan(false, false)];
+        Body::Whole(Box::new(program), plans)
+    }
 }
 
 /// A model that was traced.
@@ -120,7 +141,13 @@ impl Custom {
         let program = Program::compile(&graph, &ranges)?;
         let body = match program.layers() {
             Some(layers) => Body::Dense(layers.into_iter().map(layer).collect()),
-            None => Body::Program(Box::new(program)),
+            None => {
+                let [values, before, _] = program.widths();
+                match values.iter().chain(&before).sum::<usize>() >= LARGE {
+                    true => Body::whole(program, false),
+                    false => Body::Program(Box::new(program)),
+                }
+            }
         };
         Ok(Self {
             parameters: parameters.with_roles(&graph),
@@ -131,6 +158,15 @@ impl Custom {
             outputs,
             vocabulary: None,
         })
+    }
+
+    /// The same in less memory, if so: segments of it are computed a second time on the way back.
+    pub fn with_checkpoints(mut self, checkpoint: bool) -> Self {
+        self.body = match self.body {
+            Body::Program(p) | Body::Whole(p, _) if checkpoint => Body::whole(*p, true),
+            body => body,
+        };
+        self
     }
 
     /// The same, whose inputs are numbers of so many tokens.
@@ -168,7 +204,7 @@ impl Model for Custom {
                     names.join(", ")
                 )
             }
-            Body::Program(p) => {
+            Body::Program(p) | Body::Whole(p, _) => {
                 let (rows, shared) = p.passes();
                 write!(
                     text,
@@ -178,6 +214,10 @@ impl Model for Custom {
                 .and_then(|()| match shared {
                     0 => Ok(()),
                     n => write!(text, " and {n} for all rows"),
+                })
+                .and_then(|()| match self.widths().memory {
+                    0 => Ok(()),
+                    n => write!(text, ", {:.1} MB kept of each", 4e-6 * n as f64),
                 })
             }
         };
@@ -207,21 +247,21 @@ impl Model for Custom {
     fn dense(&self) -> Option<Vec<Dense>> {
         match &self.body {
             Body::Dense(layers) => Some(layers.clone()),
-            Body::Program(_) => None,
+            Body::Program(_) | Body::Whole(..) => None,
         }
     }
 
     fn program(&self) -> Result<Program> {
         Ok(match &self.body {
             Body::Dense(layers) => dense::program(layers),
-            Body::Program(p) => (**p).clone(),
+            Body::Program(p) | Body::Whole(p, _) => (**p).clone(),
         })
     }
 
     fn products(&self) -> Vec<Product> {
         match &self.body {
             Body::Dense(layers) => dense::products(layers),
-            Body::Program(p) => p.products(),
+            Body::Program(p) | Body::Whole(p, _) => p.products(),
         }
     }
 
@@ -234,8 +274,15 @@ impl Model for Custom {
                     activations,
                     before,
                     deltas,
+                    memory: 0,
                 }
             }
+            Body::Whole(_, [plan, _]) => Widths {
+                activations: vec![self.outputs],
+                before: vec![0],
+                deltas: vec![self.outputs],
+                memory: plan.length(),
+            },
         }
     }
 
@@ -259,7 +306,7 @@ impl Model for Custom {
     fn shared(&self, params: &[f32]) -> Vec<f32> {
         match &self.body {
             Body::Dense(_) => Vec::new(),
-            Body::Program(p) => p.prepare(params),
+            Body::Program(p) | Body::Whole(p, _) => p.prepare(params),
         }
     }
 
@@ -268,8 +315,9 @@ impl Model for Custom {
             Body::Dense(layers) => dense::forward(layers, params, b),
             Body::Program(p) => {
                 let (values, before) = (&mut b.activations, &mut b.before);
-                p.forward(params, b.shared, b.rows, b.inputs, values, before, b.team);
+                p.forward(params, b.shared, b.rows, b.inputs, values, before);
             }
+            Body::Whole(..) => unreachable!("{WHOLE}"),
         }
         Ok(())
     }
@@ -285,8 +333,8 @@ impl Model for Custom {
                 &b.activations,
                 &b.before,
                 &mut b.deltas,
-                b.team,
             ),
+            Body::Whole(..) => unreachable!("{WHOLE}"),
         }
         Ok(())
     }
@@ -315,7 +363,56 @@ impl Model for Custom {
                     team,
                 );
             }
+            Body::Whole(..) => unreachable!("{WHOLE}"),
         }
         Ok(())
+    }
+
+    fn whole(&self) -> bool {
+        matches!(self.body, Body::Whole(..))
+    }
+
+    fn forward_whole(&self, params: &[f32], tile: &mut Tile, gradient: bool, team: &Team) {
+        if let Body::Whole(p, [plan, alone]) = &self.body {
+            let plan = if gradient { plan } else { alone };
+            p.forward_whole(plan, &mut whole(plan, params, tile), team);
+        }
+    }
+
+    fn gradient_whole(
+        &self,
+        params: &[f32],
+        tile: &mut Tile,
+        grad: &mut [f32],
+        add: bool,
+        team: &Team,
+    ) {
+        if let Body::Whole(p, [plan, _]) = &self.body {
+            if !add {
+                grad.fill(0.0);
+            }
+            p.backward_whole(plan, &mut whole(plan, params, tile), grad, team);
+        }
+    }
+}
+
+/// Who takes a model of large rows block by block is wrong.
+const WHOLE: &str = "large rows are computed pass by pass";
+
+/// A tile as a plan takes it.
+fn whole<'a>(plan: &Plan, parameters: &'a [f32], tile: &'a mut Tile) -> Whole<'a> {
+    let needed = plan.length() * tile.rows;
+    if tile.memory.len() < needed {
+        tile.memory.resize(needed, 0.0);
+    }
+    let last = |buffers: &'a mut [Vec<f32>]| buffers.last_mut().map(|b| &mut b[..]);
+    Whole {
+        parameters,
+        shared: &tile.shared,
+        rows: tile.rows,
+        inputs: &tile.inputs,
+        outputs: last(&mut tile.activations).unwrap_or_default(),
+        delta: last(&mut tile.deltas).unwrap_or_default(),
+        memory: &mut tile.memory,
     }
 }

@@ -23,7 +23,7 @@ mod tests;
 mod value;
 
 use super::Model;
-use super::custom::{Custom, Declared, Parameters, Start};
+use super::custom::{CHECKPOINT, Custom, Declared, Parameters, Start};
 use super::freeze::{FREEZE, Freeze};
 use super::initialise::Initialise;
 use crate::error::{Result, did_you_mean, in_file, listed};
@@ -63,6 +63,7 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
             "Name of the output, or of any value within: [rows, outputs] or [rows, positions, outputs].",
         ),
         FREEZE,
+        CHECKPOINT,
         optional(
             "parameters",
             Kind::Anything("name, or array of names"),
@@ -101,6 +102,7 @@ fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
         freeze: Freeze::from_options(o)?,
         parameters: o.names("parameters")?,
         inputs: o.sizes("inputs"),
+        checkpoint: o.bool("checkpoint")?,
     })
 }
 
@@ -112,6 +114,7 @@ struct Wanted<'a> {
     freeze: Freeze,
     parameters: Vec<String>,
     inputs: Option<Vec<usize>>,
+    checkpoint: bool,
 }
 
 /// What a file has.
@@ -297,7 +300,8 @@ impl<'a> Network<'a> {
         let declared = declared.collect::<Result<Vec<_>>>()?;
         let all = Parameters::new(Some(&wanted.name), declared, Initialise::Pytorch)?;
         let all = all.of_kind("onnx").with_note(note);
-        Ok(Arc::new(Custom::new(all, &symbol, Some(width))?))
+        let model = Custom::new(all, &symbol, Some(width))?;
+        Ok(Arc::new(model.with_checkpoints(wanted.checkpoint)))
     }
 
     /// The output, and the numbers of an input.

@@ -20,7 +20,7 @@ mod tests;
 mod weights;
 
 use super::Model;
-use super::custom::{Custom, Parameters};
+use super::custom::{CHECKPOINT, Custom, Parameters};
 use super::freeze::{FREEZE, Freeze};
 use super::initialise::Initialise;
 use crate::error::{Result, in_file};
@@ -60,6 +60,7 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
             "Positions of a row.",
         ),
         FREEZE,
+        CHECKPOINT,
     ],
     example: "let net = model::pretrained(\"tests/data/pretrained\", #{ context: 16 });\n\
               let data = dataset::tokens(\"tests/data/tokens.npy\", #{ context: net.inputs, vocabulary: net.vocabulary });\n\
@@ -175,5 +176,6 @@ fn read(folder: &Path, o: &Options, freeze: &mut Freeze) -> Result<Arc<dyn Model
         &scores.symbol()?,
         Some(context),
     )?;
+    let model = model.with_checkpoints(o.bool("checkpoint")?);
     Ok(Arc::new(model.with_vocabulary(decoder.size().words)))
 }

@@ -46,6 +46,7 @@ pub fn widths(s: &Settings) -> Widths {
             &[stream, 2 * c * a, c * a, norm_sums],
             &[stream, norm_sums, stream, c * a, stream, logits],
         ),
+        memory: 0,
     }
 }
 

@@ -387,6 +387,27 @@ impl Element {
         }
     }
 
+    /// Whether [`Element::slopes`] reads an operand.
+    pub fn reads(self, which: usize) -> bool {
+        match self {
+            Element::One(f) => !(self.reads_result() || matches!(f, Unary::Negate | Unary::Hold)),
+            Element::Two(f) => !(f.compares() || matches!(f, Binary::Add | Binary::Subtract)),
+            Element::Choose => which == 0,
+        }
+    }
+
+    /// Whether [`Element::slopes`] reads the result.
+    pub fn reads_result(self) -> bool {
+        match self {
+            Element::One(f) => matches!(
+                f,
+                Unary::Exp | Unary::Sqrt | Unary::Tan | Unary::Tanh | Unary::Sigmoid | Unary::Relu
+            ),
+            Element::Two(f) => matches!(f, Binary::Divide | Binary::Power),
+            Element::Choose => false,
+        }
+    }
+
     /// Whether a gradient goes back to an operand.
     pub fn moves(self, which: usize) -> bool {
         match self {

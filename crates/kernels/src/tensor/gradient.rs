@@ -24,27 +24,58 @@ impl Program {
             ..self.given(parameters, shared)
         };
         let mut common = vec![0.0; self.shared_length];
-        {
-            let [own, made] = [self.uses(false), self.uses(true)];
-            // Products in parts, and then what is added to them.
-            for parts in [true, false] {
-                let mut tasks = Vec::new();
-                deal(&own, &mut *grad, |target, out| {
-                    self.tasks(target, out, rows, parts, &mut tasks)
-                });
-                deal(&made, &mut common, |target, out| {
-                    self.tasks(target, out, rows, parts, &mut tasks)
-                });
-                team.for_each(&mut tasks, |task| {
-                    self.run(task, &given, rows, [values, before, deltas])
-                });
+        let kept = |k: usize| {
+            let instruction: &Instruction = &self.rows[k];
+            let count = rows * instruction.width;
+            let view = |o: &Operand| given.view(o, |i| &values[i]);
+            Kept {
+                of: instruction.operands.iter().map(view).collect(),
+                y: &values[instruction.out][..count],
+                before: &before[instruction.out],
+                delta: &deltas[instruction.out][..count],
             }
+        };
+        let all = 0..self.rows.len();
+        self.add_gradient(all, rows, &kept, [grad, &mut common], team);
+        self.add_gradient_of_shared(&given, shared, common, grad);
+    }
+
+    /// What some passes add to the gradient of parameters, and to that of the shared numbers.
+    pub(super) fn add_gradient<'k>(
+        &self,
+        passes: Range<usize>,
+        rows: usize,
+        kept: &(dyn Fn(usize) -> Kept<'k> + Sync),
+        [grad, common]: [&mut [f32]; 2],
+        team: &Team,
+    ) {
+        let [own, made] = [false, true].map(|shared| self.uses(passes.clone(), shared));
+        // Products in parts, and then what is added to them.
+        for parts in [true, false] {
+            let mut tasks = Vec::new();
+            deal(&own, &mut *grad, |target, out| {
+                self.tasks(target, out, rows, parts, &mut tasks)
+            });
+            deal(&made, &mut *common, |target, out| {
+                self.tasks(target, out, rows, parts, &mut tasks)
+            });
+            team.for_each(&mut tasks, |task| self.run(task, rows, kept));
         }
+    }
+
+    /// From the gradient of the shared numbers, that of the parameters that they were made of.
+    pub(super) fn add_gradient_of_shared(
+        &self,
+        given: &Given,
+        shared: &[f32],
+        mut common: Vec<f32>,
+        grad: &mut [f32],
+    ) {
         for instruction in self.shared.iter().rev().filter(|i| i.active) {
             let (below, here) = common.split_at_mut(instruction.out);
             let delta = &here[..instruction.width];
             let y = &shared[instruction.out..][..instruction.width];
-            let views = self.alone(instruction, &given);
+            let views = self.alone(instruction, given);
             for (which, o) in instruction.operands.iter().enumerate() {
                 let target = match &o.source {
                     Source::Parameter(r) => &mut grad[r.clone()],
@@ -70,9 +101,11 @@ impl Program {
     }
 
     /// Where rows use shared numbers that have a gradient, by what they use: pass and operand.
-    fn uses(&self, shared: bool) -> Vec<Target> {
+    fn uses(&self, passes: Range<usize>, shared: bool) -> Vec<Target> {
         let mut out: Vec<Target> = Vec::new();
-        for (k, instruction) in self.rows.iter().enumerate() {
+        // As plans go back through them.
+        for k in passes.rev().filter(|k| self.rows[*k].active) {
+            let instruction = &self.rows[k];
             for (which, o) in instruction
                 .operands
                 .iter()
@@ -131,40 +164,39 @@ impl Program {
         }
     }
 
-    fn run(
-        &self,
-        task: &mut Task,
-        given: &Given,
-        rows: usize,
-        [values, before, deltas]: [&[Vec<f32>]; 3],
-    ) {
-        let views = |i: &Instruction| -> Views {
-            let view = |o: &Operand| given.view(o, |i| &values[i]);
-            i.operands.iter().map(view).collect()
-        };
+    fn run<'k>(&self, task: &mut Task, rows: usize, kept: &(dyn Fn(usize) -> Kept<'k> + Sync)) {
         match task {
             Task::Part(k, part) => {
-                let instruction = &self.rows[*k];
-                if let Pass::Dense(d) = &instruction.pass {
-                    let delta = &deltas[instruction.out];
-                    d.add_to_part(part, rows, views(instruction)[0].data, delta);
+                if let Pass::Dense(d) = &self.rows[*k].pass {
+                    let kept = kept(*k);
+                    d.add_to_part(part, rows, kept.of[0].data, kept.delta);
                 }
             }
             Task::Whole(uses, out) => {
                 for (k, which) in uses {
-                    let instruction = &self.rows[*k];
-                    let count = rows * instruction.width;
-                    let y = &values[instruction.out][..count];
-                    let delta = &deltas[instruction.out][..count];
-                    let views = views(instruction);
-                    let before = &before[instruction.out];
-                    instruction
-                        .pass
-                        .backward(*which, rows, &views, y, before, delta, out, 0, false, None);
+                    let (
+                        Kept {
+                            of,
+                            y,
+                            before,
+                            delta,
+                        },
+                        out,
+                    ) = (kept(*k), &mut **out);
+                    let pass = &self.rows[*k].pass;
+                    pass.backward(*which, rows, &of, y, before, delta, out, 0, false, None);
                 }
             }
         }
     }
+}
+
+/// What the backward pass of an instruction reads: operands, result, what was kept beside it, and the gradient with respect to it.
+pub(super) struct Kept<'a> {
+    pub of: Views<'a>,
+    pub y: &'a [f32],
+    pub before: &'a [f32],
+    pub delta: &'a [f32],
 }
 
 /// Shared numbers, and who uses them.

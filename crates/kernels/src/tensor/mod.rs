@@ -21,6 +21,7 @@
 //! | `graph.rs` | a traced graph: equal things are made one |
 //! | `lower.rs` | from a graph to passes |
 //! | `program.rs`, `gradient.rs` | the passes of a graph over a block of rows; the gradient over a tile |
+//! | `plan.rs`, `whole.rs` | the same pass by pass over a tile of large rows, in memory that is planned |
 //! | `pass.rs`, `view.rs`, `elements.rs`, `reduce.rs` | one pass |
 //! | `numbers.rs` | numbers that follow from parameters alone |
 //! | `unrolled.rs`, `scalars.rs` | a graph number by number; what of it is computed |
@@ -50,6 +51,7 @@ mod norm;
 mod numbers;
 mod operation;
 mod pass;
+mod plan;
 mod program;
 mod real;
 mod reduce;
@@ -62,6 +64,7 @@ mod tape_code;
 mod unrolled;
 mod vector;
 mod view;
+mod whole;
 mod window;
 
 pub use attention::{Attention, Place};
@@ -70,12 +73,14 @@ pub use layers::Windows;
 pub use norm::Norm;
 pub use numbers::Numbers;
 pub use operation::{Binary, NOWHERE, Operation, Reduce, Unary};
+pub use plan::Plan;
 pub use program::{Layer, Program};
 pub use registers::Scratch;
 pub use shape::Shape;
 pub use symbol::Symbol;
 pub use tape::Tape;
 pub use vector::{Names, Vector};
+pub use whole::Whole;
 pub use window::Convolution;
 
 use crate::Result;

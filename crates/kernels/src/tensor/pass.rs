@@ -281,6 +281,27 @@ impl Pass {
         }
     }
 
+    /// Whether a backward pass reads an operand.
+    pub fn reads(&self, which: usize) -> bool {
+        match self {
+            Pass::Element(f, _) => f.reads(which),
+            Pass::Dense(_) | Pass::Convolve(_) | Pass::Norm(_) => which < 2,
+            Pass::Products { .. } | Pass::Attention(_) | Pass::Reduce(..) => true,
+            Pass::Embed { .. } => which == 0,
+            Pass::Copy { .. } | Pass::Take { .. } | Pass::Concat(_) | Pass::Softmax { .. } => false,
+        }
+    }
+
+    /// Whether a backward pass reads the result.
+    pub fn reads_result(&self) -> bool {
+        match self {
+            Pass::Element(f, _) => f.reads_result(),
+            Pass::Dense(d) => !matches!(d.activation, Activation::Identity | Activation::Gelu),
+            Pass::Softmax { .. } | Pass::Reduce(..) => true,
+            _ => false,
+        }
+    }
+
     /// Turn the gradient of what came out into what [`Pass::backward`] takes.
     pub fn prepare(&self, y: &[f32], before: &[f32], delta: &mut [f32]) {
         if let Pass::Dense(d) = self {

@@ -264,8 +264,7 @@ impl Program {
         instruction.operands.iter().map(view).collect()
     }
 
-    /// Compute the buffers of a block of rows; with a team, its threads share large products.
-    #[allow(clippy::too_many_arguments)]
+    /// Compute the buffers of a block of rows.
     pub fn forward(
         &self,
         parameters: &[f32],
@@ -274,7 +273,6 @@ impl Program {
         inputs: &[f32],
         values: &mut [&mut [f32]],
         before: &mut [&mut [f32]],
-        team: Option<&Team>,
     ) {
         let given = Given {
             inputs,
@@ -287,7 +285,7 @@ impl Program {
             let before = &mut *before[instruction.out];
             instruction
                 .pass
-                .forward(rows, &views, here[0], before, team);
+                .forward(rows, &views, here[0], before, None);
         }
     }
 
@@ -302,7 +300,6 @@ impl Program {
         values: &[&mut [f32]],
         before: &[&mut [f32]],
         deltas: &mut [&mut [f32]],
-        team: Option<&Team>,
     ) {
         let given = Given {
             inputs,
@@ -315,48 +312,56 @@ impl Program {
             instruction.pass.prepare(y, &*before[out], delta);
             let view = |o: &Operand| given.view(o, |i| &*values[i]);
             let views: Views = instruction.operands.iter().map(view).collect();
-            if let Pass::Attention(a) = &instruction.pass {
-                let to = instruction.operands.iter().map(|o| match &o.source {
-                    Source::Buffer(i) if o.active => Some((*i, o.width)),
-                    _ => None,
-                });
-                let to: Vec<_> = to.collect();
-                for (o, to) in instruction.operands.iter().zip(&to) {
-                    if let (Some((i, width)), true) = (to, o.first) {
-                        below[*i][..rows * width].fill(0.0);
-                    }
+            let numbers = [y, &*before[out], &*delta];
+            instruction.backward(
+                rows,
+                &views,
+                numbers,
+                &mut |i, add| add(&mut *below[i]),
+                None,
+            );
+        }
+    }
+}
+
+impl Instruction {
+    /// Add the gradient of some rows to those of the buffers among the operands, from the result, what was kept beside it, and the gradient with
+    /// respect to it.
+    pub(super) fn backward(
+        &self,
+        rows: usize,
+        of: &[View],
+        [y, before, delta]: [&[f32]; 3],
+        target: &mut dyn FnMut(usize, &mut dyn FnMut(&mut [f32])),
+        team: Option<&Team>,
+    ) {
+        let active = |o: &Operand| match o.source {
+            Source::Buffer(i) if o.active => Some(i),
+            _ => None,
+        };
+        if let Pass::Attention(a) = &self.pass {
+            let to: Vec<_> = self.operands.iter().map(active).collect();
+            for (o, to) in self.operands.iter().zip(&to) {
+                if let (Some(i), true) = (to, o.first) {
+                    target(*i, &mut |t| t[..rows * o.width].fill(0.0));
                 }
-                let wanted = [0, 1, 2].map(|i: usize| to[i].is_some());
-                a.backward_rows(
-                    rows,
-                    &views,
-                    &*before[out],
-                    delta,
-                    wanted,
-                    &mut |i, r, add| {
-                        if let Some((i, width)) = to[i] {
-                            add(&mut below[i][r * width..][..width]);
-                        }
-                    },
-                );
-                continue;
             }
-            for (which, o) in instruction.operands.iter().enumerate() {
-                if let (Source::Buffer(i), true) = (&o.source, o.active) {
-                    let target = &mut *below[*i];
-                    instruction.pass.backward(
-                        which,
-                        rows,
-                        &views,
-                        y,
-                        &*before[out],
-                        delta,
-                        target,
-                        o.width,
-                        o.first,
-                        team,
-                    );
+            let wanted = [0, 1, 2].map(|i: usize| to[i].is_some());
+            let width = [0, 1, 2].map(|i: usize| self.operands[i].width);
+            return a.backward_rows(rows, of, before, delta, wanted, &mut |i, r, add| {
+                if let Some(buffer) = to[i] {
+                    target(buffer, &mut |t| add(&mut t[r * width[i]..][..width[i]]));
                 }
+            });
+        }
+        for (which, o) in self.operands.iter().enumerate() {
+            if let Some(i) = active(o) {
+                let (stride, first) = (o.width, o.first);
+                target(i, &mut |target| {
+                    self.pass.backward(
+                        which, rows, of, y, before, delta, target, stride, first, team,
+                    )
+                });
             }
         }
     }

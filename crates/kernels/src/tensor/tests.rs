@@ -1,7 +1,7 @@
 //! Compiled programs against candle in double precision: values, gradients by autograd, and finite differences.
 
 use super::element::Element;
-use super::{Binary, Graph, Names, Program, Reduce, Symbol, Tensor, Unary, Vector};
+use super::{Binary, Graph, Names, Program, Reduce, Symbol, Tensor, Unary, Vector, Whole};
 use crate::Result;
 use crate::normal::fill_normal;
 use crate::rng::{Purpose, Stream};
@@ -107,9 +107,6 @@ impl Trial {
         let (mut values, mut before, mut deltas) = (room(&values), room(&before), room(&deltas));
         deltas.last_mut().unwrap().copy_from_slice(delta);
         let shared = self.program.prepare(w);
-        let team = Team::new(threads);
-        // As networks are computed: threads share a block that is alone.
-        let alone = (blocks == 1).then_some(&team);
         for k in 0..blocks {
             let (a, z) = (k * all / blocks, (k + 1) * all / blocks);
             fn part(v: &mut [Vec<f32>], all: usize, a: usize, z: usize) -> Vec<&mut [f32]> {
@@ -122,12 +119,11 @@ impl Trial {
             let x = &x[a * self.inputs..z * self.inputs];
             let (mut v, mut b) = (part(&mut values, all, a, z), part(&mut before, all, a, z));
             let mut d = part(&mut deltas, all, a, z);
-            self.program
-                .forward(w, &shared, z - a, x, &mut v, &mut b, alone);
-            self.program
-                .backward(w, &shared, z - a, x, &v, &b, &mut d, alone);
+            self.program.forward(w, &shared, z - a, x, &mut v, &mut b);
+            self.program.backward(w, &shared, z - a, x, &v, &b, &mut d);
         }
         let mut grad = vec![0.0; w.len()];
+        let team = Team::new(threads);
         self.program.gradient(
             w,
             &shared,
@@ -138,6 +134,40 @@ impl Trial {
             &team,
         );
         [values.pop().unwrap(), grad]
+    }
+
+    /// The same pass by pass, in memory that is planned.
+    fn run_whole(
+        &self,
+        w: &[f32],
+        x: &[f32],
+        delta: &[f32],
+        checkpoint: bool,
+        threads: usize,
+    ) -> [Vec<f32>; 2] {
+        let (plan, team) = (self.program.plan(true, checkpoint), Team::new(threads));
+        let shared = self.program.prepare(w);
+        let (mut outputs, mut grad) = (vec![f32::NAN; delta.len()], vec![0.0; w.len()]);
+        let mut again = outputs.clone();
+        let (mut delta, mut memory) = (delta.to_vec(), vec![f32::NAN; ROWS * plan.length()]);
+        let mut whole = Whole {
+            parameters: w,
+            shared: &shared,
+            rows: ROWS,
+            inputs: x,
+            outputs: &mut outputs,
+            delta: &mut delta,
+            memory: &mut memory,
+        };
+        self.program.forward_whole(&plan, &mut whole, &team);
+        self.program
+            .backward_whole(&plan, &mut whole, &mut grad, &team);
+        let alone = self.program.plan(false, false);
+        assert!(alone.length() <= plan.length());
+        whole.outputs = &mut again;
+        self.program.forward_whole(&alone, &mut whole, &team);
+        assert_eq!(bits(&again), bits(&outputs), "without gradients");
+        [outputs, grad]
     }
 
     /// `Σ outputs·delta` by candle, in double precision.
@@ -227,9 +257,8 @@ pub(super) fn check(name: &str, shapes: &[&[usize]], inputs: usize, f: &Function
         );
     }
     // Neither blocks nor threads change a bit: not even those of rows, whose sums have one order.
-    for (blocks, threads) in [(2, 1), (5, 3), (1, 3)] {
+    for (blocks, threads) in [(2, 1), (5, 3)] {
         let [other, g] = t.run(&w, &x, &delta, blocks, threads);
-        let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(
             bits(&g),
             bits(&t.run(&w, &x, &delta, blocks, 1)[1]),
@@ -240,7 +269,26 @@ pub(super) fn check(name: &str, shapes: &[&[usize]], inputs: usize, f: &Function
             "{name}: in {blocks} blocks"
         );
     }
+    // Nor do threads where each pass is shared, and computing a segment again changes nothing.
+    let whole = t.run_whole(&w, &x, &delta, false, 1);
+    for (checkpoint, threads) in [(false, 3), (true, 1), (true, 2)] {
+        let again = t.run_whole(&w, &x, &delta, checkpoint, threads);
+        assert_eq!(
+            again.map(|v| bits(&v)),
+            [bits(&whole[0]), bits(&whole[1])],
+            "{name}, checkpoint {checkpoint}"
+        );
+    }
+    assert!(apart(&whole[0], &expected) < 3e-6, "{name}: pass by pass");
+    assert!(
+        apart(&whole[1], &by_candle) < 2e-5,
+        "{name}: gradient pass by pass"
+    );
     t
+}
+
+fn bits(v: &[f32]) -> Vec<u32> {
+    v.iter().map(|x| x.to_bits()).collect()
 }
 
 /// All that are trials.
