@@ -100,7 +100,10 @@ fn gradients_match_autograd_and_finite_differences() {
         // The slices along axis 0 of the last one are refused; see below.
         let source = source.replace("u[0..-1]", "u").replace("v[0..-1]", "v");
         for (classes, loss) in [(true, Loss::CrossEntropy), (false, Loss::SquaredError)] {
-            check(name, model(&source), dataset(9, 4, classes), loss);
+            check(name, model(&source), dataset(9, 4, classes), loss.clone());
+            // Pass by pass, with segments that are computed twice.
+            let less = source.replace("custom(#{", "custom(#{ checkpoint: true,");
+            check(name, model(&less), dataset(9, 4, classes), loss);
         }
     }
 }
@@ -229,8 +232,11 @@ fn every_sampler_takes_a_model_that_is_no_chain_of_layers() {
         "sampler::metropolis(#{ sigma: 0.01 })",
     ] {
         for (name, source) in &OTHERS[..2] {
-            let one = run(source, sampler, 1, None);
-            assert!(one == run(source, sampler, 2, None), "{name}, {sampler}");
+            let less = source.replace("custom(#{", "custom(#{ checkpoint: true,");
+            for source in [source, &*less] {
+                let one = run(source, sampler, 1, None);
+                assert!(one == run(source, sampler, 2, None), "{name}, {sampler}");
+            }
         }
     }
 }
