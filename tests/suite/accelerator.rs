@@ -14,7 +14,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Networks of every activation, both losses and both kinds of data, and formulas; traced models of every kind; every sampler.
+/// Networks of every activation, both losses and both kinds of data, and formulas; traced models of every kind; priors and potentials that are
+/// formulas; every sampler.
 const TARGETS: &[(&str, &str)] = &[
     (
         "relu",
@@ -95,6 +96,32 @@ const TARGETS: &[(&str, &str)] = &[
     (
         "onnx",
         "target(model::onnx(\"tests/data/onnx/mlp.onnx\"), dataset::digits(20), #{ prior: prior::gaussian(0.5) })",
+    ),
+    (
+        "laplace",
+        "target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }), #{ prior: prior::laplace(0.1, 0.5) })",
+    ),
+    (
+        "laws",
+        "target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }),
+            #{ prior: #{ w1: prior::normal(\"mu\", \"tau\"), b1: prior::mixture([0.5, 0.5], [-1, 0.5], [1, 2]), w2: prior::horseshoe(0.5), \"*\": prior::student_t(4, 0, \"sigma\"),
+                mu: prior::normal(0, 1), tau: prior::half_cauchy(1), sigma: prior::inverse_gamma(3, \"rate\"), rate: prior::lognormal(0, 0.5) } })",
+    ),
+    (
+        "prior-closure",
+        "target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 300, test: 70 }),
+            #{ prior: prior::closure(#{ s: support::positive() }, |p| 0.5 * p.w1.pow(2).sum() / p.s + (1 + p.w2.pow(2)).ln().sum() + 0.5 * p.b2.pow(2).sum() + 70 * p.s.ln() + 3 / p.s) })",
+    ),
+    (
+        "potential-closure",
+        "{ let data = dataset::linear(#{ inputs: 3, train: 60, test: 0, noise: 0.5 });
+         target(potential::closure(#{ w: [3], cuts: support::ordered(3), share: support::interval(0, 1), sd: support::positive() },
+            |p, x, y| { let m = (p.w * x).sum() + p.cuts[1]; -(p.share * (-nll::normal(y[0], m, p.sd)).exp() + (1 - p.share) * (-nll::normal(y[0], p.cuts[2], 2)).exp()).ln() }, data),
+            #{ prior: #{ w: prior::normal(0, 1), cuts: prior::normal(0, 2), share: prior::beta(2, 3), sd: prior::gamma(2, 1) } }) }",
+    ),
+    (
+        "energy",
+        "target(potential::closure(#{ a: [4], b: [2] }, |p| 0.5 * (p.a.pow(2).sum() - 1).pow(2) + p.b.abs().sum() + p.a[0] * p.b[1]))",
     ),
 ];
 
@@ -293,7 +320,7 @@ fn every_registered_sampler_is_tested_here() {
 }
 
 #[test]
-fn a_prior_that_no_device_computes_is_refused() {
+fn what_no_device_computes_is_refused() {
     if Emulated::new().is_none() {
         return skip("no C++ compiler found");
     }
@@ -306,9 +333,9 @@ fn a_prior_that_no_device_computes_is_refused() {
     for (target, reason) in [
         (
             format!(
-                "target(model::mlp(#{{ layers: [4, 2] }}), {data}, #{{ prior: prior::laplace(0, 1) }})"
+                "target(model::mlp(#{{ layers: [4, 2] }}), {data}, #{{ prior: prior::closure(|p| {{ let e = 0; for i in 0..9000 {{ e += (p.w1[0] + i).pow(4).sum(); }} e }}) }})"
             ),
-            "no device computes the prior 'laplace(0, 1)'",
+            "no device computes the prior 'a closure",
         ),
         (
             "target(potential::gaussian(#{ dim: 3 }))".into(),
@@ -461,6 +488,11 @@ on_every_target! {
     samplers_on_focal: "focal";
     samplers_on_layers: "layers";
     samplers_on_onnx: "onnx";
+    samplers_on_laplace: "laplace";
+    samplers_on_laws: "laws";
+    samplers_on_prior_closure: "prior-closure";
+    samplers_on_potential_closure: "potential-closure";
+    samplers_on_energy: "energy";
 }
 
 #[test]

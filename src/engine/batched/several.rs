@@ -116,7 +116,7 @@ impl<'d> Batched<'d> {
 
     /// From now on the prior of a chain is so many times as strong, one number per chain.
     pub fn set_prior_strengths(&mut self, strengths: Vec<f64>) -> Result<()> {
-        self.each(|part, c| part.set_prior_strengths(strengths[c.clone()].to_vec()))
+        self.each(|part, c| part.strengthen_prior(strengths[c.clone()].to_vec()))
     }
 
     /// s·L over all examples where the chains are, and R with its strength.
