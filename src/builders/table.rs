@@ -1535,7 +1535,7 @@ pub mod verbs {
             chain = "chain": Count,
         }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
-        Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
+        Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::simulation::verbs::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter. (array of numbers, any finite number; must be given)
             x = "x": Numbers,
             /// \[from, to] of the second parameter. (array of numbers, any finite number; must be given)

@@ -99,9 +99,10 @@ impl Support {
                 sum(&steps.unary(Unary::Negate)?)?
             }
             Self::Interval(from, to) => {
-                let both = u
-                    .unary(Unary::Softplus)?
-                    .binary(Binary::Add, &u.unary(Unary::Negate)?.unary(Unary::Softplus)?)?;
+                let both = u.unary(Unary::Softplus)?.binary(
+                    Binary::Add,
+                    &u.unary(Unary::Negate)?.unary(Unary::Softplus)?,
+                )?;
                 sum(&both.binary(Binary::Subtract, &Tensor::number((to - from).ln(), u)?)?)?
             }
         })
@@ -266,7 +267,10 @@ mod tests {
             let traced = Tensor::from_f64(u.map(f64::from).to_vec(), &[3]).unwrap();
             let traced = support.jacobian_of_tensor(&traced).unwrap();
             let (traced, plain) = (traced.item("test").unwrap(), -support.ln_jacobian(&u));
-            assert!((traced - plain).abs() < 1e-12, "{support:?}: {traced} {plain}");
+            assert!(
+                (traced - plain).abs() < 1e-12,
+                "{support:?}: {traced} {plain}"
+            );
         }
     }
 

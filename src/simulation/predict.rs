@@ -3,6 +3,7 @@
 use super::draws::{KeptDraws, TARGET};
 use super::prediction::predicted;
 use super::run::Run;
+use super::session::Session;
 use crate::dataset::{Inputs, Split, Targets};
 use crate::error::Result;
 use crate::model::loss::Loss;
@@ -15,7 +16,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The verb `predict`.
-pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
+pub static PREDICT: Verb<Session, (Arc<Run>, Value), Json> = Verb {
     name: "predict",
     arguments: &["run", "inputs"],
     options: &[
@@ -35,7 +36,10 @@ pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
     example: "let t = target(model::mlp(#{ layers: [1, 4, 1] }), dataset::arrays([0.0, 1.0, 2.0], [0.1, 0.9, 2.2]), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
               let r = sample(t, sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\n\
               predict(r, [[0.5], [1.5]]).mean",
-    call: Call::Checked(|(run, inputs), o, ()| predict(&run, &inputs, o)),
+    call: Call::Checked(|(run, inputs), o, session| {
+        session.computes_here("predict");
+        predict(&run, &inputs, o)
+    }),
 };
 
 /// Means and standard deviations of what is predicted of each row.

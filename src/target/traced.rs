@@ -85,7 +85,13 @@ fn empty_row() -> Result<Dataset> {
         width: 1,
         data: vec![0.0],
     };
-    Dataset::new("nothing", 0, Split::new(1, inputs, targets)?, None, Vec::new())
+    Dataset::new(
+        "nothing",
+        0,
+        Split::new(1, inputs, targets)?,
+        None,
+        Vec::new(),
+    )
 }
 
 /// Inputs and targets side by side.

@@ -7,12 +7,13 @@ use super::device::bench::skip;
 use super::device::nvrtc::compile_all;
 use super::emulated::{Emulated, Sources};
 use super::support::Scratch;
-use ergodic::kernels::device::Device;
+use ergodic::kernels::device::{Device, Precision};
 use ergodic::script::{Failure, Interpreter};
+use ergodic::simulation::console::{Bar, Console, Stage, Task};
 use ergodic::simulation::session::{Open, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Networks of every activation, both losses and both kinds of data, and formulas; traced models of every kind; priors and potentials that are
 /// formulas; every sampler.
@@ -114,7 +115,7 @@ const TARGETS: &[(&str, &str)] = &[
     ),
     (
         "potential-closure",
-        "{ let data = dataset::linear(#{ inputs: 3, train: 60, test: 0, noise: 0.5 });
+        "{ let data = dataset::spin_vectors(#{ dim: 3, classes: 3, train: 60, test: 0 });
          target(potential::closure(#{ w: [3], cuts: support::ordered(3), share: support::interval(0, 1), sd: support::positive() },
             |p, x, y| { let m = (p.w * x).sum() + p.cuts[1]; -(p.share * (-nll::normal(y[0], m, p.sd)).exp() + (1 - p.share) * (-nll::normal(y[0], p.cuts[2], 2)).exp()).ln() }, data),
             #{ prior: #{ w: prior::normal(0, 1), cuts: prior::normal(0, 2), share: prior::beta(2, 3), sd: prior::gamma(2, 1) } }) }",
@@ -369,13 +370,145 @@ fn the_header_says_what_computes_where() {
     let text = run(source, Some(emulated(&Sources::default())));
     let text = text.as_str().unwrap();
     for line in [
-        "on emulated: model, loss and gradients, data, steps of all chains; gradient of the prior; observables cost, error_test; outputs for predictions",
-        "on this machine, from parameters that are copied: energy of the prior at records; observables norm2; scores of predictions",
+        "on emulated: model, loss and gradients, data, steps of all chains; prior; observables cost, error_test; outputs for predictions",
+        "on this machine: observables norm2, from parameters that are copied; scores of predictions",
     ] {
         assert!(text.contains(line), "{text}");
     }
     let here = run(source, None);
     assert!(!here.as_str().unwrap().contains("on this machine"));
+}
+
+/// Remarks that were made.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Console for Heard {
+    fn print(&self, _: &str) {}
+
+    fn remark(&self, text: &str) {
+        self.0.lock().unwrap().push(text.into());
+    }
+
+    fn begin(&self, _: &Task) -> Arc<dyn Bar> {
+        Arc::new(Self::default())
+    }
+}
+
+impl Bar for Heard {
+    fn show(&self, _: &Stage) {}
+
+    fn finish(&self, _: &Stage) {}
+}
+
+/// What a verb computes without the device it says, once; the others compute there, or compute nothing of a target.
+#[test]
+fn verbs_say_what_they_compute_here() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let run = "let r = sample(t, sampler::hmc(), #{ steps: 60, chains: 2, keep: 2, observe: [observable::cost()] });";
+    // A verb with what comes before it, and what it says; every other verb of the program is in the list behind.
+    let cases: [(&str, String, &[&str]); 14] = [
+        ("sample", run.into(), &[]),
+        ("train", "train(t, optimizer::adam(#{ lr: 0.01, epochs: 2 }));".into(), &[]),
+        ("sweep", "sweep(t, sampler::hmc(), #{ temperatures: [0.1, 0.2], steps: 20 });".into(), &[]),
+        ("exchange", "exchange(t, sampler::hmc(), #{ temperatures: [0.1, 0.2], steps: 20, every: 2 });".into(), &[]),
+        ("llc", "let e = llc(t, sampler::sgld(#{ step: 1e-4, batch: 5 }), #{ start: w, steps: 100, every: 2 }); e.wbic();".into(), &[]),
+        ("predict", format!("{run} predict(r, \"test\"); predict(r, \"test\");"), &["predict"]),
+        ("observe", format!("{run} observe(r, [observable::energy()]);"), &["observe"]),
+        ("overlaps", format!("{run} overlaps(r); overlaps(r, #{{ split: \"test\" }});"), &["overlaps: outputs"]),
+        ("verify", format!("{run} verify(r, #{{ draws: 8, moves: 1, leapfrog: 2 }});"), &["verify: the exact chains"]),
+        ("laplace", "laplace(t, w, #{ polish: 10 });".into(), &["laplace"]),
+        ("smc", "smc(t, sampler::hmc(#{ leapfrog: 2 }), #{ particles: 16, moves: 1 });".into(), &["smc: the weights of the particles"]),
+        ("benchmark", "benchmark(t, sampler::hmc(), #{ seconds: 0.02, observe: [observable::cost()] });".into(), &["benchmark: seconds_per_record"]),
+        ("grid::posterior", "grid::posterior(target(potential::banana()), #{ x: [-2, 2], y: [-1, 1], cells: 5 });".into(), &["grid::posterior"]),
+        ("target.energies", "t.energies(w); t.outputs(w, \"test\"); t.losses(w, \"test\");".into(), &["target.energies", "target.outputs", "target.losses"]),
+    ];
+    for (verb, calls, says) in cases {
+        let heard = Heard::default();
+        let source = format!(
+            "let t = target(model::mlp(#{{ layers: [4, 3, 2] }}), dataset::spin_vectors(#{{ dim: 4, classes: 2, train: 30, test: 10 }}), #{{ prior: prior::gaussian(0.5), energy: \"tempered\" }});
+             let w = t.initialise(1); {calls}"
+        );
+        let scratch = Scratch::new();
+        let mut session = Session::new(scratch.join("out"));
+        session.device = ("emulated".into(), Some(emulated(&Sources::default())));
+        session.console = Arc::new(heard.clone());
+        let outcome = Interpreter::new(session, BTreeMap::new()).run("test.rhai", &source);
+        if let Err(e) = outcome {
+            panic!("{verb}: {e}");
+        }
+        let heard = heard.0.lock().unwrap();
+        let notes: Vec<_> = heard
+            .iter()
+            .filter_map(|n| n.strip_prefix("NOTE: computed on this machine, not on emulated: "))
+            .collect();
+        assert_eq!(notes, says, "{verb}");
+    }
+}
+
+/// Products of lower precision: other numbers, but only by as much; the header says so, and `verify` what it costs, which the virial does not see.
+#[test]
+fn lower_precision_is_said_and_measured() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let on = |precision: Precision, source: &str| {
+        let scratch = Scratch::new();
+        let mut session = Session::new(scratch.join("out"));
+        let open = move || {
+            let device = Emulated::rounding(precision).expect("a C++ compiler");
+            Ok(vec![Box::new(device) as Box<dyn Device>])
+        };
+        let name = precision
+            .rounding()
+            .map_or("emulated".into(), |(p, _)| format!("emulated:{p}"));
+        session.device = (name, Some(Arc::new(open)));
+        let mut interpreter = Interpreter::new(session, BTreeMap::new());
+        let value = interpreter
+            .run("test.rhai", source)
+            .unwrap_or_else(|e| panic!("{precision:?}: {e}"));
+        interpreter.json(&value)
+    };
+    let target = "let t = target(model::mlp(#{ layers: [20, 7, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 100, test: 0 }), #{ loss: \"squared_error\", prior: prior::gaussian(0.1) });";
+    let few = format!(
+        "{target} let r = sample(t, sampler::sgld(#{{ step: 1e-3, batch: 20 }}), #{{ temperature: 1e-4, steps: 4, every: 1, observe: [observable::cost()] }});
+         #{{ text: `${{r.summary()}}`, cost: r.trace(\"cost\", 0) }}"
+    );
+    let [full, tf32, bf16] =
+        [Precision::Full, Precision::Tf32, Precision::Bf16].map(|p| on(p, &few));
+    let cost = |of: &Value| of["cost"].as_array().unwrap()[3].as_f64().unwrap();
+    for (name, bits, run) in [("tf32", 10, &tf32), ("bf16", 7, &bf16)] {
+        let off = (cost(run) / cost(&full) - 1.0).abs();
+        let epsilon = 0.5f64.powi(bits);
+        assert!(
+            off > 1e-3 * epsilon && off < 2.0 * epsilon,
+            "{name}: {off:e}"
+        );
+        let text = run["text"].as_str().unwrap();
+        assert!(
+            text.contains(&format!("products in {name} on emulated:{name}")),
+            "{text}"
+        );
+    }
+    assert!(!full["text"].as_str().unwrap().contains("products in"));
+    // Weights of a posterior that is narrower than the grid of bfloat16 move on a staircase.
+    let long = "let t = target(model::deep_linear(#{ widths: [20, 3] }), dataset::spin_vectors(#{ dim: 20, classes: 3, train: 100, test: 0 }), #{ loss: \"squared_error\", prior: prior::gaussian(0.1) });
+        let r = sample(t, sampler::hmc(#{ leapfrog: 4 }), #{ temperature: 1e-6, steps: 600, burn_in: 300, chains: 2, every: 2, observe: [observable::energy()] });
+        let v = verify(r, #{ draws: 24, moves: 10, leapfrog: 6 });
+        #{ text: `${v}`, u: v.lines[0], summary: r.summary() }";
+    let [full, bf16] = [Precision::Full, Precision::Bf16].map(|p| on(p, long));
+    let bias = |of: &Value| ["bias", "bias_mcse"].map(|k| of["u"][k].as_f64().unwrap());
+    let ([b, e], [b16, e16]) = (bias(&full), bias(&bf16));
+    println!(
+        "full {b:e} ± {e:e}, bf16 {b16:e} ± {e16:e}\n{}\n{}",
+        full["text"], bf16["text"]
+    );
+    println!("{}\n{}", full["summary"], bf16["summary"]);
+    // Null: no bias; four standard errors.
+    assert!(b.abs() < 4.0 * e, "{b} {e}");
+    assert!(b16 > 6.0 * e16, "{b16} {e16}");
 }
 
 /// Two devices, each with some of the chains, are one: the same numbers, but chains that act on each other stay together.
@@ -440,15 +573,24 @@ fn every_sampler_on(target_name: &str) {
     if Emulated::new().is_none() {
         return skip("no C++ compiler found");
     }
-    let (_, target) = TARGETS.iter().find(|t| t.0 == target_name).unwrap();
+    let (target_name, target) = TARGETS.iter().find(|t| t.0 == target_name).unwrap();
     let sources = Sources::default();
     for (sampler_name, sampler) in SAMPLERS {
         if target.contains("uniform_box") && sampler.contains("ohzeki_ichiki") {
             // A flow is refused within walls.
             continue;
         }
+        if *target_name == "laws" && *sampler_name == "ohzeki-ichiki-replicas" {
+            // Its flow throws the scales of a hierarchy far away within a few steps.
+            continue;
+        }
+        // Without data there is one example.
+        let sampler = match target.contains("dataset::") {
+            true => sampler.to_string(),
+            false => sampler.replace("batch: 20", "batch: 1"),
+        };
         let what = format!("{sampler_name} on {target_name}");
-        compare(&script(target, sampler, 12), || emulated(&sources), &what);
+        compare(&script(target, &sampler, 12), || emulated(&sources), &what);
     }
     compiles(&sources, 10);
 }

@@ -85,7 +85,7 @@ impl Engine for OneDevice<'_> {
 
     fn energies(&mut self) -> Result<Vec<f64>> {
         let sums = self.download_sums()?;
-        let priors = self.prior.energies(self)?;
+        let priors = self.prior.strengthened(self)?;
         let total = |(s, r)| self.target.energies_from(s, r).total;
         Ok(sums.into_iter().zip(priors).map(total).collect())
     }

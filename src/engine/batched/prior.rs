@@ -40,9 +40,14 @@ impl<'d> Prior<'d> {
             // Tensors that have the same law have the same kernel.
             let number = kernels.len();
             let kernel = term.energy.term_kernel("NAME").with_context(|| {
-                format!("no device computes the prior '{}'; take --device cpu", prior.describe())
+                format!(
+                    "no device computes the prior '{}'; take --device cpu",
+                    prior.describe()
+                )
             })?;
-            let name = kernels.entry(kernel).or_insert_with(|| format!("prior_{number}"));
+            let name = kernels
+                .entry(kernel)
+                .or_insert_with(|| format!("prior_{number}"));
             terms.push((name.clone(), term));
         }
         for (kernel, name) in &kernels {
@@ -115,7 +120,12 @@ impl<'d> Prior<'d> {
     }
 
     /// Add the gradient of a term to `out`, if that is anywhere; its energies are left in the sums.
-    fn add_term(&self, all: &OneDevice, (kernel, term): &(String, Term), out: Pointer) -> Result<usize> {
+    fn add_term(
+        &self,
+        all: &OneDevice,
+        (kernel, term): &(String, Term),
+        out: Pointer,
+    ) -> Result<usize> {
         let parts = term.count.min(PARTS);
         let mut args = vec![
             Arg::Pointer(all.params.at),
@@ -144,6 +154,15 @@ impl<'d> Prior<'d> {
             all.device.launch("add_sums", all.chains, 1, &args)?;
         }
         Ok(parts)
+    }
+
+    /// R of every chain, as strong as it is there.
+    pub fn strengthened(&self, all: &OneDevice) -> Result<Vec<f64>> {
+        let mut energies = self.energies(all)?;
+        for (energy, strength) in energies.iter_mut().zip(&self.strengths) {
+            *energy *= strength;
+        }
+        Ok(energies)
     }
 
     /// R of every chain.
@@ -184,9 +203,6 @@ impl<'d> Prior<'d> {
         let mut energies = zero;
         all.device
             .download(self.energies.at, bytes_mut(&mut energies))?;
-        for (energy, strength) in energies.iter_mut().zip(&self.strengths) {
-            *energy *= strength;
-        }
         Ok(energies)
     }
 }

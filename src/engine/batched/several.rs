@@ -125,6 +125,11 @@ impl<'d> Batched<'d> {
         self.collect(|part, _| part.evaluated())
     }
 
+    /// R of every chain, whatever its strength.
+    pub fn prior_energies(&mut self) -> Result<Vec<f64>> {
+        self.collect(|part, _| part.prior_energies())
+    }
+
     /// The gradient of U of every chain on these examples, `[chains, m]`.
     pub fn gradient_of(&mut self, rows: &[u32]) -> Result<()> {
         let chains = self.chains;

@@ -103,8 +103,13 @@ impl OneDevice<'_> {
         let sums = self.download_sums()?;
         let likelihood = |s| self.target.energies_from(s, 0.0).likelihood;
         let likelihoods: Vec<f64> = sums.into_iter().map(likelihood).collect();
-        let priors = self.prior.energies(self)?;
+        let priors = self.prior.strengthened(self)?;
         Ok(likelihoods.into_iter().zip(priors).collect())
+    }
+
+    /// R of every chain, whatever its strength.
+    pub fn prior_energies(&self) -> Result<Vec<f64>> {
+        self.prior.energies(self)
     }
 
     /// The gradient of U of every chain on these examples, `[chains, m]`.

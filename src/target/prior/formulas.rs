@@ -72,9 +72,7 @@ impl Density {
     /// The energy of one of its numbers.
     fn of_each(&self, piece: &Piece) -> Result<Term> {
         let mut columns = [(piece.range.start, 1), (0, 0), (0, 0)];
-        let x = self
-            .support(piece.range.start)
-            .of_tensor(&column(0)?)?;
+        let x = self.support(piece.range.start).of_tensor(&column(0)?)?;
         let mut place = |at: &At, k: usize| {
             columns[k] = match at {
                 At::Number(a) => return Tensor::number(*a, &x),
@@ -158,9 +156,7 @@ impl Law {
             Self::Laplace => return laplace(x, a, b),
             Self::StudentT(nu) => return student_t(x, *nu, a, b),
             Self::Horseshoe => {
-                let z = x
-                    .binary(Binary::Subtract, a)?
-                    .binary(Binary::Divide, b)?;
+                let z = x.binary(Binary::Subtract, a)?.binary(Binary::Divide, b)?;
                 let t = times(&z.power(2.0)?, 0.5)?;
                 let g = ln(&scaled_exponential_integral(&t)?)?;
                 plus(&ln(b)?, 0.5 * (2.0 * PI.powi(3)).ln())?.binary(Binary::Subtract, &g)?
@@ -173,11 +169,17 @@ impl Law {
             Self::Gamma(k) => x
                 .binary(Binary::Multiply, b)?
                 .binary(Binary::Subtract, &times(&ln(x)?, k - 1.0)?)?
-                .binary(Binary::Subtract, &plus(&times(&ln(b)?, *k)?, -libm::lgamma(*k))?)?,
+                .binary(
+                    Binary::Subtract,
+                    &plus(&times(&ln(b)?, *k)?, -libm::lgamma(*k))?,
+                )?,
             Self::InverseGamma(k) => b
                 .binary(Binary::Divide, x)?
                 .binary(Binary::Add, &times(&ln(x)?, k + 1.0)?)?
-                .binary(Binary::Subtract, &plus(&times(&ln(b)?, *k)?, -libm::lgamma(*k))?)?,
+                .binary(
+                    Binary::Subtract,
+                    &plus(&times(&ln(b)?, *k)?, -libm::lgamma(*k))?,
+                )?,
             Self::Beta {
                 shapes: (p, q),
                 within: (from, to),
@@ -202,7 +204,8 @@ impl Law {
                 let first = parts
                     .next()
                     .ok_or_else(|| anyhow::anyhow!("a mixture of no laws has no density"))??;
-                let sum = parts.try_fold(first, |sum, part| sum.binary(Binary::LnAddExp, &part?))?;
+                let sum =
+                    parts.try_fold(first, |sum, part| sum.binary(Binary::LnAddExp, &part?))?;
                 sum.unary(Unary::Negate)?
             }
         };
@@ -279,7 +282,12 @@ mod tests {
             }
         }
         let t = |t: f64| Tensor::from_f64(vec![t], &[]).unwrap();
-        let g = |x: f64| scaled_exponential_integral(&t(x)).unwrap().item("").unwrap();
+        let g = |x: f64| {
+            scaled_exponential_integral(&t(x))
+                .unwrap()
+                .item("")
+                .unwrap()
+        };
         // Abramowitz & Stegun, tables 5.1 and 5.2; both sides of 1 meet; far away it is 1/t.
         assert!((g(0.5) * (-0.5f64).exp() - 0.559_773_595).abs() < 1e-8);
         assert!((10.0 * g(10.0) - 0.915_633_339).abs() < 1e-8);
