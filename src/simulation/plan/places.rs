@@ -54,7 +54,7 @@ impl Plan {
             if let Some((precision, bits)) = words(device).1.rounding() {
                 out.push(format!(
                     "products in {precision} on {device}: factors are rounded to {bits} bits behind the leading one, and sums are in single precision; \
-                     the virial is made of the same products, so that only verify(run) says what this costs in bias"
+                     the virial is made of the same products and need not show what that costs; verify(run) measures the bias"
                 ));
             }
         }
