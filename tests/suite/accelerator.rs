@@ -501,14 +501,17 @@ fn lower_precision_is_said_and_measured() {
     let [full, bf16] = [Precision::Full, Precision::Bf16].map(|p| on(p, long));
     let bias = |of: &Value| ["bias", "bias_mcse"].map(|k| of["u"][k].as_f64().unwrap());
     let ([b, e], [b16, e16]) = (bias(&full), bias(&bf16));
-    println!(
-        "full {b:e} ± {e:e}, bf16 {b16:e} ± {e16:e}\n{}\n{}",
-        full["text"], bf16["text"]
-    );
-    println!("{}\n{}", full["summary"], bf16["summary"]);
     // Null: no bias; four standard errors.
     assert!(b.abs() < 4.0 * e, "{b} {e}");
     assert!(b16 > 6.0 * e16, "{b16} {e16}");
+    let says = bf16["text"].as_str().unwrap();
+    assert!(
+        says.contains("a small drift was found: U at T = 1.000e-6 is 0.1"),
+        "{says}"
+    );
+    // Gradients that are not those of the energy that judges the moves.
+    let heat = |of: &Value| of["summary"]["thermometer_verdict"].clone();
+    assert_eq!([heat(&full), heat(&bf16)], ["agrees", "cold"]);
 }
 
 /// Two devices, each with some of the chains, are one: the same numbers, but chains that act on each other stay together.
