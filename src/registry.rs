@@ -141,7 +141,7 @@ verbs! {
     crate::simulation::weights::WEIGHTS,
     crate::simulation::weights::LOAD,
     crate::simulation::weights::SAVE,
-    crate::target::grid::POSTERIOR,
+    crate::simulation::verbs::POSTERIOR,
 }
 verbs! {
     /// The verbs of learning coefficients, and those that find and read what is on disk.

@@ -1427,7 +1427,7 @@ pub mod verbs {
         ///
         /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, such as a mode that none of them visited, no such test can find.
         ///
-        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        /// With `--device` the run goes on there, and the exact chains, in single precision, on this machine: with products in tf32 or bf16 the bias is also what rounding costs. The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         Verify, verify(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
             /// Exact chains per temperature, each started from a state of the run's chains. (integer, 8 … 1000000; default `200`)
             draws = "draws": Count,
@@ -1440,7 +1440,7 @@ pub mod verbs {
         ///
         /// The run goes on beyond its end, in memory, at every temperature. Now and then hybrid Monte Carlo over all examples starts from where a chain is and makes a few moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, such as a mode that none of them visited, no such test can find.
         ///
-        /// The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
+        /// With `--device` the run goes on there, and the exact chains, in single precision, on this machine: with products in tf32 or bf16 the bias is also what rounding costs. The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).
         VerifyOfRun, verify_of_run(run: Arc<crate::simulation::run::Run>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = crate::verb::Either::Second, crate::simulation::verify::VERIFY => Arc<crate::simulation::verify::Verification> {
             /// Exact chains per temperature, each started from a state of the run's chains. (integer, 8 … 1000000; default `200`)
             draws = "draws": Count,
@@ -1535,7 +1535,7 @@ pub mod verbs {
             chain = "chain": Count,
         }
         /// The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.
-        Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::target::grid::POSTERIOR => Arc<crate::diagnostic::Grid> {
+        Posterior, posterior(target: Arc<crate::target::Target>) = Into::into, crate::simulation::verbs::POSTERIOR => Arc<crate::diagnostic::Grid> {
             /// \[from, to] of the first parameter. (array of numbers, any finite number; must be given)
             x = "x": Numbers,
             /// \[from, to] of the second parameter. (array of numbers, any finite number; must be given)

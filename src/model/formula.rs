@@ -17,7 +17,7 @@ pub type Write = Arc<dyn Fn(&Tensor, &Tensor, &Named) -> Result<Tensor> + Send +
 pub struct Formula {
     text: String,
     parameters: Vec<Declared>,
-    tape: Tape,
+    tape: Arc<Tape>,
     link: Option<Unary>,
     outputs: usize,
     targets: usize,
@@ -81,12 +81,25 @@ impl Formula {
         Ok(Self {
             text: name.into(),
             parameters,
-            tape,
+            tape: Arc::new(tape),
             link,
             outputs,
             targets,
             weighted,
         })
+    }
+
+    /// An energy of parameters and of rows of so many inputs and targets, which stand for outputs and targets of a model.
+    pub fn of_rows(text: &str, tape: Arc<Tape>, inputs: usize, targets: usize) -> Self {
+        Self {
+            text: text.into(),
+            parameters: Vec::new(),
+            tape,
+            link: None,
+            outputs: inputs,
+            targets,
+            weighted: false,
+        }
     }
 
     /// How many numbers it predicts of a row with real targets.

@@ -1,7 +1,7 @@
 //! Where the values of a parameter may lie: chains move on the whole line, and their coordinates u are mapped to values x(u).
 
 use crate::error::Result;
-use crate::kernels::tensor::{Binary, Tensor, Unary};
+use crate::kernels::tensor::{Binary, Reduce, Tensor, Unary};
 use crate::options::{Entry, Kind, Options, Range, option, required};
 use std::sync::Arc;
 
@@ -86,6 +86,26 @@ impl Support {
                 each.map(of).sum()
             }
         }
+    }
+
+    /// -ln |dx/du|, summed, as a tensor that can be traced, from a vector of coordinates.
+    pub fn jacobian_of_tensor(self, u: &Tensor) -> Result<Tensor> {
+        let sum = |each: &Tensor| each.reduce_all(Reduce::Sum);
+        Ok(match self {
+            Self::Real => Tensor::number(0.0, u)?,
+            Self::Positive => sum(&u.unary(Unary::Negate)?)?,
+            Self::Ordered => {
+                let steps = u.entries(1, u.length()? as i64 - 1)?;
+                sum(&steps.unary(Unary::Negate)?)?
+            }
+            Self::Interval(from, to) => {
+                let both = u.unary(Unary::Softplus)?.binary(
+                    Binary::Add,
+                    &u.unary(Unary::Negate)?.unary(Unary::Softplus)?,
+                )?;
+                sum(&both.binary(Binary::Subtract, &Tensor::number((to - from).ln(), u)?)?)?
+            }
+        })
     }
 
     /// From ∂E/∂x to the gradient of E(x(u)) - ln |dx/du| with respect to u, in place.
@@ -244,6 +264,13 @@ mod tests {
             for (a, b) in x.iter().zip(traced) {
                 assert!((a - b).abs() < 1e-12, "{support:?}");
             }
+            let traced = Tensor::from_f64(u.map(f64::from).to_vec(), &[3]).unwrap();
+            let traced = support.jacobian_of_tensor(&traced).unwrap();
+            let (traced, plain) = (traced.item("test").unwrap(), -support.ln_jacobian(&u));
+            assert!(
+                (traced - plain).abs() < 1e-12,
+                "{support:?}: {traced} {plain}"
+            );
         }
     }
 

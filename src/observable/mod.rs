@@ -100,10 +100,10 @@ impl LossCache {
         Ok(v)
     }
 
-    /// Enter sums over the `rows` rows of a split.
-    pub fn note(&mut self, target: &Target, split: &str, w: &[f32], sums: Sums, rows: usize) {
+    /// Enter sums over the `rows` rows of a split; of the training split with R.
+    pub fn note(&mut self, target: &Target, split: &str, prior: f64, sums: Sums, rows: usize) {
         if split == "train" {
-            self.energies = Some(target.energies_from(sums, target.prior().energy(w)));
+            self.energies = Some(target.energies_from(sums, prior));
         } else {
             let both = [sums.loss / rows as f64, sums.errors / rows as f64];
             self.splits.push((split.into(), both));

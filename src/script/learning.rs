@@ -89,7 +89,7 @@ fn fluctuations(b: &mut Binder) {
         "`n⟨L⟩` at β = 1/ln n, the widely applicable Bayesian information criterion (Watanabe 2013): `#{ estimate, mcse }`.\n\n\
          From n·L(w0) + λ̂/β, which is more precise than the mean of noisy losses. It estimates the free energy -ln ∫ exp(-nL) of the neighbourhood that γ leaves, if L is a negative \
          log-likelihood.",
-        move |e: &mut Arc<Estimate>| e.wbic(context.session.threads).map(with_mcse).or_raise(),
+        move |e: &mut Arc<Estimate>| e.wbic(&context.session).map(with_mcse).or_raise(),
     );
 }
 

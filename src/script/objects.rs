@@ -90,20 +90,32 @@ fn observable(b: &mut Binder) {
 }
 
 fn targets(b: &mut Binder) {
+    let context = b.context.clone();
+    let here = move |what: &str| context.session.computes_here(what);
+    let [for_energies, for_outputs, for_losses] = [here.clone(), here.clone(), here];
     b.function(
         "target.energies(parameters) -> map",
         "Loss, prior energy, total energy and error fraction at a point, over all training examples: `#{ loss, prior, total, error }`.",
-        |t: &mut Arc<Target>, at: Dynamic| energies(t, &at).or_raise(),
+        move |t: &mut Arc<Target>, at: Dynamic| {
+            for_energies("target.energies");
+            energies(t, &at).or_raise()
+        },
     );
     b.function(
         "target.outputs(parameters, split) -> Tensor",
         "The outputs of the network for the inputs of a split (\"train\", \"test\", …) at a point, row by row, before the loss.",
-        |t: &mut Arc<Target>, at: Dynamic, split: &str| outputs(t, &at, split).or_raise(),
+        move |t: &mut Arc<Target>, at: Dynamic, split: &str| {
+            for_outputs("target.outputs");
+            outputs(t, &at, split).or_raise()
+        },
     );
     b.function(
         "target.losses(parameters, split) -> Tensor",
         "The loss of each example of a split (\"train\", \"test\", …) at a point: [rows], or [rows, positions] where each position of a row has one, as each token of a text.",
-        |t: &mut Arc<Target>, at: Dynamic, split: &str| losses(t, &at, split).or_raise(),
+        move |t: &mut Arc<Target>, at: Dynamic, split: &str| {
+            for_losses("target.losses");
+            losses(t, &at, split).or_raise()
+        },
     );
 }
 

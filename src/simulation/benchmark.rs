@@ -243,6 +243,9 @@ pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Json>
          `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.",
     example: "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
     call: Call::Checked(|(target, sampler), o, session| {
+        if o.get("observe").is_some() {
+            session.computes_here("benchmark: seconds_per_record");
+        }
         Ok(serde_json::to_value(benchmark(
             &target, &sampler, o, session,
         )?)?)

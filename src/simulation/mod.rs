@@ -10,7 +10,7 @@ pub mod beginning;
 pub(crate) mod benchmark;
 pub mod cells;
 pub mod compare;
-pub(crate) mod console;
+pub mod console;
 pub mod design;
 mod digits;
 pub(crate) mod draws;

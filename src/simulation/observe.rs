@@ -2,6 +2,7 @@
 
 use super::draws::{KeptDraws, TARGET};
 use super::run::{Column, Group, Run, RunInfo};
+use super::session::Session;
 use crate::engine::ChainRef;
 use crate::error::Result;
 use crate::observable::{First, Handle, LossCache, Observable, View};
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The verb `observe`.
-pub static OBSERVE: Verb<(), (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
+pub static OBSERVE: Verb<Session, (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
     name: "observe",
     arguments: &["run", "observables"],
     options: &[TARGET],
@@ -22,7 +23,8 @@ pub static OBSERVE: Verb<(), (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
           a run goes on, as momenta, what the sampler reports or where chains started, is refused. Chains that failed have the draws before that.",
     example: "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\n\
               observe(r, [observable::energy(), |s| s.params.norm2()]).summary().energy",
-    call: Call::Checked(|(run, observables), o, ()| {
+    call: Call::Checked(|(run, observables), o, session| {
+        session.computes_here("observe");
         let target = run.target(o)?;
         observe(&run, &target, handles(observables)?).map(Arc::new)
     }),

@@ -2,6 +2,7 @@
 
 use super::draws::KeptDraws;
 use super::run::Run;
+use super::session::Session;
 use crate::error::Result;
 use crate::kernels::update::{dot, squared_distance};
 use crate::options::{Kind, Options, optional};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 
 /// The verb `overlaps`.
-pub static OVERLAPS: Verb<(), (Arc<Run>,), Json> = Verb {
+pub static OVERLAPS: Verb<Session, (Arc<Run>,), Json> = Verb {
     name: "overlaps",
     arguments: &["run"],
     options: &[
@@ -36,7 +37,12 @@ pub static OVERLAPS: Verb<(), (Arc<Run>,), Json> = Verb {
           whose most likely class differs. Values of one pair come one after the other, in the order of the draws: they are correlated as the chains are.",
     example: "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 3, keep: 10 });\n\
               overlaps(r).overlap[0].len()",
-    call: Call::Checked(|(run,), o, ()| overlaps(&run, o)),
+    call: Call::Checked(|(run,), o, session| {
+        if o.opt_text("split").is_some() {
+            session.computes_here("overlaps: outputs");
+        }
+        overlaps(&run, o)
+    }),
 };
 
 /// What is compared of two draws.

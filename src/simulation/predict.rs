@@ -3,7 +3,11 @@
 use super::draws::{KeptDraws, TARGET};
 use super::prediction::predicted;
 use super::run::Run;
+use super::session::Session;
 use crate::dataset::{Inputs, Split, Targets};
+use crate::engine::Vector;
+use crate::engine::batched::Batched;
+use crate::engine::report::Slots;
 use crate::error::Result;
 use crate::model::loss::Loss;
 use crate::options::{Kind, Options, Range, Value, option};
@@ -15,7 +19,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The verb `predict`.
-pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
+pub static PREDICT: Verb<Session, (Arc<Run>, Value), Json> = Verb {
     name: "predict",
     arguments: &["run", "inputs"],
     options: &[
@@ -35,11 +39,14 @@ pub static PREDICT: Verb<(), (Arc<Run>, Value), Json> = Verb {
     example: "let t = target(model::mlp(#{ layers: [1, 4, 1] }), dataset::arrays([0.0, 1.0, 2.0], [0.1, 0.9, 2.2]), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
               let r = sample(t, sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\n\
               predict(r, [[0.5], [1.5]]).mean",
-    call: Call::Checked(|(run, inputs), o, ()| predict(&run, &inputs, o)),
+    call: Call::Checked(|(run, inputs), o, session| predict(&run, &inputs, o, session)),
 };
 
+/// Draws that an accelerator has at a time.
+const TOGETHER: usize = 64;
+
 /// Means and standard deviations of what is predicted of each row.
-fn predict(run: &Run, inputs: &Value, o: &Options) -> Result<Json> {
+fn predict(run: &Run, inputs: &Value, o: &Options, session: &Session) -> Result<Json> {
     let target = run.target(o)?;
     let network = target.network("predict")?;
     let split = split(inputs, network)?;
@@ -62,8 +69,29 @@ fn predict(run: &Run, inputs: &Value, o: &Options) -> Result<Json> {
         "predict: run '{}' has no draw of a healthy chain there",
         info.name
     );
-    let one = |(chain, i): &(usize, usize)| said(network, &draws.draw(info, *chain, *i)?, &split);
-    let each = all.par_iter().map(one).collect::<Result<Vec<_>>>()?;
+    let devices = session.open_device()?;
+    let each = match (&devices, inputs) {
+        (Some(devices), Value::Text(name)) => {
+            let mut each = Vec::with_capacity(all.len());
+            for some in all.chunks(TOGETHER) {
+                let draw = |(chain, i): &(usize, usize)| draws.draw(info, *chain, *i);
+                let w = some.iter().map(draw).collect::<Result<Vec<_>>>()?;
+                let mut device = Batched::new(devices, &target, w.len(), 0, &Slots::NONE)?;
+                device.write(Vector::Params, &w.concat())?;
+                let outputs = w.iter().zip(device.predict(name)?);
+                each.extend(outputs.map(|(w, outputs)| said(network, w, outputs)));
+            }
+            each
+        }
+        _ => {
+            session.computes_here("predict: outputs for new rows");
+            let one = |(chain, i): &(usize, usize)| {
+                let w = draws.draw(info, *chain, *i)?;
+                Ok(said(network, &w, network.predict(&w, &split)?))
+            };
+            all.par_iter().map(one).collect::<Result<Vec<_>>>()?
+        }
+    };
     let (width, count) = (each[0].len(), each.len() as f64);
     let mean: Vec<f64> = (0..width)
         .map(|k| each.iter().map(|d| d[k]).sum::<f64>() / count)
@@ -113,11 +141,11 @@ fn split(inputs: &Value, network: &Network) -> Result<Split> {
 }
 
 /// What one network says: probabilities of classes, or means of real targets.
-fn said(network: &Network, w: &[f32], split: &Split) -> Result<Vec<f64>> {
-    let outputs = predicted(network, w, network.predict(w, split)?);
+fn said(network: &Network, w: &[f32], outputs: Vec<f32>) -> Vec<f64> {
+    let outputs = predicted(network, w, outputs);
     let classes = network.dataset().classes;
     if classes == 0 || *network.loss() == Loss::SquaredError {
-        return Ok(outputs.into_iter().map(f64::from).collect());
+        return outputs.into_iter().map(f64::from).collect();
     }
     let softmax = |z: &[f32]| {
         let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -125,5 +153,5 @@ fn said(network: &Network, w: &[f32], split: &Split) -> Result<Vec<f64>> {
         let sum: f64 = each.iter().sum();
         each.into_iter().map(move |x| x / sum).collect::<Vec<_>>()
     };
-    Ok(outputs.chunks(classes).flat_map(softmax).collect())
+    outputs.chunks(classes).flat_map(softmax).collect()
 }

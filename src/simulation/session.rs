@@ -8,7 +8,7 @@ use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,14 +17,24 @@ pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, inter
 /// How to get at accelerators: one or several, which share the chains.
 pub type Open = Arc<dyn Fn() -> Result<Vec<Box<dyn Device>>> + Send + Sync>;
 
+/// The words of a device's name, and what its products are rounded to.
+pub(crate) fn words(name: &str) -> (Vec<&str>, Precision) {
+    let mut words: Vec<_> = name.split(':').collect();
+    match words.last().copied().and_then(Precision::of) {
+        Some(precision) => {
+            words.pop();
+            (words, precision)
+        }
+        None => (words, Precision::Full),
+    }
+}
+
 /// How to get at one of them.
 type OpenOne = Box<dyn Fn() -> Result<Box<dyn Device>> + Send + Sync>;
 
 /// The accelerator of that name, and how it is opened.
 fn one_device(name: &str) -> Result<(String, OpenOne)> {
-    let mut words: Vec<_> = name.split(':').collect();
-    let precision = words.last().copied().and_then(Precision::of);
-    words.truncate(words.len() - usize::from(precision.is_some()));
+    let (words, precision) = words(name);
     let number = match words[..] {
         [_] => Some(0),
         [_, n] => n.parse::<usize>().ok(),
@@ -35,10 +45,10 @@ fn one_device(name: &str) -> Result<(String, OpenOne)> {
         (Some("cuda"), Some(n)) => {
             let open = move || -> Result<Box<dyn Device>> {
                 use crate::kernels::device::cuda::Cuda;
-                Ok(Box::new(Cuda::open(n, precision.unwrap_or_default())?))
+                Ok(Box::new(Cuda::open(n, precision)?))
             };
-            let with = precision.and_then(|_| name.rsplit(':').next());
-            let with = with.map_or(String::new(), |p| format!(":{p}"));
+            let with = precision.rounding().map(|(p, _)| format!(":{p}"));
+            let with = with.unwrap_or_default();
             Ok((format!("cuda:{n}{with}"), Box::new(open)))
         }
         _ => anyhow::bail!(
@@ -102,6 +112,8 @@ pub struct Session {
     /// What names of runs begin with.
     scope: Arc<Mutex<String>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
+    /// What was said to be computed on this machine.
+    said: Arc<Mutex<HashSet<String>>>,
 }
 
 /// Names of runs that are taken, and how many of a kind there are.
@@ -130,6 +142,7 @@ impl Session {
             names: Arc::default(),
             scope: Arc::default(),
             figures: Arc::default(),
+            said: Arc::default(),
         }
     }
 
@@ -309,11 +322,15 @@ impl Session {
         self.device.1.as_ref().map(|open| open()).transpose()
     }
 
-    /// Say that something computes on this machine though the session has another device.
+    /// Say, once, that something is computed on this machine though the session has another device.
     pub(crate) fn computes_here(&self, what: &str) {
-        if let (name, Some(_)) = &self.device {
+        let (name, Some(_)) = &self.device else {
+            return;
+        };
+        let mut said = self.said.lock().unwrap_or_else(|e| e.into_inner());
+        if said.insert(what.into()) {
             self.console.remark(&format!(
-                "NOTE: {what} computes on this machine, not on {name}"
+                "NOTE: computed on this machine, not on {name}: {what}"
             ));
         }
     }

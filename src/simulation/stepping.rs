@@ -383,8 +383,12 @@ impl Lent<'_> {
             splits.dedup();
             for split in splits {
                 let (sums, rows) = device.split_sums(split)?;
-                for ((row, known), sums) in self.block.rows.iter().zip(&mut known).zip(sums) {
-                    known.note(run.target, split, row.w, sums, rows);
+                let priors = match split {
+                    "train" => device.prior_energies()?,
+                    _ => vec![f64::NAN; sums.len()],
+                };
+                for (known, (sums, prior)) in known.iter_mut().zip(sums.into_iter().zip(priors)) {
+                    known.note(run.target, split, prior, sums, rows);
                 }
             }
             for o in &run.plan.observables {

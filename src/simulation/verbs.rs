@@ -1,12 +1,13 @@
-//! The verbs that make runs: `sample`, `sweep` and `exchange`; and `open`, which reads one back.
+//! The verbs that make runs: `sample`, `sweep` and `exchange`; `open`, which reads one back; and `grid::posterior`, what they sample.
 
 use super::origin::Origin;
 use super::plan::{EXCHANGE_OPTIONS, Plan, SAMPLE_OPTIONS, SWEEP_OPTIONS};
 use super::run::Run;
 use super::session::Session;
+use crate::diagnostic::Grid;
 use crate::error::Result;
 use crate::sampler::ConfiguredSampler;
-use crate::target::Target;
+use crate::target::{Target, grid};
 use crate::verb::{Call, Verb};
 use std::path::Path;
 use std::sync::Arc;
@@ -107,5 +108,18 @@ pub static OPEN: Verb<Session, (String,), Arc<Run>> = Verb {
             session.console.remark(&format!("NOTE: '{name}': {note}"));
         }
         Ok(Arc::new(run))
+    }),
+};
+
+/// The verb `grid::posterior`.
+pub static POSTERIOR: Verb<Session, (Arc<Target>,), Arc<Grid>> = Verb {
+    name: "grid::posterior",
+    arguments: &["target"],
+    options: grid::OPTIONS,
+    doc: "The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.",
+    example: "grid::posterior(target(potential::banana()), #{ x: [-20, 20], y: [-10, 10], cells: 50 })",
+    call: Call::Checked(|(target,), o, session| {
+        session.computes_here("grid::posterior");
+        grid::posterior(&target, o).map(Arc::new)
     }),
 };

@@ -4,9 +4,7 @@ use super::{Target, Workspace};
 use crate::diagnostic::Grid;
 use crate::error::Result;
 use crate::options::{Kind, Options, Range, Spec, option, required};
-use crate::verb::{Call, Verb};
 use std::cell::RefCell;
-use std::sync::Arc;
 
 /// Options of `grid::posterior(target, #{…})`.
 pub const OPTIONS: &[Spec] = &[
@@ -91,13 +89,3 @@ pub fn posterior(target: &Target, o: &Options) -> Result<Grid> {
     let grid = grid.filter(|g| g.cells().iter().all(|p| p.is_finite()));
     grid.ok_or_else(|| anyhow::anyhow!("{}: the density is not finite on this grid", o.owner()))
 }
-
-/// The verb `grid::posterior`.
-pub static POSTERIOR: Verb<(), (Arc<Target>,), Arc<Grid>> = Verb {
-    name: "grid::posterior",
-    arguments: &["target"],
-    options: OPTIONS,
-    doc: "The exact law exp(-U/T) of a target of two parameters, on a grid: to compare samples with, or to draw as contours below them.",
-    example: "grid::posterior(target(potential::banana()), #{ x: [-20, 20], y: [-10, 10], cells: 50 })",
-    call: Call::Checked(|(target,), o, ()| posterior(&target, o).map(Arc::new)),
-};

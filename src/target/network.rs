@@ -410,6 +410,21 @@ impl Network {
     }
 }
 
+/// Fail unless a device can have the rows of a data set.
+///
+/// # Errors
+/// If they are made or read only when they are needed.
+pub fn check_in_memory(dataset: &Dataset) -> Result<()> {
+    let here = |s: &Split| s.inputs.in_memory() && !matches!(s.targets, Targets::Made(_));
+    match dataset.splits().find(|(_, s)| !here(s)) {
+        Some((name, _)) => anyhow::bail!(
+            "the rows of '{}' ({name}) are made or read only when they are needed, so no device has them; take --device cpu, or data that are in memory",
+            dataset.name
+        ),
+        None => Ok(()),
+    }
+}
+
 /// Whether outputs are a matrix times the inputs.
 fn is_linear(model: &dyn Model) -> bool {
     let linear = |l: &model::Dense| l.activation == Activation::Identity && l.bias.is_empty();
@@ -567,13 +582,7 @@ impl Potential for Network {
     }
 
     fn accelerated(&self) -> Result<Accelerated> {
-        let host = |s: &Split| !s.inputs.in_memory() || matches!(s.targets, Targets::Made(_));
-        if let Some((name, _)) = self.dataset.splits().find(|(_, s)| host(s)) {
-            anyhow::bail!(
-                "the rows of '{}' ({name}) are made or read only when they are needed, so no device has them; take --device cpu, or data that are in memory",
-                self.dataset.name
-            );
-        }
+        check_in_memory(&self.dataset)?;
         Ok(Accelerated {
             program: self.model.program()?,
             positions: self.model.positions(),

@@ -1,11 +1,13 @@
 //! Energies that a user wrote as a closure or an expression: traced once, differentiated, and run as a tape.
 
+use super::network::{Accelerated, check_in_memory};
 use super::{Potential, Rows, Workspace};
-use crate::dataset::{Dataset, Split};
+use crate::dataset::{Dataset, Inputs, Split, Targets};
 use crate::error::Result;
-use crate::kernels::tensor::{Graph, Scratch, Tape, Tensor};
+use crate::kernels::tensor::{Graph, Program, Scratch, Symbol, Tape, Tensor};
 use crate::model::Layout;
-use crate::model::loss::Sums;
+use crate::model::formula::Formula;
+use crate::model::loss::{Loss, Sums};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ use std::sync::Arc;
 pub struct Traced {
     text: String,
     layout: Layout,
-    tape: Tape,
+    tape: Arc<Tape>,
+    data: Option<Arc<Dataset>>,
     /// Inputs and targets of the examples, `[n, width]`, with all digits of the file; nothing without data.
     rows: Vec<f64>,
     width: usize,
@@ -61,7 +64,8 @@ impl Traced {
         Ok(Arc::new(Self {
             text: format!("{}{of}, N = {parameters}", graph.formula(0)?),
             layout,
-            tape,
+            tape: Arc::new(tape),
+            data: data.map(|d| Arc::new(d.clone())),
             rows: data.map_or(Vec::new(), |d| table(&d.train)),
             width,
             examples: data.map_or(1, |d| d.train.rows),
@@ -72,6 +76,22 @@ impl Traced {
     fn row(&self, i: usize) -> &[f64] {
         &self.rows[i * self.width..(i + 1) * self.width]
     }
+}
+
+/// One row, of which nobody reads anything.
+fn empty_row() -> Result<Dataset> {
+    let inputs = Inputs::F32(vec![0.0]);
+    let targets = Targets::Values {
+        width: 1,
+        data: vec![0.0],
+    };
+    Dataset::new(
+        "nothing",
+        0,
+        Split::new(1, inputs, targets)?,
+        None,
+        Vec::new(),
+    )
 }
 
 /// Inputs and targets side by side.
@@ -127,6 +147,35 @@ impl Potential for Traced {
                     .for_each(|(g, x)| *g = *x as f32);
             }
             Ok(Sums { loss, errors: 0.0 })
+        })
+    }
+
+    fn accelerated(&self) -> Result<Accelerated> {
+        let dataset = match &self.data {
+            // Other splits have no losses.
+            Some(d) => Dataset {
+                test: None,
+                validation: None,
+                ..Dataset::clone(d)
+            },
+            None => empty_row()?,
+        };
+        check_in_memory(&dataset)?;
+        anyhow::ensure!(
+            dataset.positions() == 1,
+            "no device computes a closure of rows with several labels; take --device cpu"
+        );
+        let (inputs, targets) = columns(&dataset);
+        let graph = Graph::new(&Symbol::input(Some(inputs)))?;
+        let formula = Formula::of_rows(&self.text, self.tape.clone(), inputs, targets);
+        Ok(Accelerated {
+            // The outputs are the inputs, and the energy is the loss.
+            program: Program::compile(&graph, &[])?,
+            positions: 1,
+            dataset: Arc::new(dataset),
+            loss: Loss::Formula(Arc::new(formula)),
+            own: 0..self.layout.len(),
+            free: None,
         })
     }
 

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, bail, ensure};
 use ergodic::error::Result;
-use ergodic::kernels::device::{Arg, Device, Factor, Pointer, Product};
+use ergodic::kernels::device::{Arg, Device, Factor, Pointer, Precision, Product};
 use ergodic::kernels::gemm::{Matrix, multiply};
 use libloading::Library;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -58,6 +58,7 @@ pub struct Emulated {
     memory: RefCell<BTreeMap<u64, usize>>,
     kernels: RefCell<HashMap<String, Kernel>>,
     sources: Sources,
+    precision: Precision,
 }
 
 /// Blocks in x, rows of blocks, threads of a block, addresses of the arguments.
@@ -97,6 +98,7 @@ impl Emulated {
             memory: RefCell::default(),
             kernels: RefCell::default(),
             sources: Sources::default(),
+            precision: Precision::Full,
         })
     }
 
@@ -104,6 +106,13 @@ impl Emulated {
     pub fn listing(sources: &Sources) -> Option<Self> {
         let mut device = Self::new()?;
         device.sources = sources.clone();
+        Some(device)
+    }
+
+    /// The same; the factors of products are rounded.
+    pub fn rounding(precision: Precision) -> Option<Self> {
+        let mut device = Self::new()?;
+        device.precision = precision;
         Some(device)
     }
 
@@ -191,6 +200,34 @@ impl Emulated {
             std::fs::rename(&output, &library)?;
         }
         Ok(library)
+    }
+}
+
+/// To the nearest number with so many bits, the even one of two.
+fn rounded(x: f32, precision: Precision) -> f32 {
+    match precision.rounding() {
+        Some((_, bits)) if x.is_finite() => {
+            let dropped = 23 - bits;
+            let odd = x.to_bits() >> dropped & 1;
+            let up = x.to_bits() + (1 << (dropped - 1)) - 1 + odd;
+            f32::from_bits(up >> dropped << dropped)
+        }
+        _ => x,
+    }
+}
+
+#[test]
+fn rounding_is_that_of_ieee_754() {
+    for (precision, x, nearest) in [
+        (Precision::Full, 1.000_000_1, 1.000_000_1),
+        (Precision::Bf16, 1.0 + 1.0 / 256.0, 1.0),
+        (Precision::Bf16, 1.0 + 3.0 / 256.0, 1.0 + 4.0 / 256.0),
+        (Precision::Bf16, -1.005, -1.007_812_5),
+        (Precision::Tf32, 1.0 + 1.0 / 2048.0, 1.0),
+        (Precision::Tf32, 1.0 + 1.1 / 2048.0, 1.0 + 1.0 / 1024.0),
+        (Precision::Bf16, f32::NEG_INFINITY, f32::NEG_INFINITY),
+    ] {
+        assert_eq!(rounded(x, precision), nearest, "{x} in {precision:?}");
     }
 }
 
@@ -391,14 +428,21 @@ impl Device for Emulated {
         // SAFETY, for both: `matrices` has checked them, and nobody else has the result while it is written.
         let factor = |f: Factor, rows, columns| {
             let all = self.matrices(p, &f, rows, columns);
-            let data = move |at| unsafe { std::slice::from_raw_parts(at, rows * columns) };
-            all.into_iter().map(move |at| match f.transposed {
-                true => Matrix::new(data(at), columns, rows).transposed(),
-                false => Matrix::new(data(at), rows, columns),
-            })
+            let data = |at: *mut f32| unsafe { std::slice::from_raw_parts(at, rows * columns) };
+            let round = |at| {
+                let each = data(at).iter().map(|x| rounded(*x, self.precision));
+                each.collect()
+            };
+            all.into_iter().map(round).collect::<Vec<Vec<f32>>>()
+        };
+        let matrix = |data, f: Factor, rows, columns| match f.transposed {
+            true => Matrix::new(data, columns, rows).transposed(),
+            false => Matrix::new(data, rows, columns),
         };
         let out = self.matrices(p, &p.out, p.m, p.n);
-        for ((a, b), out) in factor(p.a, p.m, p.k).zip(factor(p.b, p.k, p.n)).zip(out) {
+        let (left, right) = (factor(p.a, p.m, p.k), factor(p.b, p.k, p.n));
+        for ((a, b), out) in left.iter().zip(&right).zip(out) {
+            let (a, b) = (matrix(a, p.a, p.m, p.k), matrix(b, p.b, p.k, p.n));
             let out = unsafe { std::slice::from_raw_parts_mut(out, p.m * p.n) };
             multiply(out, a, b, p.add);
         }

@@ -8,6 +8,7 @@ mod loss;
 mod memory;
 mod network;
 mod operations;
+mod prior;
 mod several;
 mod transfer;
 
@@ -24,6 +25,7 @@ use crate::target::Target;
 use data::Which;
 use memory::{Buffer, bytes, bytes_mut};
 use network::Network;
+use prior::Prior;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
@@ -45,10 +47,7 @@ pub struct OneDevice<'d> {
     scratch: BTreeMap<usize, Buffer<'d>>,
     /// None while it is at work.
     network: Option<Network<'d>>,
-    centre: Option<Buffer<'d>>,
-    /// The prior's precision per chain, on the device and here as a factor; empty where all have the same.
-    precisions: Buffer<'d>,
-    strengths: Vec<f64>,
+    prior: Prior<'d>,
     compiled: HashSet<&'static str>,
     scalars: Buffer<'d>,
     streams: Buffer<'d>,
@@ -89,15 +88,9 @@ impl<'d> OneDevice<'d> {
         vectors: usize,
         slots: &Slots,
     ) -> Result<Self> {
-        anyhow::ensure!(
-            !target.prior().has_rest(),
-            "no device computes the prior '{}'; take --device cpu, or one of prior::gaussian, l2, localised and uniform_box",
-            target.prior().describe()
-        );
         let dim = target.dim();
         let vector = || Buffer::new(device, 4 * chains * dim);
         device.compile(STATIC, &names())?;
-        let centre = target.prior().pull().1;
         let mut out = Self {
             device,
             target,
@@ -108,12 +101,7 @@ impl<'d> OneDevice<'d> {
             state: (0..vectors).map(|_| vector()).collect::<Result<_>>()?,
             scratch: BTreeMap::new(),
             network: None,
-            centre: match centre {
-                [] => None,
-                c => Some(Buffer::of(device, c)?),
-            },
-            precisions: Buffer::new(device, 4 * chains)?,
-            strengths: Vec::new(),
+            prior: Prior::new(device, target, chains)?,
             compiled: HashSet::new(),
             scalars: Buffer::new(device, 4 * chains * 8)?,
             streams: Buffer::new(device, 20 * chains)?,
@@ -240,34 +228,6 @@ impl<'d> OneDevice<'d> {
         Ok(sums.collect())
     }
 
-    fn prior_energies(&mut self) -> Result<Vec<f64>> {
-        let mut energies = self.plain_prior_energies()?;
-        for (energy, strength) in energies.iter_mut().zip(&self.strengths) {
-            *energy *= strength;
-        }
-        Ok(energies)
-    }
-
-    /// R of every chain, of strength 1.
-    fn plain_prior_energies(&mut self) -> Result<Vec<f64>> {
-        // Few numbers per parameter and rarely needed: here, from a copy.
-        if self.target.prior().has_walls() || self.centre.is_some() {
-            let mut w = vec![0f32; self.chains * self.dim];
-            self.download(Vector::Params, &mut w)?;
-            let each = w
-                .chunks_exact(self.dim)
-                .map(|w| self.target.prior().energy(w));
-            return Ok(each.collect());
-        }
-        let half = 0.5 * self.target.prior().pull().0;
-        let squares = self.sum(
-            &crate::kernels::update::DOT,
-            &[Vector::Params, Vector::Params],
-            0..self.dim,
-        )?;
-        Ok(squares.into_iter().map(|s| half * s).collect())
-    }
-
     /// Sums of losses over rows, and with `gradient` the summed gradients.
     fn pass(&mut self, which: Which, gradient: bool) -> Result<()> {
         self.pass_with(which, gradient, &mut |_, _| Ok(()))
@@ -312,27 +272,6 @@ impl<'d> OneDevice<'d> {
     /// From the summed loss gradient to ∇U.
     fn finish_gradient(&mut self) -> Result<()> {
         let scale = (self.target.scale() / self.rows as f64) as f32;
-        self.pull(self.gradient.at, scale)
-    }
-
-    /// `out ← scale·out + ∇R`; scaled by 0, what was there does not matter.
-    fn pull(&self, out: Pointer, scale: f32) -> Result<()> {
-        let precision = self.target.prior().pull().0 as f32;
-        let args = [
-            Arg::Pointer(out),
-            Arg::Pointer(self.params.at),
-            Arg::Int(self.chains as i32),
-            Arg::Long(self.dim as u64),
-            Arg::Long(self.dim as u64),
-            Arg::Float(scale),
-            Arg::Float(precision),
-            Arg::Pointer(match self.strengths[..] {
-                [] => Pointer::NULL,
-                _ => self.precisions.at,
-            }),
-            Arg::Pointer(self.centre.as_ref().map_or(Pointer::NULL, |c| c.at)),
-        ];
-        self.device
-            .launch("scale_and_pull", self.dim, self.chains, &args)
+        self.prior.pull(self, self.gradient.at, scale)
     }
 }

@@ -39,16 +39,12 @@ impl Engine for OneDevice<'_> {
     }
 
     fn prior_precisions(&self) -> Vec<f64> {
-        let precision = self.target.prior().pull().0;
-        match self.strengths[..] {
-            [] => vec![precision; self.chains],
-            _ => self.strengths.iter().map(|s| precision * s).collect(),
-        }
+        self.prior.precisions(self)
     }
 
     fn prior_gradient(&mut self, into: Vector) -> Result<()> {
         let out = self.at(into)?;
-        self.pull(out, 0.0)
+        self.prior.pull(self, out, 0.0)
     }
 
     fn difference(&mut self, from: Vector, into: Vector, of: &[[Option<usize>; 2]]) -> Result<()> {
@@ -89,7 +85,7 @@ impl Engine for OneDevice<'_> {
 
     fn energies(&mut self) -> Result<Vec<f64>> {
         let sums = self.download_sums()?;
-        let priors = self.prior_energies()?;
+        let priors = self.prior.strengthened(self)?;
         let total = |(s, r)| self.target.energies_from(s, r).total;
         Ok(sums.into_iter().zip(priors).map(total).collect())
     }

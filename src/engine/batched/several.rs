@@ -116,13 +116,18 @@ impl<'d> Batched<'d> {
 
     /// From now on the prior of a chain is so many times as strong, one number per chain.
     pub fn set_prior_strengths(&mut self, strengths: Vec<f64>) -> Result<()> {
-        self.each(|part, c| part.set_prior_strengths(strengths[c.clone()].to_vec()))
+        self.each(|part, c| part.strengthen_prior(strengths[c.clone()].to_vec()))
     }
 
     /// s·L over all examples where the chains are, and R with its strength.
     pub fn likelihoods_and_priors(&mut self) -> Result<Vec<(f64, f64)>> {
         self.each(|part, _| part.evaluate())?;
         self.collect(|part, _| part.evaluated())
+    }
+
+    /// R of every chain, whatever its strength.
+    pub fn prior_energies(&mut self) -> Result<Vec<f64>> {
+        self.collect(|part, _| part.prior_energies())
     }
 
     /// The gradient of U of every chain on these examples, `[chains, m]`.

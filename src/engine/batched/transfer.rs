@@ -94,11 +94,8 @@ impl OneDevice<'_> {
     }
 
     /// From now on the prior of a chain is so many times as strong, one number per chain.
-    pub fn set_prior_strengths(&mut self, strengths: Vec<f64>) -> Result<()> {
-        let precision = self.target.prior().pull().0;
-        let precisions: Vec<f32> = strengths.iter().map(|s| (precision * s) as f32).collect();
-        self.strengths = strengths;
-        self.device.upload(bytes(&precisions), self.precisions.at)
+    pub fn strengthen_prior(&mut self, strengths: Vec<f64>) -> Result<()> {
+        self.prior.strengthen(self.device, self.target, strengths)
     }
 
     /// s·L over all examples where the chains were evaluated, and R with its strength.
@@ -106,10 +103,13 @@ impl OneDevice<'_> {
         let sums = self.download_sums()?;
         let likelihood = |s| self.target.energies_from(s, 0.0).likelihood;
         let likelihoods: Vec<f64> = sums.into_iter().map(likelihood).collect();
-        Ok(likelihoods
-            .into_iter()
-            .zip(self.prior_energies()?)
-            .collect())
+        let priors = self.prior.strengthened(self)?;
+        Ok(likelihoods.into_iter().zip(priors).collect())
+    }
+
+    /// R of every chain, whatever its strength.
+    pub fn prior_energies(&self) -> Result<Vec<f64>> {
+        self.prior.energies(self)
     }
 
     /// The gradient of U of every chain on these examples, `[chains, m]`.

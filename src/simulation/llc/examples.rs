@@ -9,7 +9,8 @@ use crate::diagnostic;
 use crate::error::Result;
 use crate::memory;
 use crate::observable::example_losses::name;
-use crate::target::Workspace;
+use crate::simulation::evaluation::Evaluation;
+use crate::simulation::session::Session;
 use std::ops::Range;
 
 /// The draws of the losses, around their means.
@@ -243,7 +244,7 @@ impl Estimate {
     ///
     /// # Errors
     /// If β is another, only differences of losses are known, or rows are sequences, whose L is a mean over positions.
-    pub fn wbic(&self, threads: usize) -> Result<(f64, f64)> {
+    pub fn wbic(&self, session: &Session) -> Result<(f64, f64)> {
         let n = self.n as f64;
         anyhow::ensure!(
             self.target.potential().examples() == self.n,
@@ -261,8 +262,10 @@ impl Estimate {
             "WBIC is a mean at β = 1/ln n = {:.4}, but β is {beta:.4} here",
             1.0 / n.ln()
         );
-        let mut work = Workspace::new(threads);
-        let at_start = self.target.energies(&self.start, &mut work)?.loss;
+        let devices = session.open_device()?;
+        let devices = devices.as_deref();
+        let at_start =
+            Evaluation::new(&self.target, &self.start, devices, session.threads)?.loss()?;
         Ok((n * at_start + self.lambda / beta, self.mcse / beta))
     }
 }

@@ -3,7 +3,8 @@
 use super::Plan;
 use crate::error::Result;
 use crate::observable::Handle;
-use crate::simulation::session::Session;
+use crate::schedule::Schedule;
+use crate::simulation::session::{Session, words};
 use crate::target::Target;
 
 impl Plan {
@@ -27,7 +28,7 @@ impl Plan {
         let [there, here] = names.map(|n| n.join(", "));
         let mut device = vec!["model, loss and gradients, data, steps of all chains".to_string()];
         if !target.prior().is_flat() {
-            device.push("gradient of the prior".into());
+            device.push("prior".into());
         }
         if !there.is_empty() {
             device.push(format!("observables {there}"));
@@ -36,21 +37,29 @@ impl Plan {
             device.push("outputs for predictions".into());
         }
         let mut rest = Vec::new();
-        if !target.prior().is_flat() {
-            rest.push("energy of the prior at records".to_string());
+        let prior_rung = |t: &Schedule| t.at(0).is_infinite();
+        if self.temperatures.iter().any(prior_rung) {
+            rest.push("draws from the prior on its rung".to_string());
         }
         if !here.is_empty() {
-            rest.push(format!("observables {here}"));
+            rest.push(format!(
+                "observables {here}, from parameters that are copied"
+            ));
         }
         if !self.predict.is_empty() {
             rest.push("scores of predictions".into());
         }
         let mut out = vec![format!("on {name}: {}", device.join("; "))];
+        for device in name.split(',') {
+            if let Some((precision, bits)) = words(device).1.rounding() {
+                out.push(format!(
+                    "products in {precision} on {device}: factors are rounded to {bits} bits behind the leading one, and sums are in single precision; \
+                     the virial is made of the same products and need not show what that costs; verify(run) measures the bias"
+                ));
+            }
+        }
         if !rest.is_empty() {
-            out.push(format!(
-                "on this machine, from parameters that are copied: {}",
-                rest.join("; ")
-            ));
+            out.push(format!("on this machine: {}", rest.join("; ")));
         }
         Ok(out)
     }

@@ -140,29 +140,28 @@ impl Verification {
 
     /// What was found, and what would have been, in a sentence.
     pub fn says(&self) -> String {
-        let part = |x: f64, l: &Line| percent(x / l.mean.abs());
-        let wrong: Vec<_> = self
-            .lines
-            .iter()
-            .filter(|l| l.wrong)
-            .map(|l| {
-                let sign = if l.bias.0 > 0.0 {
-                    "too large"
-                } else {
-                    "too small"
-                };
-                let off = part(l.bias.0.abs(), l);
-                format!(
-                    "{} at T = {:.3e} is {off} {sign} ({:.1} standard errors)",
-                    l.name,
-                    l.temperature,
-                    l.sigma.abs()
-                )
-            })
-            .collect();
+        let off = |l: &Line| {
+            let sign = if l.bias.0 > 0.0 {
+                "too large"
+            } else {
+                "too small"
+            };
+            format!(
+                "{} at T = {:.3e} is {} {sign} ({:.1} standard errors)",
+                l.name,
+                l.temperature,
+                percent(l.bias.0.abs() / l.mean.abs()),
+                l.sigma.abs()
+            )
+        };
+        let all = |which: &dyn Fn(&&Line) -> bool| -> Vec<_> {
+            self.lines.iter().filter(which).map(off).collect()
+        };
+        let wrong = all(&|l| l.wrong);
         if !wrong.is_empty() {
             return format!("WRONG: {}", wrong.join(", "));
         }
+        let small = all(&|l| l.sigma.abs() * l.bias.1 > l.power);
         let of_u = self.lines.iter().filter(|l| l.name == "U");
         let blind = of_u.map(|l| l.power / l.mean.abs()).fold(0.0, f64::max);
         match self.verdict() {
@@ -170,6 +169,7 @@ impl Verification {
                 "NOT YET: no drift was found, but U could be off by {} unnoticed; take more draws",
                 percent(blind)
             ),
+            _ if !small.is_empty() => format!("a small drift was found: {}", small.join(", ")),
             _ => format!(
                 "no drift was found; a bias of {} of U would have been detected",
                 percent(blind)

@@ -19,7 +19,9 @@ use super::run::Run;
 use super::session::{Interrupt, Session};
 use super::state::{Lent, State};
 use crate::engine::ChainRef;
+use crate::engine::batched::Batched;
 use crate::error::{Interrupted, Result};
+use crate::kernels::device::Device;
 use crate::observable::{LossCache, View};
 use crate::options::{Kind, Options, Range, Spec, Value, option};
 use crate::sampler::{ConfiguredSampler, named};
@@ -56,7 +58,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
 pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Result<Verification> {
     let (target, sampler) = (&origin.target, &origin.sampler);
     check(run, origin)?;
-    session.computes_here("verify");
+    session.computes_here("verify: the exact chains");
     let chains = run.failures.iter().filter(|f| f.is_none()).count();
     anyhow::ensure!(chains > 0, "verify: every chain of the run failed");
     let draws = match session.quick {
@@ -93,8 +95,8 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
     let tasks = state.lend(&plan, None, false).into_iter();
     let queue = Mutex::new(tasks);
     let found = Mutex::new(Vec::new());
-    let worker = || -> Result<()> {
-        let mut workspace = Workspace::new(1);
+    let worker = |devices: Option<&[Box<dyn Device>]>, threads| -> Result<()> {
+        let mut workspace = Workspace::new(threads);
         loop {
             let next = queue.lock().unwrap_or_else(|e| e.into_inner()).next();
             let Some(mut lent) = next else {
@@ -105,21 +107,25 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
             if work.failed(chain) || !t.is_finite() {
                 continue;
             }
-            let pairs = work.follow(&mut lent, t, &mut workspace, &progress)?;
+            let pairs = work.follow(&mut lent, t, devices, &mut workspace, &progress)?;
             let mut all = found.lock().unwrap_or_else(|e| e.into_inner());
             all.push((chain, t, pairs));
         }
     };
-    let outcome = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..session.threads.max(1))
-            .map(|_| scope.spawn(worker))
-            .collect();
-        let each = threads.into_iter().map(|t| {
-            let panicked = |_| Err(anyhow::anyhow!("verify: a thread panicked"));
-            t.join().unwrap_or_else(panicked)
-        });
-        each.collect::<Result<Vec<_>>>()
-    });
+    let outcome = match session.open_device()? {
+        // The run goes on where it was made, or rounding there would not be tested.
+        Some(devices) => worker(Some(&devices), session.threads),
+        None => std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..session.threads.max(1))
+                .map(|_| scope.spawn(|| worker(None, 1)))
+                .collect();
+            let each = threads.into_iter().map(|t| {
+                let panicked = |_| Err(anyhow::anyhow!("verify: a thread panicked"));
+                t.join().unwrap_or_else(panicked)
+            });
+            each.collect::<Result<()>>()
+        }),
+    };
     progress.finish();
     outcome?;
     let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -244,11 +250,12 @@ impl Work<'_> {
         }
     }
 
-    /// Go on with a chain, and let exact chains start from it.
+    /// Go on with a chain, on a device if there are some, and let exact chains on this machine start from it.
     fn follow(
         &self,
         lent: &mut Lent,
         temperature: f64,
+        devices: Option<&[Box<dyn Device>]>,
         work: &mut Workspace,
         progress: &Progress,
     ) -> Result<Pairs> {
@@ -259,6 +266,12 @@ impl Work<'_> {
         block.members[0].temperature = temperature;
         let mut exact = Exact::new(&target, &self.hmc, block.chain(0));
         let slots = sampler.slots(&target);
+        let mut device = devices
+            .map(|d| Batched::new(d, &target, 1, sampler.vectors.len(), &slots))
+            .transpose()?;
+        if let Some(device) = &mut device {
+            device.store(&block.rows)?;
+        }
         let mut out = Vec::with_capacity(self.draws);
         for _ in 0..self.draws {
             let mut since = 0;
@@ -268,13 +281,24 @@ impl Work<'_> {
                     let what = "a verification, of which nothing is kept".into();
                     return Err(Interrupted { what }.into());
                 }
-                let own = std::slice::from_mut(&mut *work);
-                block.work(&target, own, (&slots, false), |chains| sampler.step(chains))?;
+                match &mut device {
+                    Some(device) => {
+                        device.begin(&block.rows, block.step, false)?;
+                        block.work_on(device, &slots, |chains| sampler.step(chains))?;
+                    }
+                    None => {
+                        let own = std::slice::from_mut(&mut *work);
+                        block.work(&target, own, (&slots, false), |chains| sampler.step(chains))?;
+                    }
+                }
                 if let Some(reason) = &block.members[0].failure {
                     anyhow::bail!("verify: a chain failed: {reason}");
                 }
                 block.step += 1;
                 since += 1;
+            }
+            if let Some(device) = &mut device {
+                device.fetch(&mut block.rows)?;
             }
             out.push(exact.move_from(block.rows[0].w, self, &target, work)?);
             progress.set(self.done.fetch_add(1, Ordering::Relaxed) + 1, 0);
@@ -319,6 +343,7 @@ pub static VERIFY: Verb<Session, OfRun, Arc<Verification>> = Verb {
          moves. If the run samples exp(-U/T), no mean changes; otherwise means move towards the right ones. `bias of the run` is what the drift says of the run's mean, \
          -drift/(1 - ρ), where ρ is the part of a deviation that the moves leave. Every line gives the bias that it would have detected. What all chains have missed, \
          such as a mode that none of them visited, no such test can find.\n\n\
+         With `--device` the run goes on there, and the exact chains, in single precision, on this machine: with products in tf32 or bf16 the bias is also what rounding costs. \
          The cost is draws × moves × leapfrog gradients over all examples per temperature. For a run from `open(folder)`: verify(run, target, sampler), which tests U alone. \
          Fields: verdict, says, lines (maps of name, temperature, mean, bias, bias_mcse, relaxed, sigma, power, wrong).",
     example: "let t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::langevin(#{ dt: 0.3 }), #{ steps: 2000, chains: 2, observe: [observable::norm2()] });\nverify(run, #{ draws: 16 })",

@@ -9,6 +9,7 @@ use crate::model::{Layout, TensorSpec};
 use crate::rng::Stream;
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The law of each number of a tensor.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +88,7 @@ impl Each {
 
 /// A location or scale where it is looked up.
 #[derive(Debug, Clone)]
-enum At {
+pub(super) enum At {
     Number(f64),
     /// The same for all.
     One(usize),
@@ -97,7 +98,7 @@ enum At {
 
 impl At {
     #[inline]
-    fn index(&self, i: usize) -> Option<usize> {
+    pub(super) fn index(&self, i: usize) -> Option<usize> {
         match self {
             At::Number(_) => None,
             At::One(k) => Some(*k),
@@ -117,23 +118,23 @@ impl At {
 
 /// A law on a range of the parameters.
 #[derive(Debug, Clone)]
-struct Piece {
-    range: Range<usize>,
-    each: Each,
-    location: At,
-    scale: At,
-    ordered: bool,
+pub(super) struct Piece {
+    pub range: Range<usize>,
+    pub each: Each,
+    pub location: At,
+    pub scale: At,
+    pub ordered: bool,
 }
 
 /// A density of the parameters with respect to their values; the logarithms of |dx/du| are added where they have coordinates.
 #[derive(Debug, Default)]
 pub struct Density {
     /// In an order in which every law comes after those of the parameters it names.
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// Parameters that are not their own coordinates.
-    mapped: Vec<(Range<usize>, Support)>,
+    pub(super) mapped: Vec<(Range<usize>, Support)>,
     /// A joint energy of the coordinates.
-    joint: Option<Tape>,
+    pub(super) joint: Option<Arc<Tape>>,
     /// Why nothing can be drawn from it.
     undrawable: Option<String>,
 }
@@ -200,7 +201,7 @@ impl Density {
         }
         let mut out = Self {
             mapped,
-            joint,
+            joint: joint.map(Arc::new),
             ..Self::default()
         };
         out.arrange(pieces)?;
@@ -317,20 +318,24 @@ impl Density {
 
     /// What a closure computes, as bytes.
     pub fn bytes(&self) -> Vec<u8> {
-        self.joint.as_ref().map_or(Vec::new(), Tape::bytes)
+        self.joint.as_ref().map_or(Vec::new(), |tape| tape.bytes())
     }
 }
 
 impl Piece {
-    /// -ln of its density; slopes with respect to values are added.
-    fn add(&self, x: &[f64], slopes: &mut [f64]) -> f64 {
+    /// What is added to the energies of its numbers: half a law has twice its density; that of ordered numbers is that of all their orders.
+    pub(super) fn constant(&self) -> f64 {
         let count = self.range.len() as f64;
-        // Half a law has twice its density; that of ordered numbers is that of all their orders.
-        let mut energy = match (self.each.half, self.ordered) {
+        match (self.each.half, self.ordered) {
             (true, _) => -count * std::f64::consts::LN_2,
             (_, true) => -libm::lgamma(count + 1.0),
             _ => 0.0,
-        };
+        }
+    }
+
+    /// -ln of its density; slopes with respect to values are added.
+    fn add(&self, x: &[f64], slopes: &mut [f64]) -> f64 {
+        let mut energy = self.constant();
         let alone = |at: &At| !matches!(at, At::Each(_));
         if alone(&self.location) && alone(&self.scale) {
             let (a, b) = (self.location.value(x, 0), self.scale.value(x, 0));

@@ -311,11 +311,11 @@ fn mixture(parts: &[[f64; 3]], x: f64) -> Slopes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rng::{Purpose, Stream};
 
-    fn laws() -> Vec<(Law, f64, f64)> {
+    pub fn laws() -> Vec<(Law, f64, f64)> {
         vec![
             (Law::Normal, 0.5, 1.5),
             (Law::Laplace, -0.5, 0.75),

@@ -1,11 +1,13 @@
 //! Priors: the part R(w) of the energy that knows no data.
 
 mod density;
+mod formulas;
 pub mod law;
 mod map;
 mod registry;
 
 pub use density::Each;
+pub use formulas::Term;
 pub use registry::REGISTRY;
 
 use crate::error::Result;
@@ -243,9 +245,15 @@ impl PriorEnergy {
         }
     }
 
-    /// Whether a part of it is not quadratic.
-    pub fn has_rest(&self) -> bool {
-        self.rest.is_some()
+    /// The part of R that is not quadratic as a sum of formulas of so many parameters, and how many times as strong it is.
+    ///
+    /// # Errors
+    /// If a part has no formula.
+    pub fn terms(&self, parameters: usize) -> Result<(Vec<Term>, f64)> {
+        match &self.rest {
+            Some((density, strength)) => Ok((density.terms(parameters)?, *strength)),
+            None => Ok((Vec::new(), 1.0)),
+        }
     }
 
     /// Hard walls: half the width of the box per range of parameters.

@@ -130,6 +130,15 @@ impl Precision {
             _ => None,
         }
     }
+
+    /// Its name there, and how many bits behind the leading one factors have; none in single precision.
+    pub fn rounding(self) -> Option<(&'static str, u32)> {
+        match self {
+            Self::Full => None,
+            Self::Tf32 => Some(("tf32", 10)),
+            Self::Bf16 => Some(("bf16", 7)),
+        }
+    }
 }
 
 /// An accelerator. Calls are queued in order; only [`Device::download`] waits.

@@ -379,3 +379,41 @@ extern "C" __global__ void finish_sums(
     out[chain * stride] = add ? out[chain * stride] + factor * sum : factor * sum;
     if (broken && sum - sum != 0.0 && broken[chain] == 0) broken[chain] = step;
 }
+
+// Second stage of a sum that is a slope: out[c·stride] is increased by the sum of chain c's partials [C, parts], in order. x: chains; one row.
+extern "C" __global__ void add_sums(const double *partials, int chains, int parts, float *out, long long stride) {
+    long long chain = THREAD;
+    if (chain >= chains) return;
+    double sum = 0.0;
+    for (int part = 0; part < parts; part++) sum += partials[chain * parts + part];
+    out[chain * stride] += (float)sum;
+}
+
+// First stage of Σ (w - centre)² of w [C, n]; a null centre [n] is the origin. x: parts.
+extern "C" __global__ void partial_squares(
+    const float *w, int chains, long long n, const float *centre, int parts, double *partials) {
+    long long part = THREAD;
+    if (part >= parts) return;
+    for_each_chain(chain, chains) {
+        double sum = 0.0;
+        for (long long i = part; i < n; i += parts) {
+            double d = (double)w[chain * n + i] - (centre ? (double)centre[i] : 0.0);
+            sum += d * d;
+        }
+        partials[(long long)chain * parts + part] = sum;
+    }
+}
+
+// First stage of a sum that is infinite if one of the parameters start..start+length of w [C, n] is not within its wall at ±half, 0 if not.
+// x: parts.
+extern "C" __global__ void partial_walls(
+    const float *w, int chains, long long n, long long start, long long length, float half, int parts, double *partials) {
+    long long part = THREAD;
+    if (part >= parts) return;
+    for_each_chain(chain, chains) {
+        double sum = 0.0;
+        for (long long i = part; i < length; i += parts)
+            if (fabsf(w[chain * n + start + i]) >= half) sum = (double)float_of(0x7f800000u);
+        partials[(long long)chain * parts + part] = sum;
+    }
+}

@@ -199,6 +199,11 @@ impl Tape {
         self.active
     }
 
+    /// Whether the value depends on this column.
+    pub fn reads(&self, column: usize) -> bool {
+        self.columns.contains(&(column as u32))
+    }
+
     /// What the tape computes, as bytes: the same for the same tape in every process.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"expression 1\n".to_vec();

@@ -1,4 +1,4 @@
-//! Tapes as CUDA C: losses that are formulas, in double precision, one example per thread.
+//! Tapes as CUDA C, in double precision: losses that are formulas, one example per thread, and energies of parameters, some terms per thread.
 
 use super::code::{self, Code, Result as One, Written};
 use super::element::Results;
@@ -13,6 +13,9 @@ type Number = Code<true>;
 
 /// Operations that a kernel has at most: a compiler takes too long over more.
 const MOST: usize = 20_000;
+
+/// Columns of a term of an energy at most.
+const COLUMNS: usize = 3;
 
 /// Gradients of registers, to which those of all operands are added that have one.
 struct Sums<'a> {
@@ -87,11 +90,7 @@ impl Tape {
         labels: bool,
         weighted: bool,
     ) -> Result<String> {
-        let steps = self.shared.steps.len() + self.rows.steps.len();
-        ensure!(
-            steps <= MOST,
-            "its formula has {steps} operations, more than the {MOST} that a device compiles"
-        );
+        self.check_length()?;
         let Written { lines, results, .. } = code::write(|| self.written(outputs));
         let mut load = String::new();
         for column in &self.columns {
@@ -122,7 +121,8 @@ impl Tape {
         for (k, slope) in own.iter().enumerate() {
             let _ = writeln!(store, "slopes[at * {} + {k}] = share * {slope};", own.len());
         }
-        let wrong = match labels && outputs > 1 {
+        // A loss of data alone knows no classes.
+        let wrong = match labels && outputs > 1 && self.moving > 0 {
             true => format!("targets[at] >= {outputs} || argmax(z, {outputs}) != (int)targets[at]"),
             false => "0".into(),
         };
@@ -147,6 +147,74 @@ impl Tape {
              if (delta) {{\n{store}}}\n}} }}\n",
             value[0]
         ))
+    }
+
+    /// A kernel of an energy of parameters that is a sum of n terms. Each is one of up to three columns, which are parameters; what does not depend on
+    /// columns reads all parameters.
+    ///
+    /// Parameters: the parameters [C, dim], dim, C, n; where each column begins, and how far it is to that of the next term, 0 or 1; factors [C], the
+    /// gradient [C, dim] (null if none is wanted), to which the slopes times the factor are added, but those of columns that all terms have in common;
+    /// and sums [3, C, parts]: of the terms, and of those slopes of columns 1 and 2. x: parts.
+    ///
+    /// # Errors
+    /// If the formula is too long.
+    pub fn term_kernel(&self, name: &str) -> Result<String> {
+        self.check_length()?;
+        let Written { lines, results, .. } = code::write(|| self.written(COLUMNS));
+        let mut load = String::new();
+        for column in &self.columns {
+            let _ = writeln!(
+                load,
+                "const double c{column} = (double)w[at{column} + i * step{column}];"
+            );
+        }
+        for parameter in &self.weights {
+            let _ = writeln!(load, "const double w{parameter} = (double)w[{parameter}];");
+        }
+        let (moved, own) = results[1..].split_at(COLUMNS);
+        let mut store = String::new();
+        for column in &self.columns {
+            let slope = format!("factor * {}", moved[*column as usize]);
+            let _ = match column {
+                0 => writeln!(store, "g[at0 + i * step0] += (float)({slope});"),
+                k => writeln!(
+                    store,
+                    "if (step{k}) g[at{k} + i * step{k}] += (float)({slope}); else sum{k} += {slope};"
+                ),
+            };
+        }
+        for parameter in &self.weights {
+            let slope = &own[*parameter as usize];
+            let _ = writeln!(store, "g[{parameter}] += (float)(factor * {slope});");
+        }
+        Ok(format!(
+            "extern \"C\" __global__ void {name}(const float *params, long long dim, int chains, long long n, \
+             long long at0, int step0, long long at1, int step1, long long at2, int step2, \
+             const double *factors, float *gradient, double *sums, int parts) {{\n\
+             const long long part = THREAD;\n\
+             if (part >= parts) return;\n\
+             (void)at0; (void)step0; (void)at1; (void)step1; (void)at2; (void)step2;\n\
+             for_each_chain(chain, chains) {{\n\
+             const float *w = params + chain * dim;\n\
+             const double factor = factors[chain];\n\
+             double sum0 = 0.0, sum1 = 0.0, sum2 = 0.0;\n\
+             for (long long i = part; i < n; i += parts) {{\n{load}{lines}\
+             sum0 += {};\n\
+             if (gradient) {{\n\
+             float *g = gradient + chain * dim;\n(void)g; (void)factor;\n{store}}}\n}}\n\
+             const long long own = (long long)chain * parts + part, all = (long long)chains * parts;\n\
+             sums[own] = sum0; sums[all + own] = sum1; sums[2 * all + own] = sum2;\n}} }}\n",
+            results[0]
+        ))
+    }
+
+    fn check_length(&self) -> Result<()> {
+        let steps = self.shared.steps.len() + self.rows.steps.len();
+        ensure!(
+            steps <= MOST,
+            "its formula has {steps} operations, more than the {MOST} that a device compiles"
+        );
+        Ok(())
     }
 
     /// The value, the derivatives with respect to the first `outputs` columns, and those with respect to the parameters.
