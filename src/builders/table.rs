@@ -351,6 +351,8 @@ pub mod model {
             output = "output": Words,
             /// Parameters that stay as they are, which are then no parameters: "conv1" stands for all whose names begin with "conv1.". (name, or array of names; if absent: none)
             freeze = "freeze": Anything,
+            /// Keep less of a row: what lies between a few layers is computed a second time on the way back. For networks that are deep and rows that are large; an accelerator leaves it out. (true or false; default `false`)
+            checkpoint = "checkpoint": Flag,
             /// Tensors that are parameters, too, which nobody says of them; `print(net)` names those that may be. (name, or array of names; if absent: none)
             parameters = "parameters": Anything,
             /// Lengths of the axes of an input without the rows, where the file leaves them open. (array of integers, ≥ 1; if absent: as the file says)
@@ -366,6 +368,8 @@ pub mod model {
             context = "context": Count,
             /// Parameters that stay as they are, which are then no parameters: "conv1" stands for all whose names begin with "conv1.". (name, or array of names; if absent: none)
             freeze = "freeze": Anything,
+            /// Keep less of a row: what lies between a few layers is computed a second time on the way back. For networks that are deep and rows that are large; an accelerator leaves it out. (true or false; default `false`)
+            checkpoint = "checkpoint": Flag,
         }
     }
 }
