@@ -72,7 +72,7 @@ enum Body {
     /// Passes, which threads take blocks of rows through.
     Program(Box<Program>),
     /// Passes that threads share, one after the other, with gradients and without.
-    Whole(Box<Program>, [Plan; 2]),
+    Whole(Box<Program>, Box<[Plan; 2]>),
 }
 
 /// Numbers that are kept of a row from which on threads share passes, not rows: 4 MB.
@@ -81,7 +81,7 @@ const LARGE: usize = 1 << 20;
 impl Body {
     fn whole(program: Program, checkpoint: bool) -> Self {
         let plans = [program.plan(true, checkpoint), program.plan(false, false)];
-        Body::Whole(Box::new(program), plans)
+        Body::Whole(Box::new(program), Box::new(plans))
     }
 }
 
@@ -277,11 +277,11 @@ impl Model for Custom {
                     memory: 0,
                 }
             }
-            Body::Whole(_, [plan, _]) => Widths {
+            Body::Whole(_, plans) => Widths {
                 activations: vec![self.outputs],
                 before: vec![0],
                 deltas: vec![self.outputs],
-                memory: plan.length(),
+                memory: plans[0].length(),
             },
         }
     }
@@ -373,8 +373,8 @@ impl Model for Custom {
     }
 
     fn forward_whole(&self, params: &[f32], tile: &mut Tile, gradient: bool, team: &Team) {
-        if let Body::Whole(p, [plan, alone]) = &self.body {
-            let plan = if gradient { plan } else { alone };
+        if let Body::Whole(p, plans) = &self.body {
+            let plan = &plans[usize::from(!gradient)];
             p.forward_whole(plan, &mut whole(plan, params, tile), team);
         }
     }
@@ -387,7 +387,8 @@ impl Model for Custom {
         add: bool,
         team: &Team,
     ) {
-        if let Body::Whole(p, [plan, _]) = &self.body {
+        if let Body::Whole(p, plans) = &self.body {
+            let plan = &plans[0];
             if !add {
                 grad.fill(0.0);
             }

@@ -324,6 +324,9 @@ impl Program {
     }
 }
 
+/// Shows the gradient with respect to a buffer to who adds to it.
+type Targets<'a> = dyn FnMut(usize, &mut dyn FnMut(&mut [f32])) + 'a;
+
 impl Instruction {
     /// Add the gradient of some rows to those of the buffers among the operands, from the result, what was kept beside it, and the gradient with
     /// respect to it.
@@ -332,7 +335,7 @@ impl Instruction {
         rows: usize,
         of: &[View],
         [y, before, delta]: [&[f32]; 3],
-        target: &mut dyn FnMut(usize, &mut dyn FnMut(&mut [f32])),
+        target: &mut Targets,
         team: Option<&Team>,
     ) {
         let active = |o: &Operand| match o.source {

@@ -152,7 +152,7 @@ impl Tape {
     /// A kernel of an energy of parameters that is a sum of n terms. Each is one of up to three columns, which are parameters; what does not depend on
     /// columns reads all parameters.
     ///
-    /// Parameters: the parameters [C, dim], dim, C, n; where each column begins, and how far it is to that of the next term, 0 or 1; factors [C], the
+    /// Parameters: the parameters [C, dim], dim, C, n; where each column begins, and how far it is to that of the next term, 0 or 1; factors `[C]`, the
     /// gradient [C, dim] (null if none is wanted), to which the slopes times the factor are added, but those of columns that all terms have in common;
     /// and sums [3, C, parts]: of the terms, and of those slopes of columns 1 and 2. x: parts.
     ///

@@ -209,6 +209,8 @@ impl Program {
 
     /// After [`Program::forward_whole`]: add the gradient of `Σ outputs·delta` to `grad`.
     pub fn backward_whole(&self, plan: &Plan, w: &mut Whole, grad: &mut [f32], team: &Team) {
+        let width = self.widths.last().copied().unwrap_or(0);
+        assert!(w.delta.len() >= w.rows * width, "gradient of the outputs");
         let memory = self.memory(plan, w);
         let given = Given {
             inputs: w.inputs,
