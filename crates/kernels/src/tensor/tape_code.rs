@@ -141,7 +141,7 @@ impl Tape {
              const double share = 1.0 / (double)positions;\n{unused}\n\
              for_each_chain(chain, chains) {{\n\
              const long long at = (long long)chain * n + i;\n\
-             const float *z = outputs + at * {outputs};\n{load}{lines}\
+             const float *z = outputs + at * {outputs};\n(void)z;\n{load}{lines}\
              loss[at] = {};\n\
              wrong[at] = {wrong};\n\
              if (delta) {{\n{store}}}\n}} }}\n",
