@@ -133,6 +133,11 @@ impl Tape {
             (false, true) => "(void)weights; (void)own; (void)own_chain; (void)slopes;",
         };
         let kind = if labels { "Label" } else { "float" };
+        // nvrtc warns of what nobody reads.
+        let z = match load.contains("z[") || wrong.contains("(z,") {
+            true => format!("const float *z = outputs + at * {outputs};\n"),
+            false => "(void)outputs;\n".to_string(),
+        };
         Ok(format!(
             "extern \"C\" __global__ void {name}(const float *outputs, int chains, int n, int positions, const {kind} *targets, const float *weights, \
              const float *own, long long own_chain, float *delta, double *loss, unsigned *wrong, double *slopes) {{\n\
@@ -141,7 +146,7 @@ impl Tape {
              const double share = 1.0 / (double)positions;\n{unused}\n\
              for_each_chain(chain, chains) {{\n\
              const long long at = (long long)chain * n + i;\n\
-             const float *z = outputs + at * {outputs};\n(void)z;\n{load}{lines}\
+             {z}{load}{lines}\
              loss[at] = {};\n\
              wrong[at] = {wrong};\n\
              if (delta) {{\n{store}}}\n}} }}\n",
