@@ -18,7 +18,7 @@ pub(super) struct Prior<'d> {
     centre: Option<Buffer<'d>>,
     /// How strong the prior of each chain is; empty where all have the same.
     strengths: Vec<f64>,
-    /// The same on the device: as a precision, and as a factor of the terms.
+    /// Strengths of the chains on the device: as a precision, and as a factor of the terms.
     precisions: Buffer<'d>,
     factors: Buffer<'d>,
     /// Partial sums of a term, of its slopes, and energies.

@@ -160,7 +160,7 @@ impl Custom {
         })
     }
 
-    /// The same in less memory, if so: segments of it are computed a second time on the way back.
+    /// This model; with `checkpoint`, segments of it are computed a second time on the way back, so that less of a row is kept.
     pub fn with_checkpoints(mut self, checkpoint: bool) -> Self {
         self.body = match self.body {
             Body::Program(p) | Body::Whole(p, _) if checkpoint => Body::whole(*p, true),

@@ -147,9 +147,7 @@ impl Program {
         let only = found.next().filter(|_| found.next().is_none());
         match (only, parts) {
             (Some((k, d)), true) => {
-                // Enough parts for a few threads, each with enough to do: the count must not depend on the threads.
-                let count = ((out.len() * d.per_row * rows) >> 23).clamp(1, 16);
-                let parts = d.parts(out, count).into_iter();
+                let parts = d.parts(out, d.shares(rows)).into_iter();
                 to.extend(parts.map(|part| Task::Part(k, part)));
             }
             (None, true) => {}

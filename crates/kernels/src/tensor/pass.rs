@@ -38,7 +38,8 @@ impl Dense {
         }
     }
 
-    /// In how many parts threads do a product with W of so many rows: a function of the problem alone.
+    /// In how many parts threads do a product with W of so many rows, or the gradient of W: enough for a few threads, each with enough to do. A function
+    /// of the problem alone: it must not depend on the threads.
     pub fn shares(&self, rows: usize) -> usize {
         let (k, n) = self.fan;
         ((k * n * rows * self.per_row) >> 23).clamp(1, 16)
