@@ -6,8 +6,14 @@ use crate::error::Result;
 use crate::kernels::elementwise::{double, misclassified, softmax_rows, squared_error};
 use crate::kernels::sequence::softmax_shares;
 use crate::kernels::update::dot;
-use crate::model::{Block, Declared};
+use crate::model::Declared;
+use std::cell::RefCell;
 use std::sync::Arc;
+
+thread_local! {
+    /// Outputs whose place the gradient takes.
+    static COPY: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A loss per example. `L(w)` is its mean over examples; that of a row with labels at several positions is the mean over them.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,25 +95,53 @@ impl Loss {
         Ok(losses)
     }
 
-    /// Loss and errors of rows with these outputs; fills the last of `block.deltas` with dLoss/dOutput (of the sum over rows, not
-    /// their mean).
+    /// Loss and errors of positions with these outputs; fills `delta` with dLoss/dOutput (of the sum over rows, not their mean). A `delta` without room
+    /// is one that goes in place of the outputs.
     ///
     /// A row has labels at `positions` positions, of `columns` outputs each, and its loss is their mean; one with real targets has one.
-    /// `own` are the parameters of the loss itself; the gradient with respect to them goes into `slopes`, which were 0.
+    /// `own` are the parameters of the loss itself; the gradient with respect to them goes into `slopes`, which were 0. `log_sum` is room for a number
+    /// per position.
     pub fn evaluate(
         &self,
         own: &[f32],
         slopes: &mut [f64],
         targets: TileTargets,
-        positions: usize,
-        columns: usize,
-        block: &mut Block,
+        [positions, columns]: [usize; 2],
+        (outputs, delta): (&mut [f32], &mut [f32]),
+        log_sum: &mut [f64],
     ) -> Result<Sums> {
-        let (Some(outputs), Some(delta)) = (block.activations.last(), block.deltas.last_mut())
-        else {
-            anyhow::bail!("loss of rows that no model has computed");
+        let mut with = |outputs: &[f32], delta: &mut [f32]| {
+            self.evaluate_apart(
+                own,
+                slopes,
+                targets,
+                [positions, columns],
+                outputs,
+                delta,
+                log_sum,
+            )
         };
-        let outputs = &**outputs;
+        if !delta.is_empty() {
+            return with(outputs, delta);
+        }
+        COPY.with_borrow_mut(|copy| {
+            copy.clear();
+            copy.extend_from_slice(outputs);
+            with(copy, outputs)
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn evaluate_apart(
+        &self,
+        own: &[f32],
+        slopes: &mut [f64],
+        targets: TileTargets,
+        [positions, columns]: [usize; 2],
+        outputs: &[f32],
+        delta: &mut [f32],
+        log_sum: &mut [f64],
+    ) -> Result<Sums> {
         let mut sums = Sums::default();
         // What a position counts in its row: exactly 1 where it is the only one.
         let share = 1.0 / positions as f32;
@@ -117,7 +151,6 @@ impl Loss {
             }
             (Loss::CrossEntropy, RowTargets::Classes(labels)) => {
                 delta.copy_from_slice(outputs);
-                let log_sum = &mut *block.row;
                 match positions {
                     1 => softmax_rows(delta, columns, log_sum),
                     _ => softmax_shares(delta, columns, log_sum, share),

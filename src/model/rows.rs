@@ -1,5 +1,7 @@
 //! What losses are of: the targets of some rows, and sums over them.
 
+use std::ops::Range;
+
 /// What the rows of one tile are compared with, and what they count.
 #[derive(Debug, Clone, Copy)]
 pub struct TileTargets<'a> {
@@ -18,28 +20,26 @@ pub enum RowTargets<'a> {
     Values(&'a [f32]),
 }
 
-/// The first so many, which are taken off.
-fn first<'a, T>(all: &mut &'a [T], count: usize) -> &'a [T] {
-    let (first, rest) = all.split_at(count);
-    *all = rest;
-    first
-}
-
 impl<'a> TileTargets<'a> {
     /// Rows that all count alike.
     pub fn alike(of: RowTargets<'a>) -> Self {
         Self { of, weights: &[] }
     }
 
-    /// Those of the first `rows` rows, which are taken off; `positions` labels or `width` values per row.
-    pub fn take(&mut self, rows: usize, positions: usize, width: usize) -> Self {
-        let count = if self.weights.is_empty() { 0 } else { rows };
+    /// Those of some of the positions of all rows, `positions` per row: of whole rows, or of a part of one. A row without labels has `width` values.
+    pub fn part(&self, at: Range<usize>, positions: usize, width: usize) -> Self {
+        let rows = at.start / positions..at.end.div_ceil(positions);
         Self {
-            of: match &mut self.of {
-                RowTargets::Classes(all) => RowTargets::Classes(first(all, rows * positions)),
-                RowTargets::Values(all) => RowTargets::Values(first(all, rows * width)),
+            weights: match self.weights {
+                [] => &[],
+                all => &all[rows.clone()],
             },
-            weights: first(&mut self.weights, count),
+            of: match self.of {
+                RowTargets::Classes(all) => RowTargets::Classes(&all[at]),
+                RowTargets::Values(all) => {
+                    RowTargets::Values(&all[rows.start * width..rows.end * width])
+                }
+            },
         }
     }
 }

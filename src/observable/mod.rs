@@ -10,6 +10,7 @@ pub(crate) mod top_error;
 use crate::engine::ChainRef;
 use crate::engine::report::Report;
 use crate::error::Result;
+use crate::kernels::tensor::Numbers;
 use crate::model::loss::Sums;
 use crate::options::Entry;
 use crate::target::{Energies, Target, Workspace};
@@ -61,6 +62,8 @@ pub struct LossCache {
     pub examples: Vec<(String, Vec<u32>, Vec<f64>)>,
     /// Outputs for splits, `[rows, outputs]`.
     pub outputs: Vec<(String, Vec<f32>)>,
+    /// What observables are, by name, that an accelerator has computed as a whole.
+    pub numbers: Vec<(String, Vec<f64>)>,
 }
 
 impl LossCache {
@@ -198,6 +201,11 @@ pub trait Observable: Send + Sync {
 
     /// The split whose outputs it reads: an accelerator computes them for all chains at once.
     fn outputs(&self) -> Option<&str> {
+        None
+    }
+
+    /// What it is, compiled, if it follows from parameters alone: an accelerator computes it for all chains at once.
+    fn numbers(&self) -> Option<Arc<Numbers>> {
         None
     }
 

@@ -39,6 +39,16 @@ const HEAVY: usize = 1 << 14;
 /// Outputs that are kept at a time where a loss per example is wanted.
 const OUTPUTS: usize = 1 << 20;
 
+/// Outputs of a tile of large rows whose losses a thread computes at a time.
+const PART: usize = 1 << 14;
+
+/// The first so many, which are taken off.
+fn first<'a, T>(all: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    let (first, rest) = std::mem::take(all).split_at_mut(count);
+    *all = rest;
+    first
+}
+
 /// A point, and what a pass over all training rows gives there.
 struct Anchor {
     w: Vec<f32>,
@@ -318,7 +328,7 @@ impl Network {
         for (k, range) in tiles(range, self.work, self.numbers, job.apart).enumerate() {
             let (n, first) = (range.len(), range.start);
             let (labels, values) = (&mut shard.labels, &mut shard.values);
-            let mut targets = TileTargets {
+            let targets = TileTargets {
                 weights: tile_weights(job.split, job.rows, range.clone(), &mut shard.weights),
                 of: tile_targets(job.split, job.rows, range, labels, values),
             };
@@ -329,12 +339,19 @@ impl Network {
                 team.for_each(&mut blocks, |block| job.gather(first, block));
                 self.model
                     .forward_whole(params, &mut shard.tile, job.gradient, team);
+                shard.sums += self.whole_loss(own, own_grad, targets, &mut shard.tile, team)?;
+                if job.gradient {
+                    let tile = &mut shard.tile;
+                    self.model.gradient_whole(params, tile, grad, k > 0, team);
+                }
+                continue;
             }
             let blocks = shard.tile.blocks(&*self.model, n, count, job.gradient);
             let mut tasks: Vec<_> = blocks
                 .into_iter()
                 .map(|block| {
-                    let targets = targets.take(block.rows, positions, width);
+                    let at = block.first * positions..(block.first + block.rows) * positions;
+                    let targets = targets.part(at, positions, width);
                     (targets, block, vec![0.0; own.len()], Ok(Sums::default()))
                 })
                 .collect();
@@ -346,10 +363,7 @@ impl Network {
                 let each = own_grad.iter_mut().zip(slopes);
                 each.for_each(|(g, s)| *g += s as f32);
             }
-            if job.gradient && whole {
-                self.model
-                    .gradient_whole(params, &mut shard.tile, grad, k > 0, team);
-            } else if job.gradient {
+            if job.gradient {
                 self.model
                     .gradient(params, &shard.tile, grad, k > 0, team)?;
             }
@@ -357,7 +371,60 @@ impl Network {
         Ok(())
     }
 
-    /// Everything that is done row by row: gather, forward, loss, backward; of a model of large rows, only the loss.
+    /// The loss of a tile of large rows, whose positions threads share, and the gradient of its outputs; that of its own parameters is added to `slopes`.
+    fn whole_loss(
+        &self,
+        own: &[f32],
+        own_grad: &mut [f32],
+        targets: TileTargets,
+        tile: &mut Tile,
+        team: &Team,
+    ) -> Result<Sums> {
+        let (positions, outputs) = (self.model.positions(), self.model.outputs());
+        let (columns, count) = (outputs / positions, tile.rows * positions);
+        // A part may be of many rows, but not of many and a half.
+        let run = if positions == 1 { count } else { positions };
+        let step = (PART / columns).clamp(1, run);
+        let parts = (0..count).step_by(run).flat_map(|from| {
+            let steps = (from..from + run).step_by(step);
+            steps.map(move |at| at..(at + step).min(from + run))
+        });
+        let (Some(values), Some(deltas)) = (tile.activations.last_mut(), tile.deltas.last_mut())
+        else {
+            anyhow::bail!("loss of rows that no model has computed");
+        };
+        let mut rest = (&mut values[..], &mut deltas[..], &mut tile.row[..]);
+        let apart = usize::from(!rest.1.is_empty());
+        let mut tasks: Vec<_> = parts
+            .map(|at| {
+                let n = at.len();
+                let numbers = first(&mut rest.0, n * columns);
+                let delta = first(&mut rest.1, apart * n * columns);
+                let row = first(&mut rest.2, n);
+                let targets = targets.part(at, positions, self.dataset.train.targets.width());
+                let slopes = vec![0.0; own.len()];
+                (targets, (numbers, delta, row), slopes, Ok(Sums::default()))
+            })
+            .collect();
+        team.for_each(
+            &mut tasks,
+            |(targets, (numbers, delta, row), slopes, sums)| {
+                let sizes = [positions, columns];
+                *sums = self
+                    .loss
+                    .evaluate(own, slopes, *targets, sizes, (numbers, delta), row);
+            },
+        );
+        let mut total = Sums::default();
+        for (.., slopes, sums) in tasks {
+            total += sums?;
+            let each = own_grad.iter_mut().zip(slopes);
+            each.for_each(|(g, s)| *g += s as f32);
+        }
+        Ok(total)
+    }
+
+    /// Everything that is done row by row: gather, forward, loss, backward.
     fn block(
         &self,
         job: &Job,
@@ -367,16 +434,20 @@ impl Network {
         slopes: &mut [f64],
     ) -> Result<Sums> {
         let (params, own) = self.parts(job.w);
-        let whole = self.model.whole();
-        if !whole {
-            job.gather(first, block);
-            self.model.forward(params, block)?;
-        }
+        job.gather(first, block);
+        self.model.forward(params, block)?;
         let positions = self.model.positions();
         let columns = self.model.outputs() / positions;
-        let loss = &self.loss;
-        let sums = loss.evaluate(own, slopes, targets, positions, columns, block)?;
-        if job.gradient && !whole {
+        let (Some(outputs), Some(delta)) = (block.activations.last_mut(), block.deltas.last_mut())
+        else {
+            anyhow::bail!("loss of rows that no model has computed");
+        };
+        let sizes = [positions, columns];
+        let both = (&mut **outputs, &mut **delta);
+        let sums = self
+            .loss
+            .evaluate(own, slopes, targets, sizes, both, block.row)?;
+        if job.gradient {
             self.model.backward(params, block)?;
         }
         Ok(sums)

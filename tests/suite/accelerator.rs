@@ -365,18 +365,79 @@ fn the_header_says_what_computes_where() {
     }
     let source = "let t = target(model::mlp(#{ layers: [4, 3, 2] }), dataset::spin_vectors(#{ dim: 4, classes: 2, train: 30, test: 10 }), #{ prior: prior::gaussian(0.5) });
         let r = sample(t, sampler::sgld(#{ step: 0.001, batch: 10 }), #{ steps: 10, every: 1, predict: \"test\",
-            observe: [observable::cost(), observable::norm2(), observable::error(\"test\")] });
+            observe: [observable::cost(), observable::norm2(), observable::error(\"test\"), observable::named(\"size\", |s| s.params.norm2()),
+                observable::named(\"late\", |s| s.params.norm2() * s.step)] });
         `${r.summary()}`";
     let text = run(source, Some(emulated(&Sources::default())));
     let text = text.as_str().unwrap();
     for line in [
-        "on emulated: model, loss and gradients, data, steps of all chains; prior; observables cost, error_test; outputs for predictions",
-        "on this machine: observables norm2, from parameters that are copied; scores of predictions",
+        "on emulated: model, loss and gradients, data, steps of all chains; prior; observables cost, error_test, size; outputs for predictions",
+        "on this machine: observables norm2, late, from parameters that are copied; scores of predictions",
     ] {
         assert!(text.contains(line), "{text}");
     }
     let here = run(source, None);
     assert!(!here.as_str().unwrap().contains("on this machine"));
+}
+
+/// Closures that depend on parameters alone are computed there; made to depend on the step, here, at the same parameters. Null: both are the same but for
+/// rounding to single precision.
+#[test]
+fn closures_of_parameters_are_measured_there() {
+    if Emulated::new().is_none() {
+        return skip("no C++ compiler found");
+    }
+    let closures = [
+        "s.params.norm2()",
+        "s.params.w1.norm2() / s.params.w2.norm2()",
+        "s.params.abs().max()",
+        "s.params[3]",
+        "s.params.w1.tanh().mean(0).sum()",
+        "s.params.w2.matmul(s.params.w1).tanh().mean()",
+        "s.params.w1.matmul(s.params.w1.transpose(0, 1)).log_softmax(0).min()",
+        "s.params.b2",
+    ];
+    let both = closures.iter().enumerate().map(|(i, c)| {
+        format!("observable::named(\"there_{i}\", |s| {c}), observable::named(\"here_{i}\", |s| {c} + 0 * s.step)")
+    });
+    let both: Vec<_> = both.collect();
+    let source = format!(
+        "let t = target(model::mlp(#{{ layers: [64, 80, 10] }}), dataset::digits(20), #{{ prior: prior::gaussian(0.5) }});
+         let r = sample(t, sampler::sgld(#{{ step: 0.001, batch: 10 }}), #{{ steps: 10, every: 5, chains: 3, observe: [{}] }});
+         let all = [];
+         for i in 0..{} {{ for c in 0..3 {{ all.push([r.trace(`there_${{i}}`, c), r.trace(`here_${{i}}`, c)]); }} }}
+         #{{ all: all, header: `${{r.summary()}}` }}",
+        both.join(", "),
+        closures.len()
+    );
+    let two: Open = Arc::new(|| {
+        let one = || Emulated::new().map(|d| Box::new(d) as Box<dyn Device>);
+        Ok(one().into_iter().chain(one()).collect())
+    });
+    for open in [emulated(&Sources::default()), two] {
+        let value = run(&source, Some(open));
+        let header = value["header"].as_str().unwrap();
+        for (i, closure) in closures.iter().enumerate() {
+            let computed = header
+                .lines()
+                .find(|l| l.starts_with("on emulated"))
+                .unwrap();
+            assert!(
+                computed.contains(&format!("there_{i}")),
+                "{closure}: {header}"
+            );
+        }
+        for (i, pair) in value["all"].as_array().unwrap().iter().enumerate() {
+            let [mut there, mut here] = [Vec::new(), Vec::new()];
+            numbers(&pair[0], String::new(), &mut there);
+            numbers(&pair[1], String::new(), &mut here);
+            assert!(there.len() >= 2 && there.len() == here.len());
+            for ((_, a), (_, b)) in there.iter().zip(&here) {
+                let close = (a - b).abs() <= 2e-6 * b.abs().max(1e-3);
+                assert!(close, "{}: {a} there, {b} here", closures[i / 3]);
+            }
+        }
+    }
 }
 
 /// Remarks that were made.

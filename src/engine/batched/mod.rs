@@ -7,6 +7,7 @@ mod data;
 mod loss;
 mod memory;
 mod network;
+mod numbers;
 mod operations;
 mod prior;
 mod several;
@@ -48,6 +49,8 @@ pub struct OneDevice<'d> {
     /// None while it is at work.
     network: Option<Network<'d>>,
     prior: Prior<'d>,
+    /// What observables have asked for.
+    numbers: Vec<numbers::OnOne<'d>>,
     compiled: HashSet<&'static str>,
     scalars: Buffer<'d>,
     streams: Buffer<'d>,
@@ -102,6 +105,7 @@ impl<'d> OneDevice<'d> {
             scratch: BTreeMap::new(),
             network: None,
             prior: Prior::new(device, target, chains)?,
+            numbers: Vec::new(),
             compiled: HashSet::new(),
             scalars: Buffer::new(device, 4 * chains * 8)?,
             streams: Buffer::new(device, 20 * chains)?,

@@ -130,8 +130,8 @@ impl<'d> Network<'d> {
         for k in 0..tiles {
             let range = k * rows / tiles..(k + 1) * rows / tiles;
             let plan = self.plan(range.len(), all);
-            for (place, count) in &plan.sizes {
-                let bytes = if *place == Place::Addresses { 8 } else { 4 } * count;
+            for place in plan.sizes.keys() {
+                let bytes = plan.bytes_of(*place);
                 match self.memory.get_mut(place) {
                     Some(buffer) => drop(buffer.grow(bytes)?),
                     None => {

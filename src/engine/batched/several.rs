@@ -7,10 +7,12 @@ use crate::engine::{Draw, Row};
 use crate::error::Result;
 use crate::kernels::device::Device;
 use crate::kernels::map::{Kernel, Reduction};
+use crate::kernels::tensor::Numbers;
 use crate::model::loss::Sums;
 use crate::rng::Stream;
 use crate::target::Target;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// All chains of a run.
 pub struct Batched<'d> {
@@ -177,6 +179,11 @@ impl<'d> Batched<'d> {
     /// The outputs of every chain for a split, `[rows, outputs]` each.
     pub fn predict(&mut self, split: &str) -> Result<Vec<Vec<f32>>> {
         self.collect(|part, _| part.predict(split))
+    }
+
+    /// Numbers that follow from the parameters of a chain, of every chain.
+    pub fn numbers(&mut self, of: &Arc<Numbers>) -> Result<Vec<Vec<f64>>> {
+        self.collect(|part, _| part.numbers(of))
     }
 
     /// The loss of these rows of a split, for every position of each, per chain.

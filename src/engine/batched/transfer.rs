@@ -3,11 +3,14 @@
 use super::OneDevice;
 use super::data::Which;
 use super::memory::{bytes, bytes_mut};
+use super::numbers::OnOne;
 use crate::engine::{Row, Vector};
 use crate::error::Result;
 use crate::kernels::device::Pointer;
+use crate::kernels::tensor::Numbers;
 use crate::kernels::tensor::device::Place;
 use crate::model::loss::Sums;
+use std::sync::Arc;
 
 impl OneDevice<'_> {
     /// Write a vector of all chains, `[chains, N]`.
@@ -150,6 +153,20 @@ impl OneDevice<'_> {
         let mut all = vec![0f64; self.chains];
         self.device.download(self.total.at, bytes_mut(&mut all))?;
         Ok(all)
+    }
+
+    /// Numbers that follow from the parameters of a chain, of every chain.
+    pub fn numbers(&mut self, of: &Arc<Numbers>) -> Result<Vec<Vec<f64>>> {
+        let known = self.numbers.iter().position(|n| Arc::ptr_eq(&n.of, of));
+        let which = match known {
+            Some(which) => which,
+            None => {
+                let new = OnOne::new(self.device, of.clone(), self.chains, self.dim)?;
+                self.numbers.push(new);
+                self.numbers.len() - 1
+            }
+        };
+        self.numbers[which].evaluate(self)
     }
 
     /// The number of a split.

@@ -280,7 +280,7 @@ impl Model for Custom {
             Body::Whole(_, plans) => Widths {
                 activations: vec![self.outputs],
                 before: vec![0],
-                deltas: vec![self.outputs],
+                deltas: vec![if plans[0].replaces() { 0 } else { self.outputs }],
                 memory: plans[0].length(),
             },
         }

@@ -215,6 +215,10 @@ impl Observable for Closure {
         Ok(())
     }
 
+    fn numbers(&self) -> Option<Arc<Numbers>> {
+        self.first().compiled.clone()
+    }
+
     fn measure(&self, view: &mut View, out: &mut [f64]) -> Result<()> {
         let Shown {
             shape,

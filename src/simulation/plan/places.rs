@@ -17,6 +17,7 @@ impl Plan {
         let there = |o: &Handle| {
             Ok::<_, anyhow::Error>(
                 o.split().or(o.outputs()).is_some()
+                    || o.numbers().is_some()
                     || o.examples(target)?.is_some()
                     || !o.of_parameters(),
             )

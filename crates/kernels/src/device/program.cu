@@ -29,6 +29,11 @@ extern "C" __global__ void copy_runs(
 // What becomes of an axis, in the order of tensor::Reduce.
 enum { REDUCE_SUM, REDUCE_MAX, REDUCE_MIN };
 
+static __device__ double reduce_two(int how, double y, double v) {
+    if (how == REDUCE_SUM) return y + v;
+    return (how == REDUCE_MAX ? v > y : v < y) || v != v ? v : y;
+}
+
 // [pages, m, inner] to [pages, inner]. x: pages·inner.
 extern "C" __global__ void reduce_axis(
     const float *x, long long x_chain, int chains, int pages, int m, int inner, int how, float *out, long long out_chain) {
@@ -37,19 +42,36 @@ extern "C" __global__ void reduce_axis(
     long long page = quotient(i, inner);
     for_each_chain(chain, chains) {
         const float *z = x + chain * x_chain + page * m * inner + (i - page * inner);
-        float y = z[0];
-        if (how == REDUCE_SUM) {
-            double sum = 0.0;
-            for (int k = 0; k < m; k++) sum += (double)z[(long long)k * inner];
-            y = (float)sum;
-        } else {
-            for (int k = 1; k < m; k++) {
-                float v = z[(long long)k * inner];
-                bool better = how == REDUCE_MAX ? v > y : v < y;
-                y = better || v != v ? v : y;
-            }
-        }
-        out[chain * out_chain + i] = y;
+        double y = z[0];
+        for (int k = 1; k < m; k++) y = reduce_two(how, y, z[(long long)k * inner]);
+        out[chain * out_chain + i] = (float)y;
+    }
+}
+
+// The same of a long axis, [pages, m] to [pages], in so many parts first. x: pages·parts.
+extern "C" __global__ void reduce_parts(
+    const float *x, long long x_chain, int chains, int pages, int m, int parts, int how, double *out) {
+    long long i = THREAD, all = (long long)pages * parts;
+    if (i >= all) return;
+    long long page = quotient(i, parts), part = i - page * parts;
+    for_each_chain(chain, chains) {
+        const float *z = x + chain * x_chain + page * m;
+        double y = z[part];
+        for (long long k = part + parts; k < m; k += parts) y = reduce_two(how, y, z[k]);
+        out[chain * all + i] = y;
+    }
+}
+
+// Then the parts. x: pages.
+extern "C" __global__ void reduce_rest(
+    const double *x, int chains, int pages, int parts, int how, float *out, long long out_chain) {
+    long long page = THREAD;
+    if (page >= pages) return;
+    for_each_chain(chain, chains) {
+        const double *z = x + ((long long)chain * pages + page) * parts;
+        double y = z[0];
+        for (int k = 1; k < parts; k++) y = reduce_two(how, y, z[k]);
+        out[chain * out_chain + page] = (float)y;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Single numbers and sums are computed in double precision, everything else in single precision. Sums of functions of elements need no buffer.
 
 use super::Graph;
+use super::device::OnDevice;
 use super::element::{Element, Slice, values};
 use super::elements::Spread;
 use super::operation::{Binary, Reduce, Unary};
@@ -68,6 +69,21 @@ impl Numbers {
     /// How many numbers there are.
     pub fn count(&self) -> usize {
         self.outputs.iter().map(|o| o.width).sum()
+    }
+
+    /// The same for an accelerator, in single precision but for sums, and where the numbers begin among those that no row changes.
+    pub fn on_device(&self) -> (OnDevice, usize) {
+        let mut program = self.program.clone();
+        let start = program.shared_length;
+        program.shared.push(Instruction {
+            pass: Pass::Concat(self.outputs.iter().map(|o| o.width).collect()),
+            operands: self.outputs.clone(),
+            out: start,
+            width: self.count(),
+            active: false,
+        });
+        program.shared_length += self.count();
+        (OnDevice::new(program), start)
     }
 
     /// Whether a pass is a function of elements that only sums of all of them read.

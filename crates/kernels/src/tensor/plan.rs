@@ -34,6 +34,8 @@ pub struct Plan {
     places: [Vec<usize>; 3],
     length: usize,
     kept: usize,
+    /// Whether the gradient of the outputs may take their place.
+    replaces: bool,
 }
 
 /// Times at which something is needed, first and last.
@@ -48,6 +50,11 @@ impl Plan {
     /// Numbers per row that backward passes need of forward passes, without inputs and outputs.
     pub fn kept(&self) -> usize {
         self.kept
+    }
+
+    /// Whether no backward pass reads the outputs, so that their gradient may be written in their place.
+    pub fn replaces(&self) -> bool {
+        self.replaces
     }
 
     pub(super) fn place(&self, what: What, buffer: usize) -> usize {
@@ -77,6 +84,7 @@ impl Plan {
             places,
             length,
             kept,
+            replaces: program.rows.last().is_none_or(|i| !i.pass.reads_result()),
         }
     }
 }

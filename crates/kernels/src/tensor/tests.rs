@@ -147,19 +147,25 @@ impl Trial {
     ) -> [Vec<f32>; 2] {
         let (plan, team) = (self.program.plan(true, checkpoint), Team::new(threads));
         let shared = self.program.prepare(w);
-        let (mut outputs, mut grad) = (vec![f32::NAN; delta.len()], vec![0.0; w.len()]);
-        let mut again = outputs.clone();
+        let (mut values, mut grad) = (vec![f32::NAN; delta.len()], vec![0.0; w.len()]);
+        let mut again = values.clone();
         let (mut delta, mut memory) = (delta.to_vec(), vec![f32::NAN; ROWS * plan.length()]);
         let mut whole = Whole {
             parameters: w,
             shared: &shared,
             rows: ROWS,
             inputs: x,
-            outputs: &mut outputs,
+            outputs: &mut values,
             delta: &mut delta,
             memory: &mut memory,
         };
         self.program.forward_whole(&plan, &mut whole, &team);
+        let outputs = whole.outputs.to_vec();
+        // Where the plan says that nobody reads the outputs any more, nobody does.
+        if plan.replaces() {
+            whole.outputs.copy_from_slice(whole.delta);
+            whole.delta = &mut [];
+        }
         self.program
             .backward_whole(&plan, &mut whole, &mut grad, &team);
         let alone = self.program.plan(false, false);

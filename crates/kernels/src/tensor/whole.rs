@@ -21,7 +21,7 @@ pub struct Whole<'a> {
     pub inputs: &'a [f32],
     /// `[rows, outputs]`.
     pub outputs: &'a mut [f32],
-    /// `[rows, outputs]`: the gradient with respect to the outputs; empty without gradients.
+    /// `[rows, outputs]`: the gradient with respect to the outputs; empty if it is in their place, as a plan may say, and without gradients.
     pub delta: &'a mut [f32],
     /// [`Plan::length`] numbers per row.
     pub memory: &'a mut [f32],
@@ -169,7 +169,10 @@ impl Program {
             rows: w.rows,
             memory: w.memory.as_mut_ptr(),
             outputs: w.outputs.as_mut_ptr(),
-            delta: w.delta.as_mut_ptr(),
+            delta: match &mut *w.delta {
+                [] => w.outputs.as_mut_ptr(),
+                delta => delta.as_mut_ptr(),
+            },
         }
     }
 
@@ -210,7 +213,11 @@ impl Program {
     /// After [`Program::forward_whole`]: add the gradient of `Σ outputs·delta` to `grad`.
     pub fn backward_whole(&self, plan: &Plan, w: &mut Whole, grad: &mut [f32], team: &Team) {
         let width = self.widths.last().copied().unwrap_or(0);
-        assert!(w.delta.len() >= w.rows * width, "gradient of the outputs");
+        let apart = w.delta.len() >= w.rows * width;
+        assert!(
+            apart || w.delta.is_empty() && plan.replaces(),
+            "gradient of the outputs"
+        );
         let memory = self.memory(plan, w);
         let given = Given {
             inputs: w.inputs,

@@ -277,11 +277,13 @@ impl OnDevice {
 impl Plan {
     /// Bytes of all places.
     pub fn bytes(&self) -> usize {
-        let size = |(place, n): (&Place, &usize)| match place {
-            Place::Addresses => 8 * n,
-            _ => 4 * n,
-        };
-        self.sizes.iter().map(size).sum()
+        self.sizes.keys().map(|place| self.bytes_of(*place)).sum()
+    }
+
+    /// Bytes of a place.
+    pub fn bytes_of(&self, place: Place) -> usize {
+        let each = if place == Place::Addresses { 8 } else { 4 };
+        each * self.sizes.get(&place).copied().unwrap_or(0)
     }
 }
 

@@ -7,6 +7,10 @@ use super::source::Index;
 use super::{Argument, At, OnDevice, Place, Step, View};
 use crate::elementwise::Activation;
 
+/// An axis of so many numbers is reduced in parts, side by side.
+const LONG: usize = 4096;
+const PARTS: usize = 256;
+
 /// Steps for so many rows and chains, as they are written.
 pub struct Passes<'a> {
     pub(super) all: &'a OnDevice,
@@ -210,6 +214,16 @@ impl<'a> Passes<'a> {
                     out[1],
                 ];
                 self.launch("embed_rows", rows * to.width, arguments);
+            }
+            (Pass::Reduce(how, m, 1), _) if *m >= LONG => {
+                let [pages, m, how] = [rows * to.width, *m, *how as usize].map(int);
+                let each = rows * to.width * PARTS;
+                let parts = Argument::At(self.scratch(2 * self.chains * each));
+                let x = [Argument::At(of[0].at), long(of[0].chain), chains];
+                let arguments = [&x[..], &[pages, m, int(PARTS), how, parts]].concat();
+                self.launch("reduce_parts", each, arguments);
+                let arguments = [&[parts, chains, pages, int(PARTS), how][..], &out].concat();
+                self.launch("reduce_rest", rows * to.width, arguments);
             }
             (Pass::Reduce(how, m, inner), _) => {
                 let pages = rows * to.width / inner;
