@@ -1,7 +1,48 @@
 //! Matrix products on row-major slices, one thread each; parallelism is over chains and shards, never inside a product.
 
+use crate::simd;
 use gemm::{Parallelism, gemm};
+use std::cell::RefCell;
 use std::ops::Range;
+
+thread_local! {
+    /// The transpose of a factor, or some columns of it.
+    static TRANSPOSE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Numbers of a factor that are transposed at a time: they stay in a core's cache.
+const PANEL: usize = 1 << 17;
+
+/// Rows of the other factor for which it pays.
+const ROWS: usize = 16;
+
+simd! {
+    /// `to[i·width + j] = from[j·stride + i]` for j below `rows`, i below `columns`.
+    pub fn transpose(from: &[f32], stride: usize, rows: usize, columns: usize, to: &mut [f32], width: usize) {
+        const SIDE: usize = 16;
+        for j in (0..rows).step_by(SIDE) {
+            for i in (0..columns).step_by(SIDE) {
+                let (n, m) = (SIDE.min(rows - j), SIDE.min(columns - i));
+                if n < SIDE || m < SIDE {
+                    for x in i..i + m {
+                        for y in j..j + n {
+                            to[x * width + y] = from[y * stride + x];
+                        }
+                    }
+                    continue;
+                }
+                let mut block = [[0f32; SIDE]; SIDE];
+                for (y, row) in block.iter_mut().enumerate() {
+                    row.copy_from_slice(&from[(j + y) * stride + i..][..SIDE]);
+                }
+                for x in 0..SIDE {
+                    let column: [f32; SIDE] = std::array::from_fn(|y| block[y][x]);
+                    to[(i + x) * width + j..][..SIDE].copy_from_slice(&column);
+                }
+            }
+        }
+    }
+}
 
 /// A matrix in a slice: rows, columns, and the distance between neighbours in each direction.
 #[derive(Clone, Copy)]
@@ -168,7 +209,38 @@ impl<'a> Part<'a> {
 
     /// `self = a·b`, or `self += a·b` when `add`.
     pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
-        self.product(a, b, add, Parallelism::None);
+        let (k, n) = (b.rows, b.columns);
+        if b.column_stride == 1 || b.row_stride != 1 || a.rows < ROWS || k < 16 || n < 64 {
+            return self.product(a, b, add, Parallelism::None);
+        }
+        // The product would go through the columns number by number.
+        let step = (PANEL / k).max(64) / 64 * 64;
+        let mut panel = TRANSPOSE.take();
+        for at in (0..n).step_by(step) {
+            let columns = at..n.min(at + step);
+            // Rows that are a power of two apart would share a few lines of the cache.
+            let width = columns.len().next_multiple_of(16) + 16;
+            panel.resize(panel.len().max(k * width), 0.0);
+            let own = b.columns(columns.clone());
+            transpose(
+                own.data,
+                own.column_stride,
+                own.columns,
+                k,
+                &mut panel,
+                width,
+            );
+            let right = Matrix::strided(&panel, k, own.columns, width);
+            let mut part = Part {
+                // SAFETY: this is the part's first element, which is in the matrix.
+                start: unsafe { self.start.add(at) },
+                rows: self.rows.clone(),
+                columns: self.columns.start + columns.start..self.columns.start + columns.end,
+                ..*self
+            };
+            part.product(a, right, add, Parallelism::None);
+        }
+        TRANSPOSE.set(panel);
     }
 
     fn product(&mut self, a: Matrix, b: Matrix, add: bool, parallelism: Parallelism) {
@@ -233,6 +305,30 @@ mod tests {
                 let sum = |j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 5 + j]).sum();
                 let expected: f32 = if j < 2 { -1.0 } else { sum(j - 1) };
                 assert_eq!(out[i * 4 + j], expected);
+            }
+        }
+    }
+
+    /// A factor that is transposed beforehand gives what it gives otherwise: the same bits, unless it is cut into panels and its sums are long.
+    #[test]
+    fn a_factor_may_be_transposed_beforehand() {
+        let numbers = |n: usize| (0..n).map(|i| ((i * 37 % 101) as f32 - 50.0) / 20.0);
+        for (m, k, n) in [(16, 16, 64), (33, 37, 203), (17, 3000, 150)] {
+            let (a, b): (Vec<f32>, Vec<f32>) = (numbers(m * k).collect(), numbers(n * k).collect());
+            let (left, right) = (Matrix::new(&a, m, k), Matrix::new(&b, n, k).transposed());
+            for add in [false, true] {
+                let mut out: Vec<f32> = numbers(m * n).collect();
+                let mut other = out.clone();
+                Part::whole(&mut out, m, n).multiply(left, right, add);
+                Part::whole(&mut other, m, n).product(left, right, add, Parallelism::None);
+                let most = if k < PANEL / n {
+                    0.0
+                } else {
+                    1e-6 * (3 * k) as f32
+                };
+                let apart = out.iter().zip(&other).map(|(x, y)| (x - y).abs());
+                let apart = apart.fold(0.0, f32::max);
+                assert!(apart <= most, "{m}, {k}, {n}: {apart}");
             }
         }
     }
