@@ -172,8 +172,17 @@ const WORKLOADS: &[Workload] = &[
         work: custom!("[\"g\", [100, 50]], ", " * h.matmul(p.g.t()).sigmoid()", ""),
     },
     Workload {
+        name: "custom-norm-11k",
+        about: "the same with that gate and a norm behind it",
+        work: custom!(
+            "[\"g\", [100, 50]], ",
+            " * h.matmul(p.g.t()).sigmoid();\nh = h.layer_norm(1e-5)",
+            ""
+        ),
+    },
+    Workload {
         name: "custom-scale-11k",
-        about: "the same with a factor per hidden unit: compiled to passes, the products of sgld-11k",
+        about: "sgld-11k with a factor per hidden unit: compiled to passes, the products of sgld-11k",
         work: custom!("[\"g\", [100]], ", " * p.g", ""),
     },
     Workload {

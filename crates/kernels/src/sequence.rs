@@ -20,15 +20,12 @@ fn exp_or_zero(x: f32) -> f32 {
 
 /// Fold lanes in pairs.
 #[inline(always)]
-fn join(mut lanes: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = f(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
+fn join(lanes: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> f32 {
+    // Otherwise the compiler would have them in pieces all the way, for the sake of these few operations.
+    let lanes = std::hint::black_box(lanes);
+    let eight: [f32; 8] = std::array::from_fn(|i| f(lanes[i], lanes[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| f(eight[i], eight[i + 4]));
+    f(f(four[0], four[2]), f(four[1], four[3]))
 }
 
 /// Σ f(a, b, c) over slices of one length.
@@ -44,10 +41,8 @@ pub(crate) fn sum(a: &[f32], b: &[f32], c: &[f32], f: impl Fn(f32, f32, f32) -> 
         }
     }
     let rest = a_rest.iter().zip(b_rest).zip(c_rest);
-    for (lane, ((a, b), c)) in lanes.iter_mut().zip(rest) {
-        *lane += f(*a, *b, *c);
-    }
-    join(lanes, |a, b| a + b)
+    let rest: f32 = rest.map(|((a, b), c)| f(*a, *b, *c)).sum();
+    join(lanes, |a, b| a + b) + rest
 }
 
 /// The largest number; NaN is passed over.
@@ -61,10 +56,7 @@ fn largest(x: &[f32]) -> f32 {
             lanes[i] = larger(lanes[i], x[i]);
         }
     }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = larger(*lane, *x);
-    }
-    join(lanes, larger)
+    rest.iter().copied().fold(join(lanes, larger), larger)
 }
 
 /// Rows of `table` (`width` columns) in the order of `tokens`; or else the first index of `tokens` that is no row of it.
