@@ -40,7 +40,7 @@ pub(super) fn bind(b: &mut Binder) {
          such as p.a.matmul(p.b), is computed once per step.\n\n\
          Parameters lie in the vector, and in files of weights, in the order of their names; an array of [name, shape] keeps its own order. Initial \
          numbers are drawn as model::mlp draws them: a factor of a product is a weight, what is added to it its bias. With `interpret: true` the closure is \
-         called at every step instead, many times slower, for what cannot be traced.",
+         called at every step instead, many times slower, for what cannot be traced; with `--device` that needs a build with the feature candle-cuda.",
         move |native: NativeCallContext, map: Map| -> Bound<Arc<dyn Model>> {
             let call = Call { context: &context, native: &native };
             build(&call, &map)
@@ -242,7 +242,8 @@ fn interpreted(
         let p = Named::new(names.iter().cloned().zip(tensors));
         let arguments = [Dynamic::from(p), Dynamic::from(Tensor::Concrete(x.clone()))];
         let out = result(forward.call(arguments)?)?;
-        Ok(out.concrete(OWNER)?.to_dtype(x.dtype())?)
+        let out = out.concrete(OWNER)?.to_device(x.device())?;
+        Ok(out.to_dtype(x.dtype())?)
     };
     Ok(Arc::new(Interpreted::new(
         parameters,

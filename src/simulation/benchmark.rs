@@ -95,6 +95,8 @@ pub fn benchmark(
     // Never at its end.
     let plan = Plan::unrecorded("benchmark", o, u64::MAX >> 16, session.seed)?;
     sampler.check(target)?;
+    let placed = session.placed(target)?;
+    let (target, device) = (&*placed.target, placed.devices.as_deref());
     plan.check_size(target, sampler, session, (0, 0))?;
     let starts = plan.starts(target)?;
     let mut state = State::new((0..chains).collect(), target, sampler, &[]);
@@ -112,8 +114,7 @@ pub fn benchmark(
         ranks: &SingleProcess,
         interrupt: &session.interrupt,
     };
-    let device = session.open_device()?;
-    let mut workers = Workers::new(&shared, device.as_deref(), &state, session.threads)?;
+    let mut workers = Workers::new(&shared, device, &state, session.threads)?;
     let (elapsed, steps, rows) = measure(&mut workers, &shared, &mut state, seconds)?;
     let (threads, workers) = workers.threads();
     let steps = steps.max(1) as f64;

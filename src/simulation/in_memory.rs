@@ -55,7 +55,10 @@ impl InMemory {
 
     /// Go on until `until`, or an interruption; without it, prepare for the first step. Whether there is more to do.
     pub fn advance(&mut self, of: Subject, until: Option<Instant>) -> Result<bool> {
-        self.advance_on(of, of.3.open_device()?.as_deref(), until)
+        let (plan, target, sampler, session, threads) = of;
+        let placed = session.placed(target)?;
+        let of = (plan, &*placed.target, sampler, session, threads);
+        self.advance_on(of, placed.devices.as_deref(), until)
     }
 
     fn advance_on(
@@ -115,12 +118,14 @@ impl InMemory {
 /// # Errors
 /// [`Interrupted`] after an interruption.
 pub(crate) fn run_in_memory(of: Subject) -> Result<Run> {
-    let (plan, .., session, _) = of;
+    let (plan, target, sampler, session, threads) = of;
+    let placed = session.placed(target)?;
+    let of = (plan, &*placed.target, sampler, session, threads);
     let mut run = InMemory::new(of)?;
-    let device = session.open_device()?;
+    let device = placed.devices.as_deref();
     // A device gets the data anew every time.
     let slice = Duration::from_millis(if device.is_some() { 5000 } else { 200 });
-    while run.advance_on(of, device.as_deref(), Some(Instant::now() + slice))? {
+    while run.advance_on(of, device, Some(Instant::now() + slice))? {
         if session.interrupt.interrupted() {
             let what = format!("'{}' within a run", plan.name);
             return Err(Interrupted { what }.into());

@@ -30,6 +30,7 @@ pub(crate) mod observe;
 pub mod optimizer;
 pub(crate) mod origin;
 pub(crate) mod overlaps;
+pub(crate) mod place;
 pub mod plan;
 pub(crate) mod predict;
 pub(crate) mod prediction;
@@ -95,6 +96,8 @@ pub fn run(
         "{}: {chains} chains are more than {MAX_CHAINS}",
         plan.kind
     );
+    let placed = session.placed(target)?;
+    let (target, devices) = (&*placed.target, placed.devices.as_deref());
     let predictors = plan.predictors(target)?;
     let starts = plan.starts(target)?;
     let columns = plan.columns(target, sampler, &predictors, &starts)?;
@@ -128,9 +131,8 @@ pub fn run(
         ranks: &*session.ranks,
         interrupt: &session.interrupt,
     };
-    let device = session.open_device()?;
     let job = Sampling {
-        workers: Workers::new(&run, device.as_deref(), &state, session.threads)?,
+        workers: Workers::new(&run, devices, &state, session.threads)?,
         watched: watched(&info),
         run,
         state,

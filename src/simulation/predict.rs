@@ -48,6 +48,8 @@ const TOGETHER: usize = 64;
 /// Means and standard deviations of what is predicted of each row.
 fn predict(run: &Run, inputs: &Value, o: &Options, session: &Session) -> Result<Json> {
     let target = run.target(o)?;
+    let placed = session.placed(&target)?;
+    let (target, devices) = (&*placed.target, &placed.devices);
     let network = target.network("predict")?;
     let split = split(inputs, network)?;
     let info = &run.info;
@@ -69,14 +71,13 @@ fn predict(run: &Run, inputs: &Value, o: &Options, session: &Session) -> Result<
         "predict: run '{}' has no draw of a healthy chain there",
         info.name
     );
-    let devices = session.open_device()?;
-    let each = match (&devices, inputs) {
+    let each = match (devices, inputs) {
         (Some(devices), Value::Text(name)) => {
             let mut each = Vec::with_capacity(all.len());
             for some in all.chunks(TOGETHER) {
                 let draw = |(chain, i): &(usize, usize)| draws.draw(info, *chain, *i);
                 let w = some.iter().map(draw).collect::<Result<Vec<_>>>()?;
-                let mut device = Batched::new(devices, &target, w.len(), 0, &Slots::NONE)?;
+                let mut device = Batched::new(devices, target, w.len(), 0, &Slots::NONE)?;
                 device.write(Vector::Params, &w.concat())?;
                 let outputs = w.iter().zip(device.predict(name)?);
                 each.extend(outputs.map(|(w, outputs)| said(network, w, outputs)));
@@ -84,7 +85,9 @@ fn predict(run: &Run, inputs: &Value, o: &Options, session: &Session) -> Result<
             each
         }
         _ => {
-            session.computes_here("predict: outputs for new rows");
+            if !target.is_by_candle() {
+                session.computes_here("predict: outputs for new rows");
+            }
             let one = |(chain, i): &(usize, usize)| {
                 let w = draws.draw(info, *chain, *i)?;
                 Ok(said(network, &w, network.predict(&w, &split)?))

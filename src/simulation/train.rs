@@ -93,6 +93,8 @@ pub fn train(
         parameters * chains as u128 * 16 + parameters * 64,
         &format!("'{name}' ({chains} chains of {parameters} parameters)"),
     )?;
+    let placed = session.placed(target)?;
+    let (target, devices) = (&*placed.target, placed.devices.as_deref());
     let courses = courses(target, o.object("start"), chains, seed)?;
     let columns = columns(target, &splits);
     let what = json!({
@@ -108,10 +110,9 @@ pub fn train(
         epochs,
         interrupt: session.interrupt.clone(),
     };
-    let devices = session.open_device()?;
     let on_devices = |d| Batched::new(d, target, chains, 2, &Slots::NONE);
     let job = Training {
-        device: devices.as_deref().map(on_devices).transpose()?,
+        device: devices.map(on_devices).transpose()?,
         name,
         what,
         courses,

@@ -2,7 +2,7 @@
 
 use super::network::{Accelerated, Network};
 use super::prior::Prior;
-use super::{Potential, Rows, Workspace};
+use super::{OpenCandle, Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
 use crate::model::initialise::{Role, with_normals};
@@ -94,6 +94,17 @@ impl Potential for Extended {
 
     fn accelerated(&self) -> Result<Accelerated> {
         self.inner.accelerated()
+    }
+
+    fn by_candle(&self, device: OpenCandle) -> Result<Option<Arc<dyn Potential>>> {
+        let inner = self.inner.by_candle(device)?;
+        Ok(inner.map(|inner| {
+            Arc::new(Self {
+                inner,
+                layout: self.layout.clone(),
+                own: self.own,
+            }) as _
+        }))
     }
 
     fn part(&self, name: &str) -> Result<Vec<Part>> {

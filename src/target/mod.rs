@@ -39,6 +39,9 @@ pub enum Rows<'a> {
     Indices(&'a [u32]),
 }
 
+/// How a device of candle is opened.
+pub type OpenCandle<'a> = &'a dyn Fn() -> Result<candle_core::Device>;
+
 /// A mean loss over examples, with its gradient.
 pub trait Potential: Send + Sync {
     /// What it is, in a line or a few.
@@ -111,6 +114,14 @@ pub trait Potential: Send + Sync {
             "no device computes {}; take --device cpu",
             self.describe().lines().next().unwrap_or("this potential")
         )
+    }
+
+    /// The same mean loss with a model that candle computes on one of its devices, which `device` opens; none unless it has a model without a program.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    fn by_candle(&self, _device: OpenCandle) -> Result<Option<Arc<dyn Potential>>> {
+        Ok(None)
     }
 
     /// A part of the parameters by its name; see [`Layout::part`].
@@ -198,6 +209,7 @@ pub struct Target {
     scale: EnergyScale,
     s: f64,
     prior: PriorEnergy,
+    by_candle: bool,
 }
 
 impl fmt::Debug for Target {
@@ -274,7 +286,26 @@ impl Target {
             scale,
             s,
             prior,
+            by_candle: false,
         })
+    }
+
+    /// The target with a model that candle computes on a device; none unless it has a model without a program.
+    ///
+    /// # Errors
+    /// See [`Potential::by_candle`].
+    pub(crate) fn by_candle(&self, device: OpenCandle) -> Result<Option<Self>> {
+        let potential = self.potential.by_candle(device)?;
+        Ok(potential.map(|potential| Self {
+            potential,
+            by_candle: true,
+            ..self.clone()
+        }))
+    }
+
+    /// Whether it came from [`Target::by_candle`].
+    pub(crate) fn is_by_candle(&self) -> bool {
+        self.by_candle
     }
 
     /// The mean loss and its data.

@@ -1,7 +1,9 @@
 //! A network's mean loss over a data set.
 
+mod by_candle;
+
 use super::workspace::{Shard, blocks, shards, tiles};
-use super::{Potential, Rows, Workspace};
+use super::{OpenCandle, Potential, Rows, Workspace};
 use crate::dataset::{Dataset, Split, Targets};
 use crate::error::Result;
 use crate::kernels::elementwise::Activation;
@@ -15,6 +17,7 @@ use crate::model::loss::{Loss, RowTargets, Sums, TileTargets};
 use crate::model::losses::Chosen;
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
+use by_candle::Elsewhere;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,6 +34,8 @@ pub struct Network {
     work: usize,
     /// The last anchor.
     anchor: Mutex<Option<Arc<Anchor>>>,
+    /// Where candle computes the model, if that is another device.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// Floats of a row that make it count as two: images of many channels, not rows of dense layers.
@@ -194,6 +199,7 @@ impl Network {
             dataset,
             loss,
             anchor: Mutex::new(None),
+            elsewhere: None,
         })
     }
 
@@ -230,6 +236,10 @@ impl Network {
             work.rows += count as u64;
         }
         let grad = grad.unwrap_or_default();
+        if let Some(there) = &self.elsewhere {
+            let wanted = gradient.then_some(grad);
+            return self.sums_elsewhere(there, w, (split, rows, count), wanted, work);
+        }
         let ranges: Vec<_> = shards(count, self.work, w.len()).collect();
         let job = Job {
             w,
@@ -456,6 +466,9 @@ impl Network {
     /// Outputs of the model for the given rows of inputs, `[rows, outputs]`.
     pub fn predict(&self, w: &[f32], split: &Split) -> Result<Vec<f32>> {
         let w = &w[..self.model.layout().len()];
+        if let Some(there) = &self.elsewhere {
+            return self.outputs_elsewhere(there, w, split);
+        }
         let mut tile = Tile {
             shared: Arc::new(self.model.shared(w)),
             ..Tile::default()
@@ -662,6 +675,14 @@ impl Potential for Network {
             own: self.model.layout().len()..self.layout.len(),
             free: None,
         })
+    }
+
+    fn by_candle(&self, device: OpenCandle) -> Result<Option<Arc<dyn Potential>>> {
+        let Err(reason) = self.model.program() else {
+            return Ok(None);
+        };
+        let device = device().map_err(|e| anyhow::anyhow!("{reason:#}; {e:#}"))?;
+        Ok(Some(Arc::new(self.moved(device))))
     }
 
     fn products(&self) -> Vec<Product> {

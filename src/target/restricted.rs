@@ -2,7 +2,7 @@
 //! (Wang, Hoogland, van Wingerden, Furman & Murfet 2024).
 
 use super::network::{Accelerated, Free};
-use super::{Potential, Rows, Workspace};
+use super::{OpenCandle, Potential, Rows, Workspace};
 use crate::error::Result;
 use crate::kernels::gemm_baseline::Product;
 use crate::model::loss::Sums;
@@ -171,6 +171,18 @@ impl Potential for Restricted {
             fixed: self.fixed.clone(),
         });
         Ok(inner)
+    }
+
+    fn by_candle(&self, device: OpenCandle) -> Result<Option<Arc<dyn Potential>>> {
+        let inner = self.inner.by_candle(device)?;
+        Ok(inner.map(|inner| {
+            Arc::new(Self {
+                inner,
+                layout: self.layout.clone(),
+                free: self.free.clone(),
+                fixed: self.fixed.clone(),
+            }) as _
+        }))
     }
 
     fn products(&self) -> Vec<Product> {

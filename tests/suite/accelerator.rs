@@ -354,6 +354,12 @@ fn what_no_device_computes_is_refused() {
             message.contains(reason) && message.contains("--device cpu"),
             "{message}"
         );
+        // What candle could compute there, in another build.
+        assert_eq!(
+            message.contains("--features candle-cuda"),
+            reason.contains("interpret"),
+            "{message}"
+        );
     }
 }
 

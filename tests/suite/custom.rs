@@ -132,7 +132,7 @@ fn layers_are_recognised_and_start_as_the_native_ones_do() {
 }
 
 /// All traces and last parameters of a run on so many threads.
-fn run(net: &str, sampler: &str, threads: usize, device: Option<Open>) -> Value {
+pub fn run(net: &str, sampler: &str, threads: usize, device: Option<Open>) -> Value {
     let source = format!(
         "let t = target({net}, dataset::spin_vectors(#{{ dim: 9, classes: 4, train: 700, test: 60 }}), #{{ prior: prior::l2(5.0) }});
          let r = sample(t, {sampler}, #{{ seed: 5, chains: 3, temperature: 0.002, steps: 24, burn_in: 4, every: 2,
@@ -201,7 +201,8 @@ fn an_accelerator_takes_it_as_the_native_one() {
     }
 }
 
-fn close(a: &Value, b: &Value, count: &mut usize) {
+/// Fail unless all numbers are about the same; counts them.
+pub fn close(a: &Value, b: &Value, count: &mut usize) {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
             assert_eq!(a.len(), b.len());

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, bail, ensure};
 use ergodic::error::Result;
-use ergodic::kernels::device::{Arg, Device, Factor, Pointer, Precision, Product};
+use ergodic::kernels::device::{Arg, Device, Factor, NO_CANDLE, Pointer, Precision, Product};
 use ergodic::kernels::gemm::{Matrix, multiply};
 use libloading::Library;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -59,6 +59,7 @@ pub struct Emulated {
     kernels: RefCell<HashMap<String, Kernel>>,
     sources: Sources,
     precision: Precision,
+    candle: bool,
 }
 
 /// Blocks in x, rows of blocks, threads of a block, addresses of the arguments.
@@ -99,6 +100,7 @@ impl Emulated {
             kernels: RefCell::default(),
             sources: Sources::default(),
             precision: Precision::Full,
+            candle: false,
         })
     }
 
@@ -113,6 +115,13 @@ impl Emulated {
     pub fn rounding(precision: Precision) -> Option<Self> {
         let mut device = Self::new()?;
         device.precision = precision;
+        Some(device)
+    }
+
+    /// The same; candle's CPU device is in the place of its own.
+    pub fn with_candle() -> Option<Self> {
+        let mut device = Self::new()?;
+        device.candle = true;
         Some(device)
     }
 
@@ -447,6 +456,13 @@ impl Device for Emulated {
             multiply(out, a, b, p.add);
         }
         Ok(())
+    }
+
+    fn candle(&self) -> Result<candle_core::Device> {
+        match self.candle {
+            true => Ok(candle_core::Device::Cpu),
+            false => bail!(NO_CANDLE),
+        }
     }
 }
 

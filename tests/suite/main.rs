@@ -6,6 +6,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod accelerator;
 mod builders;
+mod by_candle;
 mod claims;
 mod cli;
 mod closures;

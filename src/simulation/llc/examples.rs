@@ -262,10 +262,10 @@ impl Estimate {
             "WBIC is a mean at β = 1/ln n = {:.4}, but β is {beta:.4} here",
             1.0 / n.ln()
         );
-        let devices = session.open_device()?;
-        let devices = devices.as_deref();
+        let placed = session.placed(&self.target)?;
+        let devices = placed.devices.as_deref();
         let at_start =
-            Evaluation::new(&self.target, &self.start, devices, session.threads)?.loss()?;
+            Evaluation::new(&placed.target, &self.start, devices, session.threads)?.loss()?;
         Ok((n * at_start + self.lambda / beta, self.mcse / beta))
     }
 }

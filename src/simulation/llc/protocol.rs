@@ -183,10 +183,10 @@ impl Prepared {
 
     /// The estimate from a run of the plan.
     pub fn estimate(&self, run: Arc<Run>, session: &Session) -> Result<Estimate> {
-        let device = session.open_device()?;
+        let placed = session.placed(&self.target)?;
         let at_point = || {
-            let device = device.as_deref();
-            Evaluation::new(&self.target, &self.start, device, session.threads)
+            let devices = placed.devices.as_deref();
+            Evaluation::new(&placed.target, &self.start, devices, session.threads)
         };
         let chains = run.records.len();
         let (at_start, error) = match self.point.baseline {

@@ -13,6 +13,9 @@ impl Plan {
         let (name, Some(_)) = &session.device else {
             return Ok(Vec::new());
         };
+        if target.is_by_candle() {
+            return Ok(self.places_by_candle(name, target));
+        }
         // Losses, and what samplers report.
         let there = |o: &Handle| {
             Ok::<_, anyhow::Error>(
@@ -63,5 +66,24 @@ impl Plan {
             out.push(format!("on this machine: {}", rest.join("; ")));
         }
         Ok(out)
+    }
+
+    /// The same, of a model that candle computes on the device.
+    fn places_by_candle(&self, name: &str, target: &Target) -> Vec<String> {
+        let mut rest = vec!["losses of the outputs, steps of all chains".to_string()];
+        if !target.prior().is_flat() {
+            rest.push("prior".into());
+        }
+        if !self.observables.is_empty() {
+            let names: Vec<_> = self.observables.iter().map(|o| o.name()).collect();
+            rest.push(format!("observables {}", names.join(", ")));
+        }
+        if !self.predict.is_empty() {
+            rest.push("scores of predictions".into());
+        }
+        vec![
+            format!("on {name}, through candle: outputs and gradients of the model, inputs"),
+            format!("on this machine: {}", rest.join("; ")),
+        ]
     }
 }

@@ -56,9 +56,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
 
 /// Verify a run whose target, sampler and observables are these.
 pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Result<Verification> {
-    let (target, sampler) = (&origin.target, &origin.sampler);
+    let sampler = &origin.sampler;
     check(run, origin)?;
-    session.computes_here("verify: the exact chains");
+    let placed = session.placed(&origin.target)?;
+    let target = &*placed.target;
+    if placed.devices.is_some() {
+        session.computes_here("verify: the exact chains");
+    }
     let chains = run.failures.iter().filter(|f| f.is_none()).count();
     anyhow::ensure!(chains > 0, "verify: every chain of the run failed");
     let draws = match session.quick {
@@ -68,6 +72,7 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
     let work = Work {
         run,
         origin,
+        target,
         hmc: hmc(o.int("leapfrog")?)?,
         moves: o.int("moves")?,
         draws: draws.div_ceil(run.info.chains).max(4),
@@ -112,9 +117,9 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
             all.push((chain, t, pairs));
         }
     };
-    let outcome = match session.open_device()? {
+    let outcome = match &placed.devices {
         // The run goes on where it was made, or rounding there would not be tested.
-        Some(devices) => worker(Some(&devices), session.threads),
+        Some(devices) => worker(Some(devices), session.threads),
         None => std::thread::scope(|scope| {
             let threads: Vec<_> = (0..session.threads.max(1))
                 .map(|_| scope.spawn(|| worker(None, 1)))
@@ -233,6 +238,7 @@ fn restored(run: &Run, target: &Target, sampler: &ConfiguredSampler) -> Result<S
 struct Work<'a> {
     run: &'a Run,
     origin: &'a Origin,
+    target: &'a Target,
     hmc: Arc<ConfiguredSampler>,
     moves: u64,
     draws: usize,
@@ -260,7 +266,7 @@ impl Work<'_> {
         progress: &Progress,
     ) -> Result<Pairs> {
         let law = self.run.info.law();
-        let target = law.target_at(&self.origin.target, temperature);
+        let target = law.target_at(self.target, temperature);
         let sampler = &self.origin.sampler;
         let block = &mut lent.block;
         block.members[0].temperature = temperature;

@@ -39,21 +39,9 @@ pub struct Cuda {
 impl Cuda {
     /// The GPU of that number, counted as CUDA does.
     pub fn open(ordinal: usize, precision: Precision) -> Result<Cuda> {
-        // The libraries are loaded now; cudarc panics where one is missing.
-        // SAFETY: loading a library runs its initialisers, which is what any use of CUDA does.
-        let present = unsafe {
-            [
-                ("the NVIDIA driver (libcuda)", sys::is_culib_present()),
-                ("nvrtc of CUDA 13", nvrtc_sys::is_culib_present()),
-                ("cuBLAS of CUDA 13", blas::is_culib_present()),
-            ]
-        };
-        for (library, found) in present {
-            ensure!(
-                found,
-                "{library} is not on this machine or not where libraries are looked for (LD_LIBRARY_PATH); use the CPU"
-            );
-        }
+        // The libraries are loaded now, unless candle has linked them; cudarc panics where one is missing.
+        #[cfg(not(feature = "candle-cuda"))]
+        require_libraries()?;
         let count = CudaContext::device_count().map_err(|e| {
             if e.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE {
                 anyhow!("this machine has no NVIDIA GPU that CUDA can use (see `nvidia-smi`); use the CPU")
@@ -151,6 +139,26 @@ impl Cuda {
         unsafe { nvrtc_sys::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast()) }.result()?;
         Ok(code)
     }
+}
+
+/// Load the libraries of CUDA; an error names the one that is missing.
+#[cfg(not(feature = "candle-cuda"))]
+fn require_libraries() -> Result<()> {
+    // SAFETY: loading a library runs its initialisers, which is what any use of CUDA does.
+    let present = unsafe {
+        [
+            ("the NVIDIA driver (libcuda)", sys::is_culib_present()),
+            ("nvrtc of CUDA 13", nvrtc_sys::is_culib_present()),
+            ("cuBLAS of CUDA 13", blas::is_culib_present()),
+        ]
+    };
+    for (library, found) in present {
+        ensure!(
+            found,
+            "{library} is not on this machine or not where libraries are looked for (LD_LIBRARY_PATH); use the CPU"
+        );
+    }
+    Ok(())
 }
 
 /// A program of nvrtc.
@@ -401,6 +409,16 @@ impl Device for Cuda {
             .result()
         };
         multiplied.with_context(|| format!("cuBLAS refuses {p:?}"))
+    }
+
+    #[cfg(feature = "candle-cuda")]
+    fn candle(&self) -> Result<candle_core::Device> {
+        ensure!(
+            self.precision == Precision::Full,
+            "candle multiplies in single precision; leave out the tf32 or bf16 of the device"
+        );
+        candle_core::Device::new_cuda(self.stream.context().ordinal())
+            .with_context(|| format!("{} does not open for candle", self.description))
     }
 }
 

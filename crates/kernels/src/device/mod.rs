@@ -9,6 +9,7 @@
 pub mod cuda;
 
 use crate::Result;
+use anyhow::bail;
 
 /// CUDA C that every kernel of a sampler begins with: random streams, loops over chains and elements.
 pub const PRELUDE: &str = include_str!("prelude.cu");
@@ -141,6 +142,9 @@ impl Precision {
     }
 }
 
+/// Why a device is none of candle's.
+pub const NO_CANDLE: &str = "a build with `--features candle-cuda`, which needs nvcc of the CUDA toolkit, computes it there through candle";
+
 /// An accelerator. Calls are queued in order; only [`Device::download`] waits.
 pub trait Device: Send {
     /// One line for `ergodic doctor` and run.json.
@@ -172,4 +176,12 @@ pub trait Device: Send {
 
     /// Multiply, in full single precision unless the device was opened with another.
     fn multiply(&self, product: &Product) -> Result<()>;
+
+    /// The same device as candle opens it, for models that have no kernels.
+    ///
+    /// # Errors
+    /// If this build has no such device.
+    fn candle(&self) -> Result<candle_core::Device> {
+        bail!(NO_CANDLE)
+    }
 }

@@ -112,6 +112,15 @@ pub fn plain(e: candle_core::Error) -> anyhow::Error {
     anyhow!("{line}")
 }
 
+/// Tensors on one device: those on this machine go where another is, as constants go to a model that candle computes on a GPU.
+fn together(all: Vec<candle_core::Tensor>) -> Result<Vec<candle_core::Tensor>> {
+    let Some(device) = all.iter().map(|t| t.device()).find(|d| !d.is_cpu()) else {
+        return Ok(all);
+    };
+    let moved = all.iter().map(|t| t.to_device(device).map_err(plain));
+    moved.collect()
+}
+
 impl Tensor {
     /// Numbers in double precision.
     pub fn from_f64(values: Vec<f64>, dims: &[usize]) -> Result<Self> {
@@ -210,7 +219,7 @@ impl Tensor {
             return Symbol::apply(operation, symbols).map(Tensor::Traced);
         }
         let numbers = operands.iter().map(|t| t.concrete(operation.name()));
-        let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        let numbers = together(numbers.collect::<Result<Vec<_>>>()?)?;
         let shapes: Vec<_> = numbers.iter().map(|t| Shape::fixed(t.dims())).collect();
         let shape = operation.shape(&shapes)?;
         let double = numbers.iter().any(|t| t.dtype() == DType::F64);
