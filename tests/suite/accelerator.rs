@@ -579,6 +579,14 @@ fn lower_precision_is_said_and_measured() {
     // Gradients that are not those of the energy that judges the moves.
     let heat = |of: &Value| of["summary"]["thermometer_verdict"].clone();
     assert_eq!([heat(&full), heat(&bf16)], ["agrees", "cold"]);
+    // Langevin dynamics asks only for forces, whose rounding averages out: neither the thermometer nor `verify` finds anything. Null: no bias; four
+    // standard errors, of which one is at most a two-hundredth of the bias of HMC.
+    let judged = "sampler::hmc(#{ leapfrog: 4 }), #{ temperature: 1e-6, steps: 600, burn_in: 300, chains: 2, every: 2,";
+    let unjudged = "sampler::langevin(#{ dt: 0.1, friction: 0.5 }), #{ temperature: 1e-6, steps: 20000, burn_in: 4000, chains: 2, every: 40,";
+    let langevin = on(Precision::Bf16, &long.replace(judged, unjudged));
+    let [b, e] = bias(&langevin);
+    assert!(b.abs() < 4.0 * e && e < 5e-3 * b16, "{b} {e}");
+    assert_eq!(heat(&langevin), "agrees");
 }
 
 /// Two devices, each with some of the chains, are one: the same numbers, but chains that act on each other stay together.
