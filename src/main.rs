@@ -352,11 +352,13 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
             source,
             force,
             no_kernel,
+            yes,
         } => {
             let request = notebook::rust::setup::Request {
                 folder,
                 source,
                 force,
+                yes,
             };
             notebook::rust::setup::setup(&request)?;
             if !no_kernel {

@@ -31,6 +31,7 @@ pub use crate::kernels::map::Kernel;
 pub use crate::kernels::map::{kernel, reduction};
 pub use crate::kernels::update::{DOT, LANGEVIN, SCALED_NOISE};
 pub use crate::model::Model;
+pub use crate::model::from_candle::from_candle;
 pub use crate::observable::{Observable, View};
 pub use crate::options;
 pub use crate::options::{Entry, OptionMap, Options};

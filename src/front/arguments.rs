@@ -306,6 +306,9 @@ pub enum NotebookCommand {
         /// Do not make the kernel "Rust (ergodic)" known to Jupyter.
         #[arg(long)]
         no_kernel: bool,
+        /// Install the source of Rust's standard library, if it is missing, without asking.
+        #[arg(long)]
+        yes: bool,
     },
     /// Serve Jupyter; Jupyter calls this.
     #[command(hide = true)]

@@ -11,6 +11,7 @@ pub mod deep_linear;
 pub(crate) mod dense;
 pub mod formula;
 pub(crate) mod freeze;
+pub mod from_candle;
 pub mod initialise;
 pub mod likelihood;
 pub(crate) mod load;

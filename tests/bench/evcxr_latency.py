@@ -94,7 +94,7 @@ def main():
         folder = tempfile.mkdtemp(prefix="ergodic-rust-")
         cold = environment | {"ERGODIC_RUST_FOLDER": folder}
         begin = time.monotonic()
-        subprocess.run([given.program, "notebook", "setup", "--no-kernel"], check=True, env=cold, stdout=subprocess.DEVNULL)
+        subprocess.run([given.program, "notebook", "setup", "--yes", "--no-kernel"], check=True, env=cold, stdout=subprocess.DEVNULL)
         setup = time.monotonic() - begin
         first, later = run(given.program, cold)
         print(f"| cold {k + 1} | {setup:.0f} (setup) + {first:.1f} | {statistics.median(later):.2f}, {max(later):.2f} | {load()} |", flush=True)

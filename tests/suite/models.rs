@@ -5,6 +5,7 @@ use candle_core::{DType, Device, Tensor, Var};
 use ergodic::dataset::{Dataset, Inputs, Split, Targets};
 use ergodic::kernels::elementwise::Activation;
 use ergodic::kernels::normal::fill_normal;
+use ergodic::model::from_candle::from_candle;
 use ergodic::model::initialise::Initialise;
 use ergodic::model::loss::Loss;
 use ergodic::model::mlp::Mlp;
@@ -227,6 +228,62 @@ fn a_model_with_only_a_forward_pass_gets_its_gradient_from_autograd() {
         dataset(9, 4, true),
         Loss::CrossEntropy,
     );
+}
+
+/// A network of candle has the outputs of the native one at the same weights, which go from candle's variables to it and back.
+#[test]
+fn a_network_of_candle_is_a_model() {
+    use candle_nn::{Activation as Of, Module, VarBuilder, VarMap, linear, seq};
+    let build = |vb: VarBuilder| {
+        let [first, second] = [vb.pp("first"), vb.pp("second")];
+        let net = seq().add(linear(9, 8, first)?).add(Of::Relu);
+        Ok(net.add(linear(8, 4, second)?))
+    };
+    let net = from_candle(9, build).unwrap();
+    let names: Vec<_> = net.layout().tensors().iter().map(|t| &*t.name).collect();
+    assert_eq!(
+        names,
+        ["first.weight", "first.bias", "second.weight", "second.bias"]
+    );
+    check(
+        "candle",
+        net.clone(),
+        dataset(9, 4, true),
+        Loss::CrossEntropy,
+    );
+    let variables = VarMap::new();
+    let vb = VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu);
+    let trained = build(vb).unwrap();
+    let w = net.layout().weights_of(&variables).unwrap();
+    let x = Tensor::from_vec(normals(5 * 9, 3), (5, 9), &Device::Cpu).unwrap();
+    let numbers = |t: Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+    let native = Mlp::new(
+        "mlp",
+        vec![9, 8, 4],
+        Activation::Relu,
+        Activation::Identity,
+        true,
+        Initialise::He,
+    );
+    let flat = |w: &[f32]| Tensor::from_slice(w, w.len(), &Device::Cpu).unwrap();
+    let outputs = |net: &dyn Model, w: &[f32]| numbers(net.forward_tensor(&flat(w), &x).unwrap());
+    let here = numbers(trained.forward(&x).unwrap());
+    for other in [outputs(&*net, &w), outputs(&native, &w)] {
+        for (a, b) in here.iter().zip(other) {
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+        }
+    }
+    let moved: Vec<f32> = w.iter().map(|w| w + 0.25).collect();
+    net.layout().set_variables(&moved, &variables).unwrap();
+    assert_eq!(net.layout().weights_of(&variables).unwrap(), moved);
+    assert_eq!(
+        numbers(trained.forward(&x).unwrap()),
+        outputs(&*net, &moved)
+    );
+    let wrong = net.layout().weights_of(&VarMap::new()).unwrap_err();
+    assert_eq!(wrong.to_string(), "there is no variable 'first.weight'");
+    let wrong = from_candle(10, build).err().unwrap();
+    assert!(format!("{wrong:#}").contains("shape mismatch"), "{wrong:#}");
 }
 
 #[test]

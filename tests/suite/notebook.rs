@@ -468,7 +468,7 @@ fn rust_notebooks_run() {
         command.args(arguments).output().unwrap()
     };
     for again in [false, true] {
-        let setup = notebook_command(&["setup", "--no-kernel"]);
+        let setup = notebook_command(&["setup", "--yes", "--no-kernel"]);
         assert!(setup.status.success(), "{}", text(&setup));
         // The second finds that all is done.
         assert!(
@@ -496,6 +496,54 @@ fn rust_notebooks_run() {
         count("text/html") >= 2 && count("image/svg+xml") >= 1,
         "{shown:?}"
     );
+
+    // Crates that the library has are there, as it has them; another one comes beside them, and variables live on.
+    let crates = [
+        "let kept = 41;",
+        ":dep candle-core = \"0.11\"\n:dep libm = \"0.2\"\nlet root = libm::cbrt(27.0);",
+        "use candle_core::{DType, Device};\nlet x = Tensor::arange(0f32, 4.0, &Device::Cpu)?;\nx.sum_all()?.to_scalar::<f32>()?",
+        "use candle_nn::{Module, VarBuilder, VarMap, linear};\nlet vars = VarMap::new();\nlet vb = VarBuilder::from_varmap(&vars, DType::F32, &Device::Cpu);\n\
+         linear(4, 2, vb)?.forward(&x.unsqueeze(0)?)?.dims().to_vec()",
+        "use serde::Serialize;\n#[derive(Serialize)]\nstruct Pair { a: i32, b: f64 }\nserde_json::to_string(&Pair { a: kept, b: root })?",
+        "use plotters::evcxr::evcxr_figure;\nuse plotters::style::WHITE;\nevcxr_figure((100, 80), |area| { plotters::drawing::DrawingArea::fill(&area, &WHITE)?; Ok(()) })",
+        "let net = from_candle(64, |vb| linear(64, 10, vb))?;\n\
+         let target = Target::of(&net, &dataset::Digits::new().per_class(2).build()?).run()?;\n\
+         sample(&target, &sampler::Sgld::new().step(1e-5).batch(10).build()?).steps(20).run()?.parameters()",
+        "kept + 1",
+        ":dep rand = \"0.1\"",
+    ];
+    let file = scratch.file("crates.ipynb", notebook("rust", &crates));
+    let output = notebook_command(&[
+        "run",
+        "--keep-going",
+        "--timeout",
+        "300",
+        &file.to_string_lossy(),
+    ]);
+    let done = read(&scratch.join("crates.run.ipynb"));
+    let said: Vec<_> = done["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["outputs"].to_string())
+        .collect();
+    for (cell, part) in [
+        (1, "candle-core 0.11.1 is there without :dep"),
+        (2, "6.0"),
+        (3, "[1, 2]"),
+        (4, "{\\\\\\\"a\\\\\\\":41,\\\\\\\"b\\\\\\\":3.0}"),
+        (5, "<svg"),
+        (6, "650"),
+        (7, "42"),
+        (8, "0.1 is asked for"),
+    ] {
+        assert!(
+            said[cell].contains(part),
+            "cell {cell}: {} {}",
+            said[cell],
+            text(&output)
+        );
+    }
 
     let cells = [
         "let kept = 41;",

@@ -12,6 +12,11 @@ pub(crate) mod session;
 
 pub use session::{Session, prepare};
 
+/// What cells have beside the library, as the library has it.
+pub mod crates {
+    pub use {anyhow, candle_core, candle_nn, plotters, rand, serde_json};
+}
+
 /// What is said where Rust cells cannot be run.
 #[cfg(not(feature = "evcxr"))]
 pub const WITHOUT_EVCXR: &str = "this program is built without Rust notebooks; build it with: cargo install --path . --locked --features evcxr";

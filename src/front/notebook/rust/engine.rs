@@ -1,7 +1,8 @@
 //! Cells of Rust: evcxr on a thread of its own.
 
 use super::super::cell_protocol::{Mark, WANTED};
-use super::folder::{Prepared, Workshop};
+use super::commands::{Commands, optimise};
+use super::folder::{CELLS, Prepared, Workshop};
 use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::value;
 use crate::error::{Interrupted, Result};
@@ -53,8 +54,10 @@ pub struct Engine {
 const SETTINGS: &str = ":efmt {:?}\n:opt 0\n";
 
 /// What a user would write first. Once a cell has had a `?`, evcxr compiles those that follow for it at once, not after a failure.
-const PRELUDE: &str =
-    "use ergodic::prelude::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
+const PRELUDE: &str = "use ergodic::prelude::*;\nuse ergodic::front::notebook::crates::*;\nergodic::front::notebook::prepare();\nOk::<(), String>(())?;";
+
+/// What is no part of the library's names, because derived code names it: as the library has it.
+pub(super) const SERDE: &str = "serde = { version = \"1\", features = [\"derive\"] }";
 
 /// What makes a new process ready, and forgets an interrupt that came when the run it was meant for had just ended.
 const REARM: &str =
@@ -77,7 +80,7 @@ impl Engine {
             .spawn(move || match context(&prepared, &own) {
                 Ok(context) => {
                     let _ = tell.send(Ok(()));
-                    serve(&prepared, context, &queue);
+                    serve(&prepared, &workshop.folder, &own, context, &queue);
                     drop(workshop);
                 }
                 Err(e) => drop(tell.send(Err(format!("{e:#}")))),
@@ -260,7 +263,7 @@ impl Drop for Engine {
 /// Tell evcxr, by the variables that it reads, where to compile.
 fn surroundings(prepared: &Prepared, folder: &Path) {
     let mut set = vec![
-        ("EVCXR_TMPDIR", folder.as_os_str().to_owned()),
+        ("EVCXR_TMPDIR", folder.join(CELLS).into_os_string()),
         // Settings of other evcxr sessions would not fit what is compiled.
         (
             "EVCXR_CONFIG_DIR",
@@ -296,16 +299,8 @@ fn evaluator() -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
 
 /// Load the library and the prelude.
 fn begin(prepared: &Prepared, context: &mut CommandContext) -> Result<()> {
-    let folder = std::env::var_os("EVCXR_TMPDIR").context("there is no folder to compile in")?;
-    let (here, kept) = (
-        Path::new(&folder).join("Cargo.lock"),
-        prepared.folder.join("Cargo.lock"),
-    );
-    // What evcxr has tried first has no dependencies, and so cargo has forgotten all versions.
-    if kept.is_file() {
-        std::fs::copy(&kept, &here)?;
-    }
-    let first = format!("{}\n{SETTINGS}{PRELUDE}", prepared.dependency());
+    let dependencies = format!(":dep {}\n:dep {SERDE}", prepared.dependency());
+    let first = format!("{dependencies}\n{SETTINGS}{PRELUDE}");
     context
         .execute(&first)
         .map_err(|e| anyhow!("{}", described(&e).lines.join("\n")))?;
@@ -322,10 +317,30 @@ fn context(prepared: &Prepared, streams: &Arc<Streams>) -> Result<CommandContext
 }
 
 /// Do what is asked for, one after the other.
-fn serve(prepared: &Prepared, mut context: CommandContext, queue: &Receiver<Job>) {
+fn serve(
+    prepared: &Prepared,
+    workspace: &Path,
+    streams: &Streams,
+    mut context: CommandContext,
+    queue: &Receiver<Job>,
+) {
+    let mut level = 0;
     for job in queue {
         match job {
             Job::Execute(code, reply) => {
+                let commands = match Commands::of(&code, prepared, level) {
+                    Ok(commands) => commands,
+                    Err(e) => {
+                        drop(reply.send(Err(Error::Message(format!("{e:#}")))));
+                        continue;
+                    }
+                };
+                streams.give(commands.notes);
+                if let Some(new) = commands.level {
+                    level = new;
+                    let _ = optimise(workspace, level);
+                }
+                let code = commands.code;
                 let mut run = |code: &str| {
                     context.execute_with_callbacks(code, &mut EvalCallbacks::default())
                 };

@@ -108,21 +108,35 @@ impl Prepared {
         Ok(found)
     }
 
-    /// What cells depend on, as a cell would say it.
+    /// What cells depend on, as a manifest says it.
     pub fn dependency(&self) -> String {
         let features: Vec<_> = self.features.iter().map(|f| format!("\"{f}\"")).collect();
         format!(
-            ":dep ergodic = {{ path = {:?}, default-features = false, features = [{}] }}",
+            "ergodic = {{ path = {:?}, default-features = false, features = [{}] }}",
             self.folder.join("source").display().to_string(),
             features.join(", ")
         )
     }
 
-    /// Where the compiled library is.
+    /// Where the compiled library is: a workspace of the cells and of a package that they do not see. Whatever evcxr writes for the cells, the versions
+    /// that the other needs stay in the lock file, so that the library is not compiled again.
     pub fn template(&self) -> PathBuf {
         self.folder.join("template")
     }
+
+    /// The version of a crate that cells have.
+    pub fn version_of(&self, name: &str) -> Result<String> {
+        let text = fs::read_to_string(self.template().join("Cargo.lock"))?;
+        let after = text.split_once(&format!("name = \"{name}\"\nversion = \""));
+        let version = after.and_then(|(_, rest)| rest.split('"').next());
+        Ok(version
+            .with_context(|| format!("cells have no {name}"))?
+            .into())
+    }
 }
+
+/// The package of the cells in the folder of a session.
+pub(super) const CELLS: &str = "cells";
 
 /// The folder of one session: a copy of the prepared one that shares its files. It is removed at the end.
 pub struct Workshop {

@@ -6,6 +6,7 @@
 
 #[cfg(unix)]
 mod child;
+mod commands;
 pub(crate) mod engine;
 pub(crate) mod folder;
 pub mod kernel;

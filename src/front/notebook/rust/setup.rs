@@ -1,15 +1,18 @@
 //! `ergodic notebook setup`: compile the library once, as cells will find it.
 
-use super::engine::Engine;
-use super::folder::{Prepared, compiler, default_folder, says};
+use super::commands::optimise;
+use super::engine::{Engine, SERDE};
+use super::folder::{CELLS, Prepared, compiler, default_folder, says};
 use crate::error::Result;
 use crate::output;
 use crate::store::free_space;
 use anyhow::{Context, bail, ensure};
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +23,8 @@ pub struct Request {
     pub source: Option<PathBuf>,
     /// Compile again in any case.
     pub force: bool,
+    /// Install a missing part of the toolchain without asking.
+    pub yes: bool,
 }
 
 /// Bytes that the folder takes, with room for sessions.
@@ -28,6 +33,11 @@ const NEEDED: u64 = 2 << 30;
 /// How cells and their library are compiled: the library runs fast, and cells are compiled fast, unless `:opt` asks evcxr for more. Without
 /// this, its settings would hold for both, with checks for overflow.
 const PROFILE: &str = r#"[profile.dev]
+debug = false
+strip = "debuginfo"
+rpath = true
+codegen-units = 16
+incremental = true
 debug-assertions = false
 overflow-checks = false
 
@@ -127,27 +137,21 @@ pub fn setup(request: &Request) -> Result<Prepared> {
             NEEDED as f64 / (1u64 << 30) as f64
         );
     }
-    source_of_std(&folder, prepared.toolchain.as_deref())?;
+    source_of_std(&folder, prepared.toolchain.as_deref(), request.yes)?;
     output::line(format_args!(
         "compiling the library for cells in {}: some minutes, once",
         folder.display()
     ));
     Prepared::forget(&folder);
     lay_out(&prepared, &source)?;
-    Engine::warm(&prepared).with_context(|| {
-        let what = "the library could not be compiled for cells";
-        match workspace_above(&folder) {
-            None => what.to_string(),
-            Some(manifest) => format!(
-                "{what}; its folder lies in the Cargo workspace of '{}', which must exclude it, or choose another with --folder",
-                manifest.display()
-            ),
-        }
-    })?;
-    fs::copy(
-        prepared.template().join("Cargo.lock"),
-        folder.join("Cargo.lock"),
-    )?;
+    let over = AtomicBool::new(false);
+    let warm = std::thread::scope(|scope| {
+        scope.spawn(|| tell(&prepared.template(), begin, &over));
+        let warm = Engine::warm(&prepared);
+        over.store(true, Ordering::SeqCst);
+        warm
+    });
+    warm.context("the library could not be compiled for cells; what is compiled is kept for the next attempt")?;
     tidy(&prepared.template());
     prepared.write()?;
     output::line(format_args!(
@@ -157,10 +161,24 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// The manifest of a workspace that a folder lies in: cargo takes packages there for its members.
-fn workspace_above(folder: &Path) -> Option<PathBuf> {
-    let mut above = folder.ancestors().skip(1).map(|f| f.join("Cargo.toml"));
-    above.find(|f| fs::read_to_string(f).is_ok_and(|text| text.contains("[workspace]")))
+/// Say from time to time how many crates are compiled, until it is over.
+fn tell(template: &Path, begin: Instant, over: &AtomicBool) {
+    let compiled = template.join(CELLS).join("target/debug/.fingerprint");
+    let mut next = Duration::from_secs(20);
+    while !over.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(100));
+        if begin.elapsed() < next {
+            continue;
+        }
+        next = begin.elapsed() + Duration::from_secs(20);
+        let lock = fs::read_to_string(template.join("Cargo.lock")).unwrap_or_default();
+        output::line(format_args!(
+            "{} parts of about {} crates are compiled, {:.0} s",
+            fs::read_dir(&compiled).map_or(0, Iterator::count),
+            lock.matches("[[package]]").count(),
+            begin.elapsed().as_secs_f64()
+        ));
+    }
 }
 
 /// Where the source is.
@@ -206,19 +224,25 @@ fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
     )?;
     fs::create_dir_all(prepared.folder.join("config"))?;
     let template = prepared.template();
-    fs::create_dir_all(&template)?;
+    let kept = template.join("kept");
+    for folder in [template.join(CELLS), kept.join("src")] {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(kept.join("src/lib.rs"), "")?;
+    let package =
+        "[package]\nname = \"kept\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n";
+    let dependencies = format!("{package}{}\n{SERDE}\n", prepared.dependency());
+    fs::write(kept.join("Cargo.toml"), dependencies)?;
+    optimise(&template, 0)?;
     // The versions that the program itself was compiled with.
-    fs::copy(
-        source.join("Cargo.lock"),
-        prepared.folder.join("Cargo.lock"),
-    )
-    .context("the source has no Cargo.lock")?;
+    fs::copy(source.join("Cargo.lock"), template.join("Cargo.lock"))
+        .context("the source has no Cargo.lock")?;
     Ok(())
 }
 
 /// Remove what belongs to the cell that was compiled on the way, and keep the library.
 fn tidy(template: &Path) {
-    let mut folders = vec![template.join("target")];
+    let mut folders = vec![template.join(CELLS).join("target")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let (path, name) = (
@@ -251,7 +275,7 @@ fn toolchain(folder: &Path) -> Result<Option<String>> {
 }
 
 /// Types of variables are found by rust-analyzer, which reads the source of the standard library.
-fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
+fn source_of_std(folder: &Path, toolchain: Option<&str>, yes: bool) -> Result<()> {
     let root = says(
         Command::new("rustc")
             .args(["--print", "sysroot"])
@@ -267,9 +291,23 @@ fn source_of_std(folder: &Path, toolchain: Option<&str>) -> Result<()> {
             library.display()
         );
     };
-    output::line(format_args!(
-        "installing the source of Rust's standard library (rustup component add rust-src)"
-    ));
+    let command = format!("rustup component add rust-src --toolchain {toolchain}");
+    if !yes {
+        ensure!(
+            std::io::stdin().is_terminal(),
+            "cells need the source of Rust's standard library; install it by `{command}`, or give --yes"
+        );
+        output::line(format_args!(
+            "cells need the source of Rust's standard library, which is not installed; run `{command}`? [Y/n]"
+        ));
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        ensure!(
+            !answer.trim().to_lowercase().starts_with('n'),
+            "not set up, because the source of Rust's standard library is missing"
+        );
+    }
+    output::line(format_args!("{command}"));
     says(Command::new("rustup").args(["component", "add", "rust-src", "--toolchain", toolchain]))
         .context("the component rust-src could not be installed")?;
     Ok(())
