@@ -1,13 +1,19 @@
 //! What is asked of a session itself: `:who` or `%who`, whichever one is used to.
 
 use super::{Answer, Interactive};
-use crate::error::{Result, did_you_mean};
+use crate::error::{Result, count, did_you_mean};
 use crate::front::{docs, run};
 use crate::script::Failure;
 use crate::script::explore::tokens::{Kind, tokens};
 use crate::store;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// Seconds that runs take together at least, so that clocks can tell; runs at most; seconds of all repeats; repeats at most.
+const LONG_ENOUGH: f64 = 0.1;
+const MOST_RUNS: u64 = 10_000_000;
+const ALTOGETHER: f64 = 2.0;
+const MOST_REPEATS: usize = 7;
 
 /// What taking a command gives.
 type Outcome = std::result::Result<Answer, Failure>;
@@ -17,6 +23,8 @@ type Outcome = std::result::Result<Answer, Failure>;
 pub(super) enum Command {
     /// Explain a name, or list everything.
     Help(Option<String>),
+    /// Explain a name beside the notebook.
+    Ask(String),
     /// List the variables.
     Who,
     /// Give parameters values, or change settings; list them if there are none.
@@ -27,6 +35,8 @@ pub(super) enum Command {
     Save(PathBuf),
     /// Run a script and say how long it took.
     Time(String),
+    /// Run a script many times and say how long it takes.
+    TimeIt(String),
     /// Go on with what was interrupted.
     Continue,
     /// Forget all variables.
@@ -56,6 +66,11 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ),
     ("time", "SCRIPT", "run it and say how long it took"),
     (
+        "timeit",
+        "SCRIPT",
+        "run it many times and say how long it takes on average; its variables are not kept",
+    ),
+    (
         "continue",
         "",
         "go on with what was interrupted, bit for bit",
@@ -67,6 +82,12 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
 impl Command {
     /// The command of a line; none if it is a script.
     pub fn of(line: &str) -> Option<std::result::Result<Self, String>> {
+        if let Some(name) = asked(line) {
+            return Some(Ok(match name {
+                "" => Self::Help(None),
+                name => Self::Ask(name.into()),
+            }));
+        }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let Some(name) = word.strip_prefix([':', '%']) else {
@@ -88,10 +109,11 @@ impl Command {
             "set" => Ok(Self::Set(words(rest))),
             "load" => file(Self::Load),
             "save" => file(Self::Save),
-            "time" if rest.is_empty() => Err(format!(
+            "time" | "timeit" if rest.is_empty() => Err(format!(
                 "{word} needs a script: {word} sample(t, s, #{{ steps: 1000 }})"
             )),
             "time" => Ok(Self::Time(rest.to_string())),
+            "timeit" => Ok(Self::TimeIt(rest.to_string())),
             "continue" | "c" => Ok(Self::Continue),
             "reset" => Ok(Self::Reset),
             "quit" | "q" => Ok(Self::Quit),
@@ -107,6 +129,14 @@ impl Command {
     }
 }
 
+/// What a line asks about, as IPython's `name?` and `?name` do.
+fn asked(line: &str) -> Option<&str> {
+    let name = line.trim_matches('?');
+    let path = |c: char| c.is_alphanumeric() || "_:.".contains(c);
+    // What is chosen by `x ?` belongs to no script.
+    (name.len() < line.len() && name.trim().chars().all(path)).then(|| name.trim())
+}
+
 impl Interactive {
     pub(super) fn command(&mut self, file: &str, command: Command) -> Outcome {
         match command {
@@ -116,9 +146,11 @@ impl Interactive {
                 Ok(Answer::Help {
                     text,
                     markdown: None,
+                    aside: false,
                 })
             }
-            Command::Help(Some(name)) => self.help(&name).map_err(fail),
+            Command::Help(Some(name)) => self.help(&name, false).map_err(fail),
+            Command::Ask(name) => self.help(&name, true).map_err(fail),
             Command::Who => Ok(Answer::Variables(self.interpreter().variables())),
             Command::Set(changes) => self.set(&changes).map(Answer::Text).map_err(fail),
             Command::Load(path) => {
@@ -128,6 +160,7 @@ impl Interactive {
             }
             Command::Save(path) => self.save(&path).map(Answer::Text).map_err(fail),
             Command::Time(source) => self.time(file, &source),
+            Command::TimeIt(source) => self.time_many(file, &source),
             Command::Continue => self.go_on().map(Answer::Value),
             Command::Reset => {
                 self.interpreter.borrow_mut().reset();
@@ -142,8 +175,9 @@ impl Interactive {
         let (name, rest) = name.split_once(char::is_whitespace).unwrap_or((name, ""));
         match (name, rest.trim()) {
             ("time", "") => self.time(file, &format!("\n{body}")),
-            ("time", more) => Err(Failure::plain(format!(
-                "%%time takes the lines below it; for \"{more}\" alone write %time {more}"
+            ("timeit", "") => self.time_many(file, &format!("\n{body}")),
+            ("time" | "timeit", more) => Err(Failure::plain(format!(
+                "%%{name} takes the lines below it; for \"{more}\" alone write %{name} {more}"
             ))),
             ("file" | "writefile", "") => Err(Failure::plain(
                 "%%file needs the name of a file: %%file mine.rhai".into(),
@@ -160,7 +194,7 @@ impl Interactive {
             }
             (other, _) => Err(Failure::plain(format!(
                 "there is no command %%{other}{}",
-                did_you_mean(other, ["time", "file"])
+                did_you_mean(other, ["time", "timeit", "file"])
             ))),
         }
     }
@@ -169,11 +203,40 @@ impl Interactive {
         let begin = Instant::now();
         let value = self.evaluate(file, source)?;
         let took = format!("{:.3} s", begin.elapsed().as_secs_f64());
-        self.interpreter().session().console.remark(&took);
+        self.interpreter().session().console.print(&took);
         Ok(Answer::Value(value))
     }
 
-    fn help(&self, name: &str) -> Result<Answer> {
+    /// Seconds that a script takes by mean and standard deviation of a few repeats, each of so many runs that clocks can tell.
+    fn time_many(&mut self, file: &str, source: &str) -> Outcome {
+        let mut seconds = |script: &str| -> std::result::Result<f64, Failure> {
+            let begin = Instant::now();
+            let _ = self.apart(file, script)?;
+            Ok(begin.elapsed().as_secs_f64())
+        };
+        let once = seconds(source)?;
+        let many = |runs: u64| format!("for _run in 0..{runs} {{ {source}\n}}");
+        let mut runs = 1;
+        let mut all = once;
+        while all < LONG_ENOUGH && runs < MOST_RUNS {
+            runs *= 10;
+            all = seconds(&many(runs))?;
+        }
+        let repeats = ((ALTOGETHER / all) as usize).clamp(2, MOST_REPEATS);
+        let each = (0..repeats).map(|_| Ok(seconds(&many(runs))? / runs as f64));
+        let each = each.collect::<std::result::Result<Vec<f64>, Failure>>()?;
+        let mean = each.iter().sum::<f64>() / repeats as f64;
+        let squares = each.iter().map(|t| (t - mean).powi(2)).sum::<f64>();
+        let sd = (squares / (repeats - 1) as f64).sqrt();
+        Ok(Answer::Text(format!(
+            "{} ± {} per run (mean ± standard deviation of {repeats} repeats of {} each)",
+            duration(mean),
+            duration(sd),
+            count(runs as usize, "run")
+        )))
+    }
+
+    fn help(&self, name: &str, aside: bool) -> Result<Answer> {
         let markdown = self.interpreter().inspect(name, name.len());
         let text = match docs::lookup(Some(name)) {
             Ok(text) => text,
@@ -189,7 +252,13 @@ impl Interactive {
                 }
             }
         };
-        Ok(Answer::Help { text, markdown })
+        // What is known of a variable or of an import by itself; otherwise what the reference says, which is Markdown.
+        let markdown = markdown.or_else(|| Some(text.clone()));
+        Ok(Answer::Help {
+            text,
+            markdown,
+            aside,
+        })
     }
 
     /// Change what was named, or tell how things are.
@@ -315,6 +384,19 @@ fn words(line: &str) -> Vec<String> {
     out
 }
 
+/// Time as a person reads it.
+fn duration(seconds: f64) -> String {
+    let (scale, unit) = match seconds {
+        s if s < 1e-6 => (1e9, "ns"),
+        s if s < 1e-3 => (1e6, "µs"),
+        s if s < 1.0 => (1e3, "ms"),
+        _ => (1.0, "s"),
+    };
+    let x = seconds * scale;
+    let digits = 2 - x.max(1.0).log10().floor().clamp(0.0, 2.0) as usize;
+    format!("{x:.digits$} {unit}")
+}
+
 fn fail(e: anyhow::Error) -> Failure {
     Failure::plain(format!("{e:#}"))
 }
@@ -325,10 +407,11 @@ fn commands() -> String {
     };
     let lines: Vec<_> = COMMANDS.iter().map(line).collect();
     format!(
-        "Commands, with : or %\n{}\n  {:<20} run the lines below it and say how long it took\n  {:<20} write the lines below it into a file\n",
+        "Commands, with : or %\n{}\n  {:<20} run the lines below it and say how long it took\n  {:<20} write the lines below it into a file\n  {:<20} explain a name, in a notebook beside it\n",
         lines.join("\n"),
-        "%%time",
+        "%%time, %%timeit",
         "%%file NAME",
+        "NAME? or ?NAME",
     )
 }
 
@@ -359,9 +442,23 @@ mod tests {
         let line = ":set layers=[64, 10] name=\"a b\"  kinds=[\"x y\", \"z\"] --quick";
         let set = Command::Set(words.map(String::from).to_vec());
         assert_eq!(Command::of(line), Some(Ok(set)));
+        for line in ["sampler::hmc?", "?sampler::hmc", "sampler::hmc??"] {
+            let ask = Command::Ask("sampler::hmc".into());
+            assert_eq!(Command::of(line), Some(Ok(ask)), "{line}");
+        }
+        for script in ["a?.b", "f(x?)", "// why?", "\"a?\"", "x ?? y"] {
+            assert_eq!(Command::of(script), None, "{script}");
+        }
         let near = Command::of("%hlep").unwrap().unwrap_err();
         assert!(near.contains("'help'"), "{near}");
     }
+
+    #[test]
+    fn durations_have_three_digits() {
+        let all = [2.5e-9, 12.34e-6, 0.5, 1.0, 123.4].map(duration);
+        assert_eq!(all, ["2.50 ns", "12.3 µs", "500 ms", "1.00 s", "123 s"]);
+    }
+
     #[test]
     fn saved_inputs_are_one_script() {
         let inputs = [
