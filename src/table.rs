@@ -62,7 +62,11 @@ impl Table {
         let mut out =
             String::from("<div class=\"ergodic-table\" style=\"overflow-x:auto;max-width:100%\">");
         let line = |out: &mut String, text: &String| {
-            let look = tone(text).unwrap_or_else(|| "opacity:.85".into());
+            let look = match tone(text) {
+                Some(colour) if text.starts_with(VERDICT) => bold(colour),
+                Some(colour) => format!("color:{colour}"),
+                None => "opacity:.85".into(),
+            };
             let _ = write!(
                 out,
                 "<div style=\"margin:.2em 0;font-size:.92em;white-space:pre-line;{look}\">{}</div>",
@@ -89,7 +93,7 @@ impl Table {
                     let _ = write!(
                         out,
                         "<td style=\"text-align:{side};padding:.2em .7em;white-space:nowrap{}\">{}</td>",
-                        tone(cell).map_or(String::new(), |look| format!(";{look}")),
+                        tone(cell).map_or(String::new(), |colour| format!(";{}", bold(colour))),
                         escape(cell)
                     );
                 }
@@ -109,9 +113,16 @@ const TONES: [(&str, &[&str]); 3] = [
     ("#d64545", &["wrong", "failed", "hot", "cold"]),
 ];
 
-/// The look of a verdict: of a cell, or of a line that begins with one.
-fn tone(text: &str) -> Option<String> {
-    let said = text.strip_prefix("verdict: ").unwrap_or(text);
+/// What a line begins with that says the verdict of a whole table.
+pub(crate) const VERDICT: &str = "verdict: ";
+
+fn bold(colour: &str) -> String {
+    format!("color:{colour};font-weight:600")
+}
+
+/// The colour of a cell or a line that begins with a verdict.
+fn tone(text: &str) -> Option<&'static str> {
+    let said = text.strip_prefix(VERDICT).unwrap_or(text);
     let said = said.get(..12).unwrap_or(said).to_lowercase();
     let begins = |word: &&str| {
         said.strip_prefix(*word)
@@ -120,7 +131,7 @@ fn tone(text: &str) -> Option<String> {
     let (colour, _) = TONES
         .iter()
         .find(|(_, words)| words.iter().any(|word| begins(word)))?;
-    Some(format!("color:{colour};font-weight:600"))
+    Some(colour)
 }
 
 impl fmt::Display for Table {

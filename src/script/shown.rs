@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::words::a_kind;
 use super::{Bound, Interpreter, Value, kinds, raise};
+use crate::error::count;
 use crate::object::Shown;
 use crate::table::Table;
 use anyhow::anyhow;
@@ -100,8 +101,9 @@ fn cells(columns: &[String], row: &Dynamic, at: usize, write: Write) -> Bound<Ve
     match list.len() == wanted {
         true => Ok(list.iter().map(|x| cell(x, write)).collect()),
         false => Err(raise(anyhow!(
-            "table: rows[{at}] has {} values for {wanted} columns",
-            list.len()
+            "table: rows[{at}] has {} for {}",
+            count(list.len(), "value"),
+            count(wanted, "column")
         ))),
     }
 }
@@ -175,12 +177,8 @@ fn brief(value: &Dynamic, write: Write) -> String {
 
 /// An array in one line.
 fn listed(list: &Array, write: Write, number: Write) -> String {
-    let one = |x: &Dynamic| match x.read_lock::<ImmutableString>() {
-        Some(text) => format!("{:?}", text.as_str()),
-        None if x.is_float() => number(x),
-        None => inline(x, write, number),
-    };
-    let items: Vec<_> = list.iter().take(shown_of(list.len())).map(one).collect();
+    let all = list.iter().take(shown_of(list.len()));
+    let items: Vec<_> = all.map(|x| within(x, write, number)).collect();
     let more = cut(list.len(), "").map(|text| format!(", {text}"));
     format!("[{}{}]", items.join(", "), more.unwrap_or_default())
 }
@@ -191,13 +189,21 @@ fn inline(value: &Dynamic, write: Write, number: Write) -> String {
         return listed(&list, write, number);
     }
     if let Some(map) = value.read_lock::<Map>() {
-        let one = |(name, x): (&_, &Dynamic)| format!("{name}: {}", inline(x, write, number));
+        let one = |(name, x): (&_, &Dynamic)| format!("{name}: {}", within(x, write, number));
         let items: Vec<_> = map.iter().map(one).collect();
         return format!("#{{ {} }}", items.join(", "));
     }
     match value.is_float() {
         true => number(value),
         false => write(value),
+    }
+}
+
+/// The same within an array or a map: strings have quotes.
+fn within(value: &Dynamic, write: Write, number: Write) -> String {
+    match value.read_lock::<ImmutableString>() {
+        Some(text) => format!("{:?}", text.as_str()),
+        None => inline(value, write, number),
     }
 }
 

@@ -12,7 +12,7 @@ pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
 use crate::error::Result;
-use crate::table::Table;
+use crate::table::{Table, VERDICT};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -310,7 +310,7 @@ impl Summary {
         }
         let cell = |row: usize| columns.iter().map(move |c| c[row].clone());
         let mut out = Table::new(cell(0));
-        out.above.push(format!("verdict: {}", self.verdicts()));
+        out.above.push(format!("{VERDICT}{}", self.verdicts()));
         out.above.extend(self.header.iter().cloned());
         (1..=self.temperatures.len()).for_each(|t| out.push(cell(t)));
         out.below.extend(self.below());

@@ -179,8 +179,9 @@ impl Interpreter {
             Ok(_) => ends_within(source),
             Err(e) => match e.err_type() {
                 ParseErrorType::UnexpectedEOF => true,
-                ParseErrorType::BadInput(_) => ends_within(source),
+                ParseErrorType::BadInput(_) if ends_within(source) => true,
                 _ if self.stays_wrong(source, &e) => return Completeness::Invalid,
+                ParseErrorType::BadInput(_) => false,
                 _ => depth > 0,
             },
         };

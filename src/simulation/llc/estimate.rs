@@ -10,7 +10,7 @@ use crate::object::Held;
 use crate::plot::Figure;
 use crate::simulation::run::Run;
 use crate::simulation::summary::with_error;
-use crate::table::Table;
+use crate::table::{Table, VERDICT};
 use crate::target::Target;
 use serde_json::json;
 use std::fmt;
@@ -157,7 +157,7 @@ impl Estimate {
     /// The verdict, the estimate and what it rests on.
     fn table(&self) -> Table {
         let (info, judged) = (&self.run.info, self.judged());
-        let mut out = Table::new(["", "value"]).line_above(format!("verdict: {}", judged.verdict));
+        let mut out = Table::new(["", "value"]).line_above(format!("{VERDICT}{}", judged.verdict));
         out.above.extend(judged.line("estimate"));
         let lambda = with_error(self.lambda, self.mcse);
         let mut row = |name: &str, value: String| out.push([name.to_string(), value]);
