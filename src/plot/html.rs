@@ -4,6 +4,7 @@
 //! is not trusted and loses its styles: then a figure is the white card that it is drawn on.
 
 use crate::table::escape;
+use std::fmt::Write;
 
 /// Dark notebooks turn light to dark and dark to light, with the same hues, as reports do.
 const STYLE: &str = "<style>body[data-jp-theme-light=\"false\"] .ergodic-figure img,body.vscode-dark .ergodic-figure img\
@@ -13,25 +14,21 @@ const STYLE: &str = "<style>body[data-jp-theme-light=\"false\"] .ergodic-figure 
 pub(super) fn image(svg: &str, text: &str) -> String {
     let text = if text.is_empty() { "figure" } else { text };
     format!(
-        "{STYLE}<div class=\"ergodic-figure\"><img alt=\"{}\" style=\"max-width:100%;height:auto\" src=\"data:image/svg+xml;charset=utf-8,{}\"/></div>",
+        "{STYLE}<div class=\"ergodic-figure\"><img alt=\"{}\" style=\"max-width:100%;height:auto\" src=\"{}\"/></div>",
         escape(text),
-        encoded(svg)
+        address(svg)
     )
 }
 
-/// A document within an address in quotes.
-fn encoded(svg: &str) -> String {
-    let mut out = String::with_capacity(svg.len() + svg.len() / 8);
+/// An SVG document as the address of an image, to stand in quotes.
+pub fn address(svg: &str) -> String {
+    let mut out = String::with_capacity(svg.len() + svg.len() / 4);
+    out.push_str("data:image/svg+xml;charset=utf-8,");
     for c in svg.chars() {
         match c {
-            '<' => out.push_str("%3C"),
-            '>' => out.push_str("%3E"),
-            '"' => out.push('\''),
-            '\'' => out.push_str("%27"),
-            '#' => out.push_str("%23"),
-            '%' => out.push_str("%25"),
-            '&' => out.push_str("%26"),
-            '\n' => out.push(' '),
+            '%' | '#' | '"' | '<' | '>' | '&' | '\'' | '\n' | '\r' | '\t' => {
+                let _ = write!(out, "%{:02X}", c as u32);
+            }
             c => out.push(c),
         }
     }

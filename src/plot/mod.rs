@@ -34,6 +34,7 @@ use crate::error::Result;
 
 pub use contours::even_levels;
 pub use density::{density, density_within};
+pub use html::address;
 pub use pictures::pictures;
 pub use recipes::{band, histogram, sweep, traces};
 pub use ridges::ridges;

@@ -59,8 +59,8 @@ fn notebooks_get_an_image_that_fits_its_cell() {
     assert!(before.contains("style=\"max-width:100%;height:auto\""));
     assert!(before.contains("alt=\"a &quot;100 %&quot; &amp; &#39;b&#39;: traces\""));
     let source = source.split_once('"').unwrap().0;
-    assert!(source.starts_with("data:image/svg+xml;charset=utf-8,%3Csvg width='"));
-    assert!(source.ends_with("%3C/svg%3E ") || source.ends_with("%3C/svg%3E"));
+    assert!(source.starts_with("data:image/svg+xml;charset=utf-8,%3Csvg width=%22"));
+    assert!(source.trim_end_matches("%0A").ends_with("%3C/svg%3E"));
     assert!(source.contains("100 %25%26quot;") && !source.contains(['<', '>', '#', '\n']));
 }
 

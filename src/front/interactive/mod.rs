@@ -3,6 +3,7 @@
 
 mod commands;
 mod complete;
+mod timing;
 
 pub use commands::COMMANDS;
 pub use complete::{complete, completeness};
