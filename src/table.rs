@@ -128,9 +128,7 @@ fn tone(text: &str) -> Option<&'static str> {
         said.strip_prefix(*word)
             .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    let (colour, _) = TONES
-        .iter()
-        .find(|(_, words)| words.iter().any(|word| begins(word)))?;
+    let (colour, _) = TONES.iter().find(|(_, words)| words.iter().any(&begins))?;
     Some(colour)
 }
 

@@ -29,7 +29,7 @@ impl Target {
         out.push(["parameters N", &self.dim().to_string()]);
         let energy = format!("U = s·L + R, {}", self.scale_in_words());
         out.push(["energy", &energy]);
-        out.push(["prior R", &self.prior.describe()]);
+        out.push(["prior R", self.prior.describe()]);
         out
     }
 }
