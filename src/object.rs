@@ -25,7 +25,7 @@ const CELLS: usize = 12;
 pub struct Shown {
     /// For a terminal.
     pub text: String,
-    /// For a notebook: a table.
+    /// For a notebook: tables and figures.
     pub html: Option<String>,
     /// For a notebook: a figure.
     pub svg: Option<String>,
@@ -153,6 +153,11 @@ pub trait Object: Any + Send + Sync {
         None
     }
 
+    /// What a notebook shows below the table, as HTML.
+    fn drawing(&self) -> Option<String> {
+        None
+    }
+
     /// The value that options see in its place, as parameters in the place of a training.
     fn as_option(&self) -> Option<Value> {
         None
@@ -160,8 +165,10 @@ pub trait Object: Any + Send + Sync {
 
     /// It in all the ways it can be shown.
     fn shown(&self) -> Shown {
+        let table = self.table().map(|t| t.to_html());
+        let parts: Vec<String> = table.into_iter().chain(self.drawing()).collect();
         Shown {
-            html: self.table().map(|t| t.to_html()),
+            html: (!parts.is_empty()).then(|| parts.concat()),
             ..Shown::text(self.text())
         }
     }
@@ -247,7 +254,7 @@ where
 }
 
 /// Describe a type: its name, then what there is of `text` (how it prints; else by `Display`), `fields`, `entries` (a method of the type that has
-/// all of them, the script's method, its documentation, and what messages call the object if it is indexed), `table` and `option`.
+/// all of them, the script's method, its documentation, and what messages call the object if it is indexed), `table`, `drawing` and `option`.
 macro_rules! object {
     (
         $type:ty: $name:literal
@@ -255,6 +262,7 @@ macro_rules! object {
         $(, fields: { $($field:literal => $get:expr),* $(,)? })?
         $(, entries: $to_json:ident, $method:literal, $doc:literal $(, $index:literal)?)?
         $(, table: $table:ident)?
+        $(, drawing: $drawing:ident)?
         $(, option: $option:expr)?
         $(,)?
     ) => {
@@ -279,6 +287,10 @@ macro_rules! object {
 
             $(fn table(&self) -> Option<$crate::table::Table> {
                 self.$table().into()
+            })?
+
+            $(fn drawing(&self) -> Option<String> {
+                self.$drawing()
             })?
 
             $(fn as_option(&self) -> Option<$crate::options::Value> {
@@ -311,6 +323,7 @@ impl Object for Figure {
     fn shown(&self) -> Shown {
         match self.to_svg() {
             Ok(svg) => Shown {
+                html: self.to_html().ok(),
                 svg: Some(svg),
                 ..Shown::text(self.to_text(COLUMNS, false))
             },
@@ -319,6 +332,18 @@ impl Object for Figure {
     }
 }
 held!(Figure => Figure, |x| x);
+
+impl Object for Shown {
+    const NAME: &'static str = "Display";
+
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn shown(&self) -> Shown {
+        self.clone()
+    }
+}
 
 object!(Schedule: "Schedule");
 object!(Trigger: "Trigger");

@@ -62,6 +62,7 @@ pub(crate) fn objects(v: &mut impl Visitor) {
         crate::sampler::ConfiguredSampler,
         crate::sampler::gradient::Estimator,
         Box<dyn crate::observable::Observable>,
+        crate::object::Shown,
         crate::schedule::Schedule,
         crate::trigger::Trigger,
         crate::simulation::optimizer::Optimizer,

@@ -57,19 +57,25 @@ impl Table {
             .any(|c| !is_number(c))
     }
 
-    /// As HTML: readable on light and dark ground, whatever theme is around it.
+    /// As HTML: readable on light and dark ground, whatever theme is around it; scrolled where it is wide, and never broken within a cell.
     pub fn to_html(&self) -> String {
-        let mut out = String::from("<div class=\"ergodic-table\" style=\"overflow-x:auto\">");
+        let mut out =
+            String::from("<div class=\"ergodic-table\" style=\"overflow-x:auto;max-width:100%\">");
         let line = |out: &mut String, text: &String| {
+            let look = match tone(text) {
+                Some(colour) if text.starts_with(VERDICT) => bold(colour),
+                Some(colour) => format!("color:{colour}"),
+                None => "opacity:.85".into(),
+            };
             let _ = write!(
                 out,
-                "<div style=\"margin:.2em 0;font-size:.92em;opacity:.85;white-space:pre-line\">{}</div>",
+                "<div style=\"margin:.2em 0;font-size:.92em;white-space:pre-line;{look}\">{}</div>",
                 escape(text)
             );
         };
         self.above.iter().for_each(|l| line(&mut out, l));
         if !self.header.is_empty() {
-            out += "<table style=\"border-collapse:collapse;font-variant-numeric:tabular-nums\"><thead><tr>";
+            out += "<table style=\"border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap\"><thead><tr>";
             let align: Vec<_> = (0..self.header.len())
                 .map(|k| if self.has_words(k) { "left" } else { "right" })
                 .collect();
@@ -86,7 +92,8 @@ impl Table {
                 for (cell, side) in row.iter().zip(&align) {
                     let _ = write!(
                         out,
-                        "<td style=\"text-align:{side};padding:.2em .7em\">{}</td>",
+                        "<td style=\"text-align:{side};padding:.2em .7em;white-space:nowrap{}\">{}</td>",
+                        tone(cell).map_or(String::new(), |colour| format!(";{}", bold(colour))),
                         escape(cell)
                     );
                 }
@@ -97,6 +104,32 @@ impl Table {
         self.below.iter().for_each(|l| line(&mut out, l));
         out + "</div>"
     }
+}
+
+/// Words by which verdicts begin, and their colours on light and on dark ground.
+const TONES: [(&str, &[&str]); 3] = [
+    ("#2e9e5b", &["converged", "agrees"]),
+    ("#c77f1a", &["not yet", "undecided"]),
+    ("#d64545", &["wrong", "failed", "hot", "cold"]),
+];
+
+/// What a line begins with that says the verdict of a whole table.
+pub(crate) const VERDICT: &str = "verdict: ";
+
+fn bold(colour: &str) -> String {
+    format!("color:{colour};font-weight:600")
+}
+
+/// The colour of a cell or a line that begins with a verdict.
+fn tone(text: &str) -> Option<&'static str> {
+    let said = text.strip_prefix(VERDICT).unwrap_or(text);
+    let said = said.get(..12).unwrap_or(said).to_lowercase();
+    let begins = |word: &&str| {
+        said.strip_prefix(*word)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
+    let (colour, _) = TONES.iter().find(|(_, words)| words.iter().any(&begins))?;
+    Some(colour)
 }
 
 impl fmt::Display for Table {
@@ -196,5 +229,23 @@ mod tests {
         assert!(html.contains("two &lt;models&gt;") && html.contains("a &amp; b"));
         assert!(!html.contains("<models>"));
         assert_eq!(html.matches("<td").count(), 4);
+    }
+
+    #[test]
+    fn verdicts_are_coloured_and_cells_not_broken() {
+        let table = Table::new(["T", "verdict"]).line_above("verdict: not yet at 1 of 3");
+        let table = table.row(["1.0e-5", "converged"]).row(["2", "WRONG"]);
+        let html = table.row(["3", "hotel"]).to_html();
+        assert_eq!(html.matches("<td").count(), 6);
+        assert_eq!(html.matches(".7em;white-space:nowrap").count(), 6);
+        let coloured = [
+            "#c77f1a;font-weight:600\">verdict: not yet",
+            "#2e9e5b;font-weight:600\">converged",
+            "#d64545;font-weight:600\">WRONG",
+        ];
+        for one in coloured {
+            assert!(html.contains(one), "{one}: {html}");
+        }
+        assert!(html.contains("nowrap\">hotel"), "{html}");
     }
 }

@@ -340,6 +340,7 @@ crate::object::object! {
         },
     },
     table: with_rows,
+    drawing: thumbnails,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How data sets are shown: what they are, where they come from, and their first rows.
 
 use super::{Dataset, Targets};
+use crate::plot;
 use crate::table::{Table, number};
 use std::fmt::{self, Write};
 
@@ -8,6 +9,10 @@ use std::fmt::{self, Write};
 const ROWS: usize = 5;
 const INPUTS: usize = 8;
 const TARGETS: usize = 4;
+
+/// Images that are shown, and pixels along the sides of an image that is not too large for that.
+const PICTURES: usize = 10;
+const PIXELS: usize = 256;
 
 /// Characters of a text that are shown.
 const TEXT: usize = 40;
@@ -53,6 +58,33 @@ impl Dataset {
             false => "the training rows:".into(),
         });
         table
+    }
+
+    /// The first training inputs as small pictures, if they are images.
+    pub(super) fn thumbnails(&self) -> Option<String> {
+        let (height, width, colours, planes) = match self.shape[..] {
+            [h, w] => (h, w, 1, false),
+            [c @ (1 | 3), h, w] => (h, w, c, true),
+            [h, w, c @ (1 | 3)] => (h, w, c, false),
+            _ => return None,
+        };
+        let sizes = 4..=PIXELS;
+        if !sizes.contains(&height) || !sizes.contains(&width) || self.characters.is_some() {
+            return None;
+        }
+        let picture = |row: usize| {
+            let x = self.train.shown(row).0;
+            let at = |pixel: usize, c: usize| match planes {
+                true => x[c * height * width + pixel],
+                false => x[pixel * colours + c],
+            };
+            // Grey is equal parts of all colours.
+            let of = |pixel| (0..3).map(move |c| (pixel, c.min(colours - 1)));
+            let all = (0..height * width).flat_map(of);
+            all.map(|(pixel, c)| at(pixel, c)).collect()
+        };
+        let pictures: Vec<Vec<f64>> = (0..self.train.rows.min(PICTURES)).map(picture).collect();
+        Some(plot::pictures(&pictures, (width, height)))
     }
 
     /// A training row, in words.

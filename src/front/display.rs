@@ -150,12 +150,13 @@ mod tests {
             blocks,
             [
                 "EVCXR_BEGIN_CONTENT text/plain",
+                "EVCXR_BEGIN_CONTENT text/html",
                 "EVCXR_BEGIN_CONTENT image/svg+xml"
             ]
         );
         assert_eq!(
             text.lines().filter(|l| *l == "EVCXR_END_CONTENT").count(),
-            2
+            3
         );
         assert!(text.contains("<svg"));
     }

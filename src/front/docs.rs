@@ -70,7 +70,7 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         for item in with_option {
             for o in item.options.iter().filter(|o| o.name == wanted) {
                 out += &format!(
-                    "option '{}' of {} ({}): {}\n",
+                    "- option '{}' of {} ({}): {}\n",
                     o.name,
                     item.path(),
                     o.kind.describe(),

@@ -62,7 +62,10 @@ pub(super) fn document(
         canvas.area.present().map_err(failed)?;
     }
     let drawn_at = format!("<svg width=\"{wide}\" height=\"{high}\"");
-    let shown_at = format!("<svg width=\"{width}\" height=\"{height}\" stroke-linejoin=\"round\"");
+    // Where it stands in a page, it is never wider than its place.
+    let shown_at = format!(
+        "<svg width=\"{width}\" height=\"{height}\" style=\"max-width:100%;height:auto\" stroke-linejoin=\"round\""
+    );
     Ok(svg.replacen(&drawn_at, &shown_at, 1))
 }
 

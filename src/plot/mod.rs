@@ -14,9 +14,11 @@ mod field;
 mod frame;
 mod glyphs;
 mod histogram;
+mod html;
 pub(crate) mod ladder;
 pub(crate) mod learning;
 mod legend;
+mod pictures;
 pub(crate) mod ranks;
 mod recipes;
 mod ridges;
@@ -32,6 +34,8 @@ use crate::error::Result;
 
 pub use contours::even_levels;
 pub use density::{density, density_within};
+pub use html::address;
+pub use pictures::pictures;
 pub use recipes::{band, histogram, sweep, traces};
 pub use ridges::ridges;
 
@@ -106,6 +110,11 @@ impl Figure {
     /// The drawing as an SVG document.
     pub fn to_svg(&self) -> Result<String> {
         svg::render(self, svg::ALONE)
+    }
+
+    /// The drawing as an image of a notebook: never wider than its cell, and light on dark where the notebook is.
+    pub fn to_html(&self) -> Result<String> {
+        Ok(html::image(&self.to_svg()?, &self.title))
     }
 
     /// The same, smaller and with legends under the panels: to stand on a page with others, which a telephone shows too.

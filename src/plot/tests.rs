@@ -46,6 +46,25 @@ fn titles_and_labels_are_there_and_escaped() {
 }
 
 #[test]
+fn notebooks_get_an_image_that_fits_its_cell() {
+    let figure = traces("a \"100 %\" & 'b'", &[vec![1.0, 2.0]], &[], 0);
+    assert!(
+        figure
+            .to_svg()
+            .unwrap()
+            .contains("style=\"max-width:100%;height:auto\"")
+    );
+    let html = figure.to_html().unwrap();
+    let (before, source) = html.split_once(" src=\"").unwrap();
+    assert!(before.contains("style=\"max-width:100%;height:auto\""));
+    assert!(before.contains("alt=\"a &quot;100 %&quot; &amp; &#39;b&#39;: traces\""));
+    let source = source.split_once('"').unwrap().0;
+    assert!(source.starts_with("data:image/svg+xml;charset=utf-8,%3Csvg width=%22"));
+    assert!(source.trim_end_matches("%0A").ends_with("%3C/svg%3E"));
+    assert!(source.contains("100 %25%26quot;") && !source.contains(['<', '>', '#', '\n']));
+}
+
+#[test]
 fn a_single_label_needs_no_legend() {
     let line = |label: &str| Series::line(label, vec![0.0, 1.0], vec![0.0, 1.0]);
     let draw = |series| {

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Heat;
 use crate::error::{Result, did_you_mean};
-use crate::plot::learning::{self, Contender, Online};
+use crate::plot::learning::{self, Contender};
 use crate::plot::{self, Axis, Figure, Kind, Panel, Scale, Series, ladder};
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::{LadderReport, betas_of};
@@ -10,7 +10,6 @@ use crate::simulation::llc::table::{Benchmark, Line};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
-use crate::simulation::trained::Trained;
 use std::sync::Arc;
 
 /// Which axis suits temperatures: logarithmic as soon as they span a factor of three.
@@ -312,36 +311,6 @@ pub fn heat_capacity(t: &Transition) -> Figure {
     ladder::heat_capacity(&t.temperatures, &t.heat_capacity, peak)
 }
 
-/// What is drawn of a learning coefficient.
-pub struct Coefficient<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// nβ(L - L(w0)) of its chains.
-    pub traces: &'a [Vec<f64>],
-    /// Steps and estimates so far.
-    pub online: (Vec<f64>, Vec<f64>),
-    /// The estimate and its standard error.
-    pub estimate: (f64, f64),
-    /// The exact value.
-    pub truth: Option<f64>,
-}
-
-/// The loss of every chain along the steps, and below it the estimate so far.
-pub fn llc(c: Coefficient) -> Figure {
-    let info = &c.run.info;
-    let longest = c.traces.iter().map(Vec::len).max().unwrap_or(0);
-    let every = info.steps as f64 / (info.warm_draws + info.draws) as f64;
-    let steps: Vec<f64> = (0..longest).map(|i| every * (i + 1) as f64).collect();
-    learning::online(Online {
-        steps: &steps,
-        traces: c.traces,
-        burn_in: info.burn_in as f64,
-        online: c.online,
-        estimate: c.estimate,
-        truth: c.truth,
-    })
-}
-
 /// A benchmark of learning coefficients, in four panels.
 pub fn llc_benchmark(x: &Benchmark) -> Figure {
     let lines = x.lines();
@@ -358,33 +327,6 @@ pub fn llc_benchmark(x: &Benchmark) -> Figure {
         }
     };
     learning::benchmark(&x.samplers.iter().map(of).collect::<Vec<_>>())
-}
-
-/// What begins like this in the history of a training, against the epoch; a line per chain and column.
-pub fn history(t: &Trained, what: &str) -> Result<Option<Figure>> {
-    let of = |c: &&String| c.as_str() == what || c.starts_with(&format!("{what}_"));
-    let columns: Vec<_> = t.columns.iter().filter(of).collect();
-    let (mut series, mut positive) = (Vec::new(), true);
-    for name in &columns {
-        for chain in 0..t.history.len() {
-            let y = t.column(name, chain)?;
-            positive &= y.iter().all(|y| *y > 0.0 || !y.is_finite());
-            let label = match t.history.len() {
-                1 => (*name).clone(),
-                _ => format!("{name}, chain {chain}"),
-            };
-            series.push(Series::line(label, t.column("epoch", chain)?, y));
-        }
-    }
-    if series.iter().all(|s| s.x.is_empty()) {
-        return Ok(None);
-    }
-    let y = match positive {
-        true => Axis::log(what),
-        false => Axis::linear(what),
-    };
-    let panel = Panel::new(Axis::linear("epoch"), y, series);
-    Ok(Some(Figure::of(panel)))
 }
 
 /// The way of populations from the prior: acceptance and effective share at each stage, and the temperature.

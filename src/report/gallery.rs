@@ -1,6 +1,6 @@
 //! The standard figures of a part: what `ergodic plot` writes and a report shows.
 
-use super::figures::{self, Coefficient};
+use super::figures;
 use super::html::plain;
 use super::part::{Drawing, Part, drawing};
 use super::verdict::temperature;
@@ -8,7 +8,7 @@ use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::error::Result;
 use crate::simulation::evidence::{Transition, transition};
 use crate::simulation::exchange::LadderReport;
-use crate::simulation::llc::saved::{Saved, online};
+use crate::simulation::llc::saved::{Saved, drawn};
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use crate::simulation::trained::Trained;
@@ -48,7 +48,7 @@ pub fn of_training(t: &Trained) -> Result<Vec<Drawing>> {
         ("error", "Error rate against the epoch"),
         ("lr", "Learning rate against the epoch"),
     ] {
-        let figure = figures::history(t, what)?;
+        let figure = t.figure(what)?;
         out.extend(figure.map(|f| drawing(what, about, f)));
     }
     Ok(out)
@@ -139,13 +139,8 @@ fn worst_ranks(run: &Run, s: &Summary) -> Result<Option<Drawing>> {
 fn coefficient(run: &Run, saved: &Saved) -> Result<Drawing> {
     let traces = saved.losses.traces(run)?;
     let truth = Some(saved.number("truth")).filter(|t| t.is_finite());
-    let figure = figures::llc(Coefficient {
-        run,
-        traces: &traces,
-        online: online(run, &traces),
-        estimate: (saved.number("estimate"), saved.number("mcse")),
-        truth,
-    });
+    let estimate = (saved.number("estimate"), saved.number("mcse"));
+    let figure = drawn(run, &traces, estimate, truth);
     let about = "nβ(L - L(w0)) along every chain, and below it the learning coefficient from the steps so far with 95 % of the final one";
     Ok(drawing("llc", about, figure))
 }

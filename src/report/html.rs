@@ -4,6 +4,7 @@ pub use crate::table::escape;
 
 use super::runs::date;
 use super::verdict::{Check, Level};
+use crate::plot;
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -196,17 +197,9 @@ pub fn figure(id: &str, svg: &str, about: &str) -> String {
 /// A drawing from a file, as a picture: whatever is in it cannot act on the page.
 pub fn picture(svg: &str, about: &str) -> String {
     let about = escape(about);
-    let mut data = String::with_capacity(svg.len() + svg.len() / 4);
-    for c in svg.chars() {
-        match c {
-            '%' | '#' | '"' | '<' | '>' | '&' | '\'' | '\n' | '\r' | '\t' => {
-                let _ = write!(data, "%{:02X}", c as u32);
-            }
-            c => data.push(c),
-        }
-    }
+    let source = plot::address(svg);
     format!(
-        "<figure class=\"own\">\n<img alt=\"{about}\" src=\"data:image/svg+xml;charset=utf-8,{data}\">\n<figcaption>{about}</figcaption>\n</figure>\n"
+        "<figure class=\"own\">\n<img alt=\"{about}\" src=\"{source}\">\n<figcaption>{about}</figcaption>\n</figure>\n"
     )
 }
 

@@ -223,7 +223,7 @@ pub(super) fn missing_end(source: &str, position: Position) -> Option<Position> 
     between.contains('\n').then(|| place(source, last.end()))
 }
 
-fn byte(source: &str, position: Position) -> Option<usize> {
+pub(super) fn byte(source: &str, position: Position) -> Option<usize> {
     let (line, column) = (position.line()?, position.position()?);
     let starts = source.split_inclusive('\n').take(line - 1).map(str::len);
     let start: usize = starts.sum();

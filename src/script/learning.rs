@@ -4,7 +4,7 @@ use super::binder::Binder;
 use super::{Bound, OrRaise, raise};
 use crate::dataset::Dataset;
 use crate::plot::Figure;
-use crate::report::figures::{self, Coefficient};
+use crate::report::figures;
 use crate::simulation::llc::Estimate;
 use crate::simulation::llc::problems::Posed;
 use crate::simulation::llc::table::Benchmark;
@@ -108,15 +108,7 @@ fn traces(b: &mut Binder) {
     b.function(
         "plot::llc(estimate) -> Figure",
         "The loss of every chain along the steps, and below it the estimate so far, with 95 % of the final one and the exact value.",
-        |e: Arc<Estimate>| -> Figure {
-            figures::llc(Coefficient {
-                run: &e.run,
-                traces: &e.traces,
-                online: e.online(),
-                estimate: (e.lambda, e.mcse),
-                truth: e.truth.map(|t| t.lambda),
-            })
-        },
+        |e: Arc<Estimate>| -> Figure { e.figure() },
     );
     b.function(
         "estimate.trace(chain) -> array",

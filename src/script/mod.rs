@@ -168,6 +168,9 @@ pub struct Interpreter {
     functions: rhai::AST,
     /// What earlier calls imported, by alias.
     imports: Vec<(rhai::ImmutableString, Arc<rhai::Module>)>,
+    /// The texts of earlier calls, by file, and the files where their functions stand.
+    texts: BTreeMap<String, String>,
+    homes: BTreeMap<String, String>,
 }
 
 impl Drop for Interpreter {
@@ -190,6 +193,8 @@ impl Interpreter {
             scope: Scope::new(),
             functions: rhai::AST::empty(),
             imports: Vec::new(),
+            texts: BTreeMap::new(),
+            homes: BTreeMap::new(),
         }
     }
 
@@ -275,6 +280,10 @@ impl Interpreter {
             .map_err(|e| Failure::parse(file, source, &e))?;
         self.context.library.note_moved(file, moved);
         self.context.told.clear();
+        self.texts.insert(file.into(), source.into());
+        for f in ast.iter_functions() {
+            self.homes.insert(f.name.into(), file.into());
+        }
         // Functions and imports of earlier calls stay known, as variables do.
         ast = self.functions.merge(&ast);
         ast.set_source(file);
@@ -285,9 +294,10 @@ impl Interpreter {
             .unwrap_or_else(|e| e.into_inner()) = (file.into(), source.into());
         self.functions = ast.clone_functions_only();
         self.evaluate_tree(&ast).map_err(|e| {
+            let earlier = |other: &str| self.texts.get(other).cloned();
             let text = |other: &str| match other == file {
                 true => Some(source.to_string()),
-                false => self.context.library.text(other),
+                false => self.context.library.text(other).or_else(|| earlier(other)),
             };
             let around = report::Around {
                 file,
@@ -295,6 +305,7 @@ impl Interpreter {
                 original: &|file, position| self.context.library.original(file, position),
                 items: &self.known_items(),
                 own: &|name| ast.iter_functions().any(|f| f.name == name),
+                home: &|name| self.homes.get(name).cloned(),
             };
             Failure::runtime(&around, &e)
         })
@@ -323,6 +334,18 @@ impl Interpreter {
         }
         self.imports.reverse();
         result
+    }
+
+    /// Whether a name is that of a variable, a function or a namespace.
+    pub fn knows(&self, name: &str) -> bool {
+        let own = || self.functions.iter_functions().any(|f| f.name == name);
+        let items = || self.known_items();
+        let bound = || {
+            items()
+                .iter()
+                .any(|i| i.name == name || i.namespace == name)
+        };
+        self.scope.contains(name) || own() || bound()
     }
 
     /// What can be called: what is bound, and what was imported under the names it has here.
@@ -414,6 +437,17 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
         printed.push_str(text);
         printed.push('\n');
+    });
+    let printer = context.clone();
+    b.engine.on_debug(move |text, file, at| {
+        if !printer.session.leads() {
+            return;
+        }
+        let file = file.unwrap_or("script");
+        let place = at.line().map_or(String::new(), |line| format!(":{line}"));
+        let text = format!("{file}{place}: {text}");
+        let text = crate::error::printable(&text);
+        printer.session.console.remark(&text);
     });
     b.object::<report::Native>("Error", ToString::to_string);
     registry::constructors(&mut b);

@@ -55,10 +55,9 @@ impl Interpreter {
 
     /// Make or replace a variable.
     pub fn set<T: Variable>(&mut self, name: &str, value: T) -> Result<()> {
-        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let letter = |c: char| c.is_alphanumeric() || c == '_';
         anyhow::ensure!(
-            name.chars().all(letter)
-                && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'),
+            name.chars().all(letter) && name.starts_with(|c: char| c.is_alphabetic() || c == '_'),
             "\"{name}\" cannot be the name of a variable; use letters, digits and '_', not starting with a digit"
         );
         anyhow::ensure!(

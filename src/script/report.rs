@@ -62,6 +62,7 @@ impl Home {
             original: &|file, position| context.library.original(file, position),
             items: &super::all_items(),
             own: &|_| true,
+            home: &|_| None,
         };
         let why = Failure::runtime(&around, e).message;
         Placed(format!("{what} failed: {why}")).into()
@@ -104,6 +105,8 @@ pub(super) struct Around<'a> {
     pub items: &'a [Item],
     /// Whether the script itself has a function of that name.
     pub own: &'a dyn Fn(&str) -> bool,
+    /// The file of a session's function, which may be that of an earlier input.
+    pub home: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Failure {
@@ -184,7 +187,12 @@ fn trail<'e>(
         {
             // A closure is said to be where it is called, not where it stands; its name is nobody else's.
             let closure = name.starts_with(CLOSURE) && (around.own)(name);
-            within = if closure { file } else { source }.to_string();
+            let own = closure || source == file;
+            within = match (around.home)(name).filter(|_| own) {
+                Some(home) => home,
+                None if closure => file.to_string(),
+                None => source.to_string(),
+            };
         }
         cause = inner;
         places.push((within.clone(), cause.position()));
@@ -245,19 +253,25 @@ fn runtime_text(value: &Dynamic) -> String {
     native.map_or_else(|| value.to_string(), |n| n.to_string())
 }
 
-/// A message under its place, and under the places in other files that led there.
+/// Calls that are shown of those that led to an error: the nearest.
+const CALLS: usize = 3;
+
+/// A message under its place, and under it the calls that led there, unless they are in the same line.
 fn placed(around: &Around, places: &[(String, Position)], message: &str) -> String {
     let Some((last, position)) = places.last() else {
         return format!("{}: {message}", around.file);
     };
     let of = |file: &str| (around.text)(file).unwrap_or_default();
     let mut out = located(last, &of(last), *position, message);
-    let mut shown = last;
-    for (file, position) in places.iter().rev() {
-        if file != shown {
-            out += &located(file, &of(file), *position, "\ncalled from here");
-            shown = file;
-        }
+    let line = |(file, position): &(String, Position)| (file.clone(), position.line());
+    let mut calls: Vec<_> = places.iter().rev().collect();
+    calls.dedup_by_key(|place| line(place));
+    for (file, position) in calls.iter().skip(1).take(CALLS) {
+        out += &located(file, &of(file), *position, "\ncalled from here");
+    }
+    match calls.len().saturating_sub(CALLS + 1) {
+        0 => {}
+        more => out += &format!("\n… and {more} more calls"),
     }
     out
 }

@@ -83,6 +83,11 @@ pub trait Console: Send + Sync {
         self.print(&shown.text);
     }
 
+    /// Remove what the input that runs has shown, at once or when it shows something new; a terminal keeps it.
+    fn clear(&self, wait: bool) {
+        let _ = wait;
+    }
+
     /// A run begins.
     fn begin(&self, task: &Task) -> Arc<dyn Bar>;
 }

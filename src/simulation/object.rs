@@ -7,6 +7,7 @@ use super::trained::Trained;
 use crate::error::{Result, count};
 use crate::object::{Entries, Field, Object, Shown, object};
 use crate::options::Value;
+use crate::plot::{Axis, Figure, Panel, Series};
 use crate::table::{Table, number};
 use crate::target::prior::Parameters;
 use serde_json::Value as Json;
@@ -115,6 +116,41 @@ impl Trained {
         }
         table
     }
+
+    /// What begins like this in the history, against the epoch; a line per chain and column. None if there is nothing.
+    ///
+    /// # Errors
+    /// If the history has no epochs.
+    pub fn figure(&self, what: &str) -> Result<Option<Figure>> {
+        let of = |c: &&String| c.as_str() == what || c.starts_with(&format!("{what}_"));
+        let columns: Vec<_> = self.columns.iter().filter(of).collect();
+        let (mut series, mut positive) = (Vec::new(), true);
+        for name in &columns {
+            for chain in 0..self.history.len() {
+                let y = self.column(name, chain)?;
+                positive &= y.iter().all(|y| *y > 0.0 || !y.is_finite());
+                let label = match self.history.len() {
+                    1 => (*name).clone(),
+                    _ => format!("{name}, chain {chain}"),
+                };
+                series.push(Series::line(label, self.column("epoch", chain)?, y));
+            }
+        }
+        if series.iter().all(|s| s.x.is_empty()) {
+            return Ok(None);
+        }
+        let y = match positive {
+            true => Axis::log(what),
+            false => Axis::linear(what),
+        };
+        let panel = Panel::new(Axis::linear("epoch"), y, series);
+        Ok(Some(Figure::of(panel)))
+    }
+
+    /// The loss against the epoch.
+    fn drawing(&self) -> Option<String> {
+        self.figure("loss").ok()??.to_html().ok()
+    }
 }
 
 object! {
@@ -125,6 +161,7 @@ object! {
         "best_epoch" => |t| t.best_epoch.clone().into(),
     },
     table: table,
+    drawing: drawing,
     option: |t| (&t.params).into(),
 }
 

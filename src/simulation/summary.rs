@@ -12,7 +12,7 @@ pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
 use crate::error::Result;
-use crate::table::Table;
+use crate::table::{Table, VERDICT};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -303,13 +303,36 @@ fn sizes(run: &Run) -> Map<String, Value> {
 impl Summary {
     /// A row per temperature.
     pub fn table(&self) -> Table {
-        let columns = self.columns();
+        let mut columns = self.columns();
+        // It must not be what falls off the edge of a page.
+        if let Some(at) = columns.iter().position(|c| c[0] == "verdict") {
+            columns[..=at][1..].rotate_right(1);
+        }
         let cell = |row: usize| columns.iter().map(move |c| c[row].clone());
         let mut out = Table::new(cell(0));
-        out.above.clone_from(&self.header);
+        out.above.push(format!("{VERDICT}{}", self.verdicts()));
+        out.above.extend(self.header.iter().cloned());
         (1..=self.temperatures.len()).for_each(|t| out.push(cell(t)));
         out.below.extend(self.below());
         out
+    }
+
+    /// The worst verdict, and at how many temperatures there are which.
+    fn verdicts(&self) -> String {
+        use Verdict::{Converged, NotJudged, NotYet, Wrong};
+        let all = self.judgements.len();
+        let with = |verdict| {
+            let n = self.judgements.iter().filter(|j| j.verdict == verdict);
+            match n.count() {
+                0 => None,
+                n if n == all => Some(verdict.to_string()),
+                n => Some(format!("{verdict} at {n} of {all} temperatures")),
+            }
+        };
+        let found = [Wrong, NotYet, NotJudged, Converged]
+            .into_iter()
+            .filter_map(with);
+        found.collect::<Vec<_>>().join(", ")
     }
 
     /// What is missing and what is wrong, temperature by temperature, and what else is to be known.

@@ -491,20 +491,24 @@ impl Target {
 
     /// What it is: potential, n, N, s and prior, each on its line.
     pub fn describe(&self) -> String {
-        let scale = match self.scale {
+        format!(
+            "{}\nn = {} examples, N = {} parameters\nenergy U = s·L + R, {}\nprior R: {}",
+            self.potential.describe(),
+            self.examples(),
+            self.dim(),
+            self.scale_in_words(),
+            self.prior.describe()
+        )
+    }
+
+    fn scale_in_words(&self) -> String {
+        match self.scale {
             EnergyScale::Mean => "mean: s = 1".to_string(),
             EnergyScale::Sum => format!("sum: s = n = {}", self.s),
             EnergyScale::Given(s) => format!("s = nβ = {s:.6}"),
             EnergyScale::Tempered { beta0 } => {
                 format!("tempered: s = nβ = {:.6}, β = {beta0}/ln n", self.s)
             }
-        };
-        format!(
-            "{}\nn = {} examples, N = {} parameters\nenergy U = s·L + R, {scale}\nprior R: {}",
-            self.potential.describe(),
-            self.examples(),
-            self.dim(),
-            self.prior.describe()
-        )
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::prior::{Parameters, Prior};
 use super::{Potential, Target};
 use crate::diagnostic::Grid;
 use crate::object::{Object, ROWS, Shown, held, object};
+use crate::table::Table;
 use std::sync::Arc;
 
 object! {
@@ -13,6 +14,24 @@ object! {
         "parameters" => |t| t.dim().into(),
         "examples" => |t| t.examples().into(),
     },
+    table: table,
+}
+
+impl Target {
+    /// What it is made of.
+    fn table(&self) -> Table {
+        let mut out = Table::new(["target", ""]);
+        let potential = self.potential.describe();
+        for (k, line) in potential.lines().enumerate() {
+            out.push([if k == 0 { "loss L" } else { "" }, line.trim()]);
+        }
+        out.push(["examples n", &self.examples().to_string()]);
+        out.push(["parameters N", &self.dim().to_string()]);
+        let energy = format!("U = s·L + R, {}", self.scale_in_words());
+        out.push(["energy", &energy]);
+        out.push(["prior R", self.prior.describe()]);
+        out
+    }
 }
 
 object!(dyn Potential: "Potential", text: |p| p.describe());

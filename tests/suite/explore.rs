@@ -144,22 +144,63 @@ fn unfinished_scripts_are_told_from_wrong_ones() {
             "{source}"
         );
     }
-    for source in [
-        "a",
-        "let b = 2;",
-        "f(1)",
-        "",
-        "let = 3",
-        "a b",
-        "\"a",
-        "1 + )",
-    ] {
+    for source in ["a", "let b = 2;", "f(1)", "", "a b", "\"a", "let λ = 1;"] {
         assert_eq!(
             known.completeness(source),
             Completeness::Complete,
             "{source}"
         );
     }
+}
+
+/// What no line that follows can mend is told from what is not finished.
+#[test]
+fn what_stays_wrong_is_invalid() {
+    let known = interpreter("let a = 1;");
+    for source in [
+        "let = 3",
+        "1 + )",
+        "1 )",
+        "= 2",
+        "fn f(x) {\n  let = 2;\n",
+        "f(1;",
+    ] {
+        let found = known.completeness(source);
+        assert_eq!(found, Completeness::Invalid, "{source}");
+    }
+    // However a script is cut, it is not wrong before its end.
+    let whole = "fn f(x, y) {\n  if x > 1 { y } else { #{ a: [1, 2], b: |z| z + 1 } }\n}\nswitch f(1, `a ${2}`) { 1 => 2, _ => 3 }\nfor (v, i) in [1, 2] { print(v); }\n";
+    for (at, _) in whole.char_indices() {
+        let found = known.completeness(&whole[..at]);
+        assert_ne!(found, Completeness::Invalid, "{}", &whole[..at]);
+    }
+}
+
+/// Properties behind a dot, and in strings the names of what a variable has.
+#[test]
+fn properties_and_names_are_offered() {
+    let scratch = Scratch::new();
+    let mut known = Interpreter::new(Session::new(scratch.join("out")), BTreeMap::new());
+    let first = known.run(
+        "test",
+        "let data = dataset::digits(#{ per_class: 2 }); let m = #{ first: 1 }; let θ = 1.0;
+         let run = sample(target(potential::gaussian(#{ dim: 2 })), sampler::hmc(), #{ steps: 20, every: 1, observe: [observable::cost(), observable::norm2()] });
+         let summary = run.summary();",
+    );
+    let _ = first.unwrap();
+    assert_eq!(names(&known, "data.train_r‸"), ["train_rows"]);
+    assert_eq!(names(&known, "run.temper‸"), ["temperatures"]);
+    assert_eq!(names(&known, "run.trace(\"co‸\", 0)"), ["cost"]);
+    assert_eq!(names(&known, "plot::traces(run, \"nor‸"), ["norm2"]);
+    assert_eq!(
+        names(&known, "plot::sweep(run, [\"cost\", \"nor‸"),
+        ["norm2"]
+    );
+    assert_eq!(names(&known, "summary[\"cost_r‸"), ["cost_rhat"]);
+    assert_eq!(names(&known, "summary.cost_r‸"), ["cost_rhat"]);
+    assert_eq!(names(&known, "data.row(\"tr‸"), ["train"]);
+    assert_eq!(names(&known, "m.fir‸"), ["first"]);
+    assert_eq!(names(&known, "θ‸"), ["θ"]);
 }
 
 /// Sessions take folders of their own; what is written as a block, or over lines, is taken whole; what is saved runs.

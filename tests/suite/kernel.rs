@@ -255,6 +255,25 @@ fn without_a_key_a_kernel_does_not_start() {
     }
 }
 
+#[test]
+fn help_comes_as_a_page_and_wrong_code_is_called_so() {
+    let kernel = Kernel::start();
+    let mut shell = kernel.greet("shell").unwrap();
+    run_cell(&mut shell, "sampler::sgld?");
+    let answer = wait_for(&mut shell, "\"status\":\"ok\"");
+    for part in ["\"source\":\"page\"", "text/markdown", "sampler::sgld("] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    for (code, status) in [
+        ("1 )", "invalid"),
+        ("f(", "incomplete"),
+        ("%who", "complete"),
+    ] {
+        send(&mut shell, "is_complete_request", json!({"code": code}));
+        wait_for(&mut shell, &format!("\"status\":\"{status}\""));
+    }
+}
+
 /// What goes on for ever unless it is interrupted.
 const ENDLESS: &[&str] = &[
     "loop {}",

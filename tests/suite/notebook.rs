@@ -364,6 +364,159 @@ fn notebooks_in_rhai_run_and_stop_at_the_first_error() {
     assert_eq!(read(&whole)["cells"][1]["execution_count"], 2);
 }
 
+/// The outputs of the cells of a notebook, each of which may fail.
+fn outputs_of(cells: &[&str]) -> Vec<Value> {
+    let scratch = Scratch::new();
+    let mut whole: Value = serde_json::from_str(&notebook("rhai", cells)).unwrap();
+    for cell in whole["cells"].as_array_mut().unwrap() {
+        cell["metadata"]["tags"] = json!(["raises-exception"]);
+    }
+    let file = scratch.file("n.ipynb", whole.to_string());
+    let output = ergodic()
+        .args(["notebook", "run", "--in-place"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let cells = read(&file)["cells"].take();
+    let cells = cells.as_array().unwrap().iter();
+    cells.map(|c| c["outputs"].clone()).collect()
+}
+
+/// A text that a notebook has in lines.
+fn joined(lines: &Value) -> String {
+    let lines = lines.as_array().into_iter().flatten();
+    lines.filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn values_are_short_ordered_and_rich() {
+    let found = outputs_of(&[
+        "let l = []; l.pad(20_000, 0.5); l",
+        "let s = \"\"; for i in 0..20_000 { s += \"ab\"; } s",
+        "#{ b: 1.0 / 3.0, a: [1.0 / 7.0, #{ c: \"x\" }] }",
+        "table([\"step\", \"error\"], [[0.1, 1.0 / 3.0], #{ error: \"<x>\", step: 2 }])",
+        "table([\"step\", \"error\"], [[0.1]])",
+        "markdown(\"# A\")",
+        "html(\"<b>B</b>\")",
+        "print(\"gone\"); clear_output(); print(\"kept\");",
+        "[[1, 2], [3, 4]]",
+    ]);
+    let text = |k: usize| joined(&found[k][0]["data"]["text/plain"]);
+    let html = |k: usize| joined(&found[k][0]["data"]["text/html"]);
+    assert!(text(0).starts_with("[0.5, 0.5, ") && text(0).ends_with(", … 20,000 in all]"));
+    assert!(text(1).len() < 1200 && text(1).ends_with("… 40,000 characters in all"));
+    assert_eq!(
+        text(2),
+        "name  value\na     [0.142857, #{ c: \"x\" }]\nb     0.333333"
+    );
+    assert!(html(2).contains("white-space:nowrap"));
+    assert_eq!(text(3), "step  error\n 0.1  0.333333\n   2  <x>");
+    assert!(html(3).contains("&lt;x&gt;") && html(3).find("step") < html(3).find("error"));
+    let error = found[4][0]["evalue"].as_str().unwrap();
+    assert!(
+        error.contains("rows[0] has 1 value for 2 columns"),
+        "{error}"
+    );
+    assert_eq!(joined(&found[5][0]["data"]["text/markdown"]), "# A");
+    assert_eq!(html(6), "<b>B</b>");
+    assert_eq!(joined(&found[7][0]["text"]), "kept\n");
+    assert_eq!(text(8), "[[1, 2], [3, 4]]");
+}
+
+#[test]
+fn objects_have_tables_and_drawings() {
+    let found = outputs_of(&[
+        "let d = dataset::digits(#{ per_class: 5 }); d",
+        "let t = target(model::mlp(#{ layers: [64, 8, 10] }), d, #{ prior: prior::l2(1.0) }); t",
+        "train(t, optimizer::adam(#{ lr: 0.01, epochs: 3, batch: 10 }))",
+        "let p = llc_problem(#{ widths: [5, 6, 9, 4], rank: 1, n: 1000 }); llc(p.target, sampler::sgld(#{ step: 1e-4, batch: 10 }), #{ start: p.start, steps: 40, chains: 2 })",
+        "plot::beside([plot::curve([1, 2], [3, 4]), plot::curve([1, 2], [3, 4])], 2)",
+    ]);
+    let html =
+        |k: usize| joined(&found[k].as_array().unwrap().last().unwrap()["data"]["text/html"]);
+    assert!(html(0).contains("<table") && html(0).contains("data:image/png;base64,"));
+    for part in ["<table", "parameters N", "prior R"] {
+        assert!(html(1).contains(part), "{part}: {}", html(1));
+    }
+    for (k, part) in [(2, "adam"), (3, "learning coefficient")] {
+        assert!(
+            html(k).contains("<table") && html(k).contains(part),
+            "{}",
+            found[k]
+        );
+        assert!(html(k).contains("data:image/svg+xml"), "{}", html(k));
+    }
+    assert!(html(3).contains("\">verdict: "), "{}", html(3));
+    assert!(
+        html(4).contains("max-width:100%;height:auto"),
+        "{}",
+        html(4)
+    );
+}
+
+#[test]
+fn habits_of_other_kernels_work_or_are_refused_in_words() {
+    let found = outputs_of(&[
+        "let λ = 2.5; let double = |x| λ * x; double.call(λ)",
+        "!ls -l",
+        "!missing_program",
+        "let busy = true; !busy",
+        "sampler::sgld?",
+        "?sgld",
+        ":help sessions",
+        "%time 6 * 7",
+        "%timeit 1 + 1",
+        "%%timeit\nlet a = 1;\na + 1",
+        "debug(#{ a: 1 });",
+    ]);
+    let text = |k: usize| joined(&found[k][0]["data"]["text/plain"]);
+    assert_eq!(text(0), "6.25");
+    for k in [1, 2] {
+        let error = found[k][0]["evalue"].as_str().unwrap();
+        assert!(error.contains("there is no shell"), "{error}");
+    }
+    assert_eq!(text(3), "false");
+    for (k, part) in [
+        (4, "### `sampler::sgld("),
+        (5, "### `sampler::sgld("),
+        (6, "# Sessions"),
+    ] {
+        let markdown = joined(&found[k][0]["data"]["text/markdown"]);
+        assert!(markdown.starts_with(part), "{markdown}");
+    }
+    assert_eq!(found[7][0]["name"], "stdout");
+    assert!(joined(&found[7][0]["text"]).ends_with(" s\n"));
+    for k in [8, 9] {
+        assert!(
+            text(k).contains(" ± ") && text(k).contains("per run"),
+            "{}",
+            text(k)
+        );
+    }
+    assert_eq!(found[10][0]["name"], "stderr");
+    assert_eq!(joined(&found[10][0]["text"]), "In [11]:1: #{\"a\": 1}\n");
+}
+
+#[test]
+fn errors_in_functions_name_the_calls_that_led_there() {
+    let found = outputs_of(&[
+        "fn inner(x) {\n    x + nothing_there\n}\nfn outer(x) {\n    inner(x)\n}",
+        "let a = 1;\nouter(a);",
+    ]);
+    let traceback = joined(&found[1][0]["traceback"].clone());
+    for part in [
+        "In [1]:2:9",
+        "2 |     x + nothing_there",
+        "In [1]:5:5",
+        "5 |     inner(x)",
+        "In [2]:2:1",
+        "2 | outer(a);",
+    ] {
+        assert!(traceback.contains(part), "{part}: {traceback}");
+    }
+}
+
 #[test]
 fn a_cell_that_takes_too_long_is_stopped() {
     let scratch = Scratch::new();

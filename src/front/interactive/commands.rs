@@ -7,16 +7,17 @@ use crate::script::Failure;
 use crate::script::explore::tokens::{Kind, tokens};
 use crate::store;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// What taking a command gives.
-type Outcome = std::result::Result<Answer, Failure>;
+pub(super) type Outcome = std::result::Result<Answer, Failure>;
 
 /// A command and what it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Explain a name, or list everything.
     Help(Option<String>),
+    /// Explain a name beside the notebook.
+    Ask(String),
     /// List the variables.
     Who,
     /// Give parameters values, or change settings; list them if there are none.
@@ -27,6 +28,8 @@ pub(super) enum Command {
     Save(PathBuf),
     /// Run a script and say how long it took.
     Time(String),
+    /// Run a script many times and say how long it takes.
+    TimeIt(String),
     /// Go on with what was interrupted.
     Continue,
     /// Forget all variables.
@@ -56,6 +59,11 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ),
     ("time", "SCRIPT", "run it and say how long it took"),
     (
+        "timeit",
+        "SCRIPT",
+        "run it many times and say how long it takes on average; its variables are not kept",
+    ),
+    (
         "continue",
         "",
         "go on with what was interrupted, bit for bit",
@@ -67,6 +75,12 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
 impl Command {
     /// The command of a line; none if it is a script.
     pub fn of(line: &str) -> Option<std::result::Result<Self, String>> {
+        if let Some(name) = asked(line) {
+            return Some(Ok(match name {
+                "" => Self::Help(None),
+                name => Self::Ask(name.into()),
+            }));
+        }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let Some(name) = word.strip_prefix([':', '%']) else {
@@ -88,10 +102,11 @@ impl Command {
             "set" => Ok(Self::Set(words(rest))),
             "load" => file(Self::Load),
             "save" => file(Self::Save),
-            "time" if rest.is_empty() => Err(format!(
+            "time" | "timeit" if rest.is_empty() => Err(format!(
                 "{word} needs a script: {word} sample(t, s, #{{ steps: 1000 }})"
             )),
             "time" => Ok(Self::Time(rest.to_string())),
+            "timeit" => Ok(Self::TimeIt(rest.to_string())),
             "continue" | "c" => Ok(Self::Continue),
             "reset" => Ok(Self::Reset),
             "quit" | "q" => Ok(Self::Quit),
@@ -107,6 +122,14 @@ impl Command {
     }
 }
 
+/// What a line asks about, as IPython's `name?` and `?name` do.
+fn asked(line: &str) -> Option<&str> {
+    let name = line.trim_matches('?');
+    let path = |c: char| c.is_alphanumeric() || "_:.".contains(c);
+    // What is chosen by `x ?` belongs to no script.
+    (name.len() < line.len() && name.trim().chars().all(path)).then(|| name.trim())
+}
+
 impl Interactive {
     pub(super) fn command(&mut self, file: &str, command: Command) -> Outcome {
         match command {
@@ -116,9 +139,11 @@ impl Interactive {
                 Ok(Answer::Help {
                     text,
                     markdown: None,
+                    aside: false,
                 })
             }
-            Command::Help(Some(name)) => self.help(&name).map_err(fail),
+            Command::Help(Some(name)) => self.help(&name, false).map_err(fail),
+            Command::Ask(name) => self.help(&name, true).map_err(fail),
             Command::Who => Ok(Answer::Variables(self.interpreter().variables())),
             Command::Set(changes) => self.set(&changes).map(Answer::Text).map_err(fail),
             Command::Load(path) => {
@@ -128,6 +153,7 @@ impl Interactive {
             }
             Command::Save(path) => self.save(&path).map(Answer::Text).map_err(fail),
             Command::Time(source) => self.time(file, &source),
+            Command::TimeIt(source) => self.time_many(file, &source),
             Command::Continue => self.go_on().map(Answer::Value),
             Command::Reset => {
                 self.interpreter.borrow_mut().reset();
@@ -142,8 +168,9 @@ impl Interactive {
         let (name, rest) = name.split_once(char::is_whitespace).unwrap_or((name, ""));
         match (name, rest.trim()) {
             ("time", "") => self.time(file, &format!("\n{body}")),
-            ("time", more) => Err(Failure::plain(format!(
-                "%%time takes the lines below it; for \"{more}\" alone write %time {more}"
+            ("timeit", "") => self.time_many(file, &format!("\n{body}")),
+            ("time" | "timeit", more) => Err(Failure::plain(format!(
+                "%%{name} takes the lines below it; for \"{more}\" alone write %{name} {more}"
             ))),
             ("file" | "writefile", "") => Err(Failure::plain(
                 "%%file needs the name of a file: %%file mine.rhai".into(),
@@ -160,20 +187,12 @@ impl Interactive {
             }
             (other, _) => Err(Failure::plain(format!(
                 "there is no command %%{other}{}",
-                did_you_mean(other, ["time", "file"])
+                did_you_mean(other, ["time", "timeit", "file"])
             ))),
         }
     }
 
-    fn time(&mut self, file: &str, source: &str) -> Outcome {
-        let begin = Instant::now();
-        let value = self.evaluate(file, source)?;
-        let took = format!("{:.3} s", begin.elapsed().as_secs_f64());
-        self.interpreter().session().console.remark(&took);
-        Ok(Answer::Value(value))
-    }
-
-    fn help(&self, name: &str) -> Result<Answer> {
+    fn help(&self, name: &str, aside: bool) -> Result<Answer> {
         let markdown = self.interpreter().inspect(name, name.len());
         let text = match docs::lookup(Some(name)) {
             Ok(text) => text,
@@ -189,7 +208,13 @@ impl Interactive {
                 }
             }
         };
-        Ok(Answer::Help { text, markdown })
+        // What is known of a variable or of an import by itself; otherwise what the reference says, which is Markdown.
+        let markdown = markdown.or_else(|| Some(text.clone()));
+        Ok(Answer::Help {
+            text,
+            markdown,
+            aside,
+        })
     }
 
     /// Change what was named, or tell how things are.
@@ -325,10 +350,11 @@ fn commands() -> String {
     };
     let lines: Vec<_> = COMMANDS.iter().map(line).collect();
     format!(
-        "Commands, with : or %\n{}\n  {:<20} run the lines below it and say how long it took\n  {:<20} write the lines below it into a file\n",
+        "Commands, with : or %\n{}\n  {:<20} run the lines below it and say how long it took\n  {:<20} write the lines below it into a file\n  {:<20} explain a name, in a notebook beside it\n",
         lines.join("\n"),
-        "%%time",
+        "%%time, %%timeit",
         "%%file NAME",
+        "NAME? or ?NAME",
     )
 }
 
@@ -359,9 +385,17 @@ mod tests {
         let line = ":set layers=[64, 10] name=\"a b\"  kinds=[\"x y\", \"z\"] --quick";
         let set = Command::Set(words.map(String::from).to_vec());
         assert_eq!(Command::of(line), Some(Ok(set)));
+        for line in ["sampler::hmc?", "?sampler::hmc", "sampler::hmc??"] {
+            let ask = Command::Ask("sampler::hmc".into());
+            assert_eq!(Command::of(line), Some(Ok(ask)), "{line}");
+        }
+        for script in ["a?.b", "f(x?)", "// why?", "\"a?\"", "x ?? y"] {
+            assert_eq!(Command::of(script), None, "{script}");
+        }
         let near = Command::of("%hlep").unwrap().unwrap_err();
         assert!(near.contains("'help'"), "{near}");
     }
+
     #[test]
     fn saved_inputs_are_one_script() {
         let inputs = [

@@ -51,7 +51,7 @@ pub fn completeness(interpreter: &Interpreter, source: &str) -> Completeness {
         let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
         match Command::of(line.trim()) {
             None => return interpreter.completeness(rest.trim()),
-            Some(Ok(Command::Time(script))) => {
+            Some(Ok(Command::Time(script) | Command::TimeIt(script))) => {
                 return interpreter.completeness(format!("{script}\n{below}").trim());
             }
             Some(_) => rest = below.trim_start(),

@@ -3,6 +3,7 @@
 
 mod commands;
 mod complete;
+mod timing;
 
 pub use commands::COMMANDS;
 pub use complete::{complete, completeness};
@@ -50,6 +51,8 @@ pub enum Answer {
         text: String,
         /// With headings and code.
         markdown: Option<String>,
+        /// Beside the notebook, in its pager, instead of below the cell.
+        aside: bool,
     },
     /// The variables.
     Variables(Vec<Variable>),
@@ -106,10 +109,10 @@ impl Interactive {
                 break;
             };
             let mut command = command.map_err(Failure::plain)?;
-            if let Command::Time(timed) = &mut command {
+            if let Command::Time(timed) | Command::TimeIt(timed) = &mut command {
                 // It may go over lines.
                 *timed = format!("{script}{timed}\n");
-                while self.interpreter().completeness(timed) != Completeness::Complete {
+                while let Completeness::Incomplete(_) = self.interpreter().completeness(timed) {
                     let Some(line) = lines.next() else { break };
                     timed.push_str(line);
                     timed.push('\n');
@@ -129,7 +132,23 @@ impl Interactive {
         if script.trim().is_empty() {
             return Ok(answer);
         }
-        self.evaluate(file, &script).map(Answer::Value)
+        let result = self.evaluate(file, &script).map(Answer::Value);
+        result.map_err(|failure| self.no_shell(script.trim()).unwrap_or(failure))
+    }
+
+    /// What to say of an input that failed because it is a command of a shell: `!ls`.
+    fn no_shell(&self, script: &str) -> Option<Failure> {
+        let line = script.lines().next()?.trim_end();
+        let word = line.strip_prefix('!')?;
+        let end = word.find(|c: char| !c.is_alphanumeric() && c != '_');
+        let word = &word[..end.unwrap_or(word.len())];
+        // What is known here may be denied.
+        let known = word.is_empty() || self.interpreter().knows(word);
+        (!known).then(|| {
+            Failure::plain(format!(
+                "a cell is a script and there is no shell behind it, so `{line}` was not run; use a terminal, or %%file, %load and %save for files"
+            ))
+        })
     }
 
     /// Show an answer that others follow.
@@ -146,7 +165,7 @@ impl Interactive {
             Answer::Value(value) if value.is_unit() => None,
             Answer::Value(value) => Some(self.interpreter().shown(&value)),
             Answer::Text(text) => Some(Shown::text(text)),
-            Answer::Help { text, markdown } => Some(Shown {
+            Answer::Help { text, markdown, .. } => Some(Shown {
                 text,
                 markdown,
                 ..Shown::default()
@@ -183,9 +202,13 @@ impl Interactive {
     /// # Errors
     /// Those of the script.
     pub fn evaluate_apart(&mut self, source: &str) -> Result<Value, Failure> {
+        self.apart("<expression>", source)
+    }
+
+    fn apart(&mut self, file: &str, source: &str) -> Result<Value, Failure> {
         let mut interpreter = self.interpreter.borrow_mut();
         let variables = interpreter.variables_now();
-        let result = interpreter.run("<expression>", source);
+        let result = interpreter.run(file, source);
         interpreter.set_variables(variables);
         result
     }

@@ -46,6 +46,10 @@ impl Console for Cell {
         self.out().display(rich(shown), None);
     }
 
+    fn clear(&self, wait: bool) {
+        self.out().clear(wait);
+    }
+
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
         let number = self.bars.fetch_add(1, Ordering::Relaxed);
         let id = format!("ergodic-{}-{number}", std::process::id());

@@ -74,7 +74,7 @@ impl Evaluator for Rhai {
             codemirror_mode: "javascript".into(),
             pygments_lexer: "scala".into(),
             banner: format!(
-                "ergodic {version} — Tab completes, %help NAME explains; results go to {}",
+                "ergodic {version} — Tab completes, %help NAME or NAME? explains; results go to {}",
                 self.session.interpreter().session().out.display()
             ),
             help_links: vec![("Rhai".into(), "https://rhai.rs/book/".into())],
@@ -87,6 +87,11 @@ impl Evaluator for Rhai {
             // A notebook has a menu for that.
             Ok(Answer::Leave) => {
                 Outcome::Ok(Some(Rich::text("to end the session, shut the kernel down")))
+            }
+            Ok(answer @ Answer::Help { aside: true, .. }) => {
+                let page = self.session.shown(answer);
+                page.iter().for_each(|page| out.page(rich(page)));
+                Outcome::Ok(None)
             }
             Ok(answer) => Outcome::Ok(self.session.shown(answer).map(|s| rich(&s))),
             Err(failure) => Outcome::Err(failed(&failure)),
@@ -148,6 +153,7 @@ impl Evaluator for Rhai {
     fn is_complete(&self, code: &str) -> kernel::Completeness {
         match interactive::completeness(&self.session.interpreter(), code) {
             Completeness::Complete => kernel::Completeness::Complete,
+            Completeness::Invalid => kernel::Completeness::Invalid,
             Completeness::Incomplete(depth) => kernel::Completeness::Incomplete {
                 indent: "    ".repeat(depth),
             },

@@ -113,6 +113,10 @@ impl Console for Outputs {
         put(&self.0, Output::Display(data(shown)));
     }
 
+    fn clear(&self, _: bool) {
+        self.take();
+    }
+
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
         let outputs = self.0.clone();
         // Where nobody watches, the end of a run is enough.

@@ -38,7 +38,10 @@ impl rustyline::Helper for Helper {}
 /// Whether more has to be typed.
 pub(super) fn is_unfinished(interpreter: &Interpreter, source: &str) -> bool {
     !source.trim().is_empty()
-        && interactive::completeness(interpreter, source) != Completeness::Complete
+        && matches!(
+            interactive::completeness(interpreter, source),
+            Completeness::Incomplete(_)
+        )
 }
 
 impl Completer for Helper {

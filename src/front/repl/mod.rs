@@ -141,7 +141,7 @@ impl Repl {
         if let Some(figure) = figure {
             self.figure(&figure);
         } else if !value.is_unit() {
-            output::line(self.session.interpreter().show(value));
+            output::line(self.session.interpreter().shown(value).text);
         }
     }
 

@@ -2,19 +2,22 @@
 
 use super::place::{Place, Receiver};
 use super::place_at;
-use super::reference::Reference;
+use super::reference::{self, Reference};
 use super::tokens::{KEYWORDS, Kind, tokens};
+use crate::object::{Held, Object};
 use crate::options::{self, Default, Spec};
+use crate::registry::{self, Visitor};
 use crate::script::item::Item;
 use crate::script::recipe;
 use crate::script::recipes::RECIPES;
+use std::sync::LazyLock;
 
 /// One thing that could stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// What to write.
     pub text: String,
-    /// What it is: "function", "method", "module", "option", "value", "variable" or "keyword".
+    /// What it is: "function", "method", "property", "module", "option", "value", "variable" or "keyword".
     pub kind: &'static str,
     /// A signature, a type, or an option's kind and default.
     pub detail: String,
@@ -93,6 +96,21 @@ const OWN: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Properties of objects, with the objects in small letters.
+static PROPERTIES: LazyLock<Vec<(String, &'static str)>> = LazyLock::new(|| {
+    struct Fields(Vec<(String, &'static str)>);
+    impl Visitor for Fields {
+        fn held<H: Held>(&mut self, _: &'static str) {
+            let object = reference::object(H::Object::NAME);
+            let names = H::Object::FIELDS.iter().map(|(name, _)| *name);
+            self.0.extend(names.map(|name| (object.clone(), name)));
+        }
+    }
+    let mut all = Fields(Vec::new());
+    registry::objects(&mut all);
+    all.0
+});
+
 /// How Rhai calls its numbers and strings, and how they are listed here.
 fn own(kind: &str) -> &'static [&'static str] {
     let kind = match kind {
@@ -129,6 +147,10 @@ pub fn complete(known: &Reference, source: &str, cursor: usize) -> Completions {
         Place::Value(callee, name, text) => {
             let spec = known.options(callee).iter().find(|s| s.name == name);
             spec.map_or_else(Vec::new, |s| values(known, s, text))
+        }
+        Place::Text(name) => {
+            let names = known.variable(name).into_iter().flat_map(|v| &v.names);
+            names.map(|n| plain(n, "value")).collect()
         }
     };
     matches.retain(|m| {
@@ -251,8 +273,17 @@ fn methods(known: &Reference, receiver: Receiver) -> Vec<Match> {
         .filter(of)
         .map(|i| function(i, "method", i.name.clone()));
     let own = kind.as_deref().map_or(&[][..], own);
+    let fits = |(object, _): &&(String, &str)| kind.as_ref().is_none_or(|k| k == object);
+    let properties = PROPERTIES.iter().filter(fits);
+    let keys = match receiver {
+        Receiver::Variable(name) => known.variable(name).filter(|v| v.indexed),
+        _ => None,
+    };
+    let keys = keys.into_iter().flat_map(|v| &v.names);
     let mut out: Vec<_> = found
         .chain(own.iter().map(|m| plain(m, "method")))
+        .chain(properties.map(|(_, name)| plain(name, "property")))
+        .chain(keys.map(|name| plain(name, "property")))
         .collect();
     out.sort_by(|a, b| a.text.cmp(&b.text));
     out

@@ -9,10 +9,15 @@ pub mod tokens;
 pub use complete::{Completions, Match};
 
 use super::item::Item;
-use super::{Interpreter, recipes};
+use super::{Interpreter, habits, recipes};
+use crate::dataset::Dataset;
+use crate::simulation::run::Run;
+use crate::simulation::summary::Summary;
+use crate::simulation::trained::Trained;
 use place::{Place, place};
 use reference::Reference;
-use rhai::{Array, Dynamic, ImmutableString, Map, ParseErrorType};
+use rhai::{Array, Dynamic, ImmutableString, Map, ParseError, ParseErrorType};
+use std::sync::Arc;
 
 mod reference;
 
@@ -23,6 +28,8 @@ pub enum Completeness {
     Complete,
     /// More has to come, indented by so many steps.
     Incomplete(usize),
+    /// It cannot, whatever comes.
+    Invalid,
 }
 
 /// A variable of a session.
@@ -34,10 +41,40 @@ pub struct Variable {
     pub kind: String,
     /// Its value in a line.
     pub value: String,
+    /// What strings name of it: keys of a map, observables of a run, columns of a training, splits of a data set.
+    pub names: Vec<String>,
+    /// Whether these are properties too, as the keys of a map are.
+    pub indexed: bool,
 }
 
 /// Longest value of a variable in a list.
 const LINE: usize = 70;
+
+/// Keys of a map that are offered at most.
+const KEYS: usize = 1000;
+
+/// What strings name of a value, and whether these are properties too.
+fn names(value: &Dynamic) -> (Vec<String>, bool) {
+    if let Some(map) = value.read_lock::<Map>() {
+        return (
+            map.keys().take(KEYS).map(ToString::to_string).collect(),
+            true,
+        );
+    }
+    if let Some(summary) = value.read_lock::<Arc<Summary>>() {
+        return (summary.to_map().keys().cloned().collect(), true);
+    }
+    if let Some(run) = value.read_lock::<Arc<Run>>() {
+        let columns = run.info.columns.iter();
+        return (columns.map(|c| c.name.clone()).collect(), false);
+    }
+    if let Some(trained) = value.read_lock::<Arc<Trained>>() {
+        return (trained.columns.clone(), false);
+    }
+    let data = value.read_lock::<Arc<Dataset>>();
+    let splits = data.iter().flat_map(|d| d.splits());
+    (splits.map(|(name, _)| name.into()).collect(), false)
+}
 
 impl Interpreter {
     /// The variables, as they were made.
@@ -52,7 +89,10 @@ impl Interpreter {
             let first = text.lines().next().unwrap_or_default();
             let more = text.lines().count() > 1 || first.chars().count() > LINE;
             let cut: String = first.chars().take(LINE).collect();
+            let (names, indexed) = names(value);
             out.push(Variable {
+                names,
+                indexed,
                 name: name.into(),
                 kind: self.engine.map_type_name(value.type_name()).into(),
                 value: if more { format!("{cut}…") } else { cut },
@@ -139,13 +179,31 @@ impl Interpreter {
             Ok(_) => ends_within(source),
             Err(e) => match e.err_type() {
                 ParseErrorType::UnexpectedEOF => true,
-                ParseErrorType::BadInput(_) => ends_within(source),
+                ParseErrorType::BadInput(_) if ends_within(source) => true,
+                _ if self.stays_wrong(source, &e) => return Completeness::Invalid,
+                ParseErrorType::BadInput(_) => false,
                 _ => depth > 0,
             },
         };
         match unfinished {
             true => Completeness::Incomplete(depth.max(0) as usize),
             false => Completeness::Complete,
+        }
+    }
+    /// Whether what follows cannot mend an error: it is there without the last word already, or at a mark that nothing can change.
+    fn stays_wrong(&self, source: &str, e: &ParseError) -> bool {
+        let code = habits::code(source);
+        let (Some(last), Some(at)) = (code.last(), habits::byte(source, e.position())) else {
+            return false;
+        };
+        if at >= last.start {
+            let closes = [")", "]", "}", ";", ","].iter().any(|mark| last.is(mark));
+            return at == last.start && closes;
+        }
+        let shorter = &source[..last.start];
+        match self.engine.compile_with_scope(&self.scope, shorter) {
+            Err(before) => before.position() == e.position() && before.err_type() == e.err_type(),
+            Ok(_) => false,
         }
     }
 }

@@ -43,6 +43,8 @@ pub enum Place<'a> {
     Option(Callee<'a>, Vec<&'a str>),
     /// Where the value of an option stands; within a string or not.
     Value(Callee<'a>, &'a str, bool),
+    /// In a string that names something of a variable: `run.trace("…`, `plot::traces(run, "…`, `summary["…`.
+    Text(&'a str),
 }
 
 /// The bracket that the cursor is in: its token.
@@ -143,6 +145,23 @@ fn options<'a>(
     Some((callee, names, value))
 }
 
+/// The variable that a string in the bracket `tokens[open]` says something of: that whose method is called or that is indexed, or the first argument.
+fn subject<'a>(tokens: &[Token<'a>], open: usize) -> Option<&'a str> {
+    let name = |t: &Token<'a>| (t.kind == Kind::Name).then_some(t.text);
+    let before = tokens[..open].last()?;
+    match &tokens[..open] {
+        _ if tokens[open].is("[") => name(before),
+        [rest @ .., dot, _] if dot.is(".") => match receiver(rest) {
+            Receiver::Variable(name) => Some(name),
+            _ => None,
+        },
+        _ => match &tokens[open + 1..] {
+            [first, comma, ..] if comma.is(",") => name(first),
+            _ => None,
+        },
+    }
+}
+
 /// Where the cursor, in bytes, is in the script of these tokens.
 pub fn place<'a>(tokens: &[Token<'a>], cursor: usize) -> Place<'a> {
     let count = tokens.iter().take_while(|t| t.start < cursor).count();
@@ -188,14 +207,20 @@ pub fn place<'a>(tokens: &[Token<'a>], cursor: usize) -> Place<'a> {
     let Some(mut open) = enclosing(&clean) else {
         return nothing;
     };
+    let indexed = |open: usize| {
+        open.checked_sub(1)
+            .is_some_and(|i| clean[i].kind == Kind::Name)
+    };
     // Of an array that is the value of an option.
     if clean[open].is("[")
+        && !indexed(open)
         && let Some(outer) = enclosing(&clean[..open])
     {
         open = outer;
     }
     if !clean[open].is("#{") {
-        return nothing;
+        let named = subject(&clean, open).filter(|_| text && !clean[open].is("{"));
+        return named.map_or(nothing, Place::Text);
     }
     match options(&clean, open) {
         Some((callee, _, Some(option))) => Place::Value(callee, option, text),
@@ -297,6 +322,21 @@ mod tests {
             Place::Namespace("observable")
         );
         assert_eq!(at("let m = #{ a: ‸"), Place::Free);
+    }
+
+    #[test]
+    fn strings_that_name_something_of_a_variable() {
+        for marked in [
+            "run.trace(\"co‸\", 0)",
+            "plot::traces(run, \"co‸",
+            "plot::sweep(run, [\"cost\", \"‸",
+            "run[\"‸",
+        ] {
+            assert_eq!(at(marked), Place::Text("run"), "{marked}");
+        }
+        for marked in ["f(\"‸", "f(g(), \"‸", "if a { \"‸", "[\"‸"] {
+            assert_eq!(at(marked), Place::Nowhere, "{marked}");
+        }
     }
 
     #[test]

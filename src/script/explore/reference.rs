@@ -16,6 +16,15 @@ fn result(item: &Item) -> Option<&str> {
     item.signature.split("-> ").nth(1).map(str::trim)
 }
 
+/// A type as its methods are listed under.
+pub fn object(name: &str) -> String {
+    match name.to_lowercase().as_str() {
+        // A data set is called data there.
+        "dataset" => "data".into(),
+        other => other.into(),
+    }
+}
+
 impl<'a> Reference<'a> {
     /// The functions that a script may mean.
     pub fn called(&self, callee: Callee) -> impl Iterator<Item = &'a Item> {
@@ -49,12 +58,7 @@ impl<'a> Reference<'a> {
             Receiver::Array => "array".into(),
             Receiver::Unknown => return None,
         };
-        let name = name.to_lowercase();
-        Some(match name.as_str() {
-            // A data set is called data where its methods are listed.
-            "dataset" => "data".into(),
-            _ => name,
-        })
+        Some(object(&name))
     }
 
     /// The namespaces, each once.

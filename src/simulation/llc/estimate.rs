@@ -2,12 +2,15 @@
 
 use super::halved::{Extrapolated, Halved, Short};
 use super::protocol::{Losses, Point, Prepared};
-use super::saved::online;
+use super::saved::{drawn, online};
 use crate::diagnostic::{self, Reading};
 use crate::error::{EveryChainFailed, Result, count};
 use crate::model::deep_linear::LearningCoefficient;
 use crate::object::Held;
+use crate::plot::Figure;
 use crate::simulation::run::Run;
+use crate::simulation::summary::with_error;
+use crate::table::{Table, VERDICT};
 use crate::target::Target;
 use serde_json::json;
 use std::fmt;
@@ -139,6 +142,76 @@ impl Estimate {
     /// λ̂ from the steps so far, after burn-in: steps and running means over all healthy chains.
     pub fn online(&self) -> (Vec<f64>, Vec<f64>) {
         online(&self.run, &self.traces)
+    }
+
+    /// The loss of every chain along the steps, and below it the estimate so far.
+    pub fn figure(&self) -> Figure {
+        let truth = self.truth.map(|t| t.lambda);
+        drawn(&self.run, &self.traces, (self.lambda, self.mcse), truth)
+    }
+
+    fn drawing(&self) -> Option<String> {
+        self.figure().to_html().ok()
+    }
+
+    /// The verdict, the estimate and what it rests on.
+    fn table(&self) -> Table {
+        let (info, judged) = (&self.run.info, self.judged());
+        let mut out = Table::new(["", "value"]).line_above(format!("{VERDICT}{}", judged.verdict));
+        out.above.extend(judged.line("estimate"));
+        let lambda = with_error(self.lambda, self.mcse);
+        let mut row = |name: &str, value: String| out.push([name.to_string(), value]);
+        row("learning coefficient", lambda);
+        if let Some(t) = self.truth {
+            let off = (self.lambda - t.lambda) / self.mcse;
+            row("exact", format!("{} ({off:+.1} standard errors)", t.lambda));
+        }
+        row("R̂ of the loss", format!("{:.3}", self.rhat));
+        row(
+            "ESS of the loss, bulk, tail",
+            format!(
+                "{:.0}, {:.0}, {:.0}",
+                self.ess, self.ess_bulk, self.ess_tail
+            ),
+        );
+        row("spread of chains", with_error(self.spread(), f64::NAN));
+        row(
+            "T virial (set to 1)",
+            format!(
+                "{} {}",
+                with_error(self.virial.temperature, self.virial.mcse),
+                self.virial.verdict
+            ),
+        );
+        row(
+            "nβ, γ, baseline",
+            format!(
+                "{:.6}, {}, {}",
+                self.point.nbeta,
+                self.point.gamma,
+                self.point.baseline.name()
+            ),
+        );
+        row("n, parameters", format!("{}, {}", self.n, self.parameters));
+        row("sampler", info.sampler.to_string());
+        row(
+            "steps",
+            format!(
+                "{} × {}, of them {} burn-in",
+                count(info.chains, "chain"),
+                info.steps,
+                info.burn_in
+            ),
+        );
+        let halved = self.halved.as_ref().map(|h| h.in_words(self).to_string());
+        out.below.extend(halved);
+        let failed = self.failed.iter();
+        out.below
+            .extend(failed.map(|f| format!("FAILED and left out: {f}")));
+        if info.quick {
+            out.below.push("QUICK: steps were cut by --quick".into());
+        }
+        out
     }
 
     /// The estimate without the leading error of discretisation; none unless it was halved, by a sampler that states the order of its error.
@@ -276,4 +349,6 @@ crate::object::object! {
         "reasons" => |e| e.judged().reasons.into(),
     },
     entries: to_json, "estimate.to_map() -> map", "All its numbers.",
+    table: table,
+    drawing: drawing,
 }

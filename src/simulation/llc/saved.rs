@@ -3,6 +3,8 @@
 use super::Estimate;
 use super::protocol::Losses;
 use crate::error::Result;
+use crate::plot::Figure;
+use crate::plot::learning::{self, Online};
 use crate::simulation::run::Run;
 use crate::store;
 use serde::{Deserialize, Serialize};
@@ -71,4 +73,20 @@ pub fn online(run: &Run, traces: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
     };
     let steps = (0..draws).map(|i| info.burn_in as f64 + every * (i + 1) as f64);
     (steps.collect(), (0..draws).map(mean).collect())
+}
+
+/// The loss of every chain along the steps, and below it the estimate so far, with the final one and its standard error, and the exact value.
+pub fn drawn(run: &Run, traces: &[Vec<f64>], estimate: (f64, f64), truth: Option<f64>) -> Figure {
+    let info = &run.info;
+    let longest = traces.iter().map(Vec::len).max().unwrap_or(0);
+    let every = info.steps as f64 / (info.warm_draws + info.draws) as f64;
+    let steps: Vec<f64> = (0..longest).map(|i| every * (i + 1) as f64).collect();
+    learning::online(Online {
+        steps: &steps,
+        traces,
+        burn_in: info.burn_in as f64,
+        online: online(run, traces),
+        estimate,
+        truth,
+    })
 }

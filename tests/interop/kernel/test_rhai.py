@@ -14,7 +14,7 @@ class Suite(jkt.KernelTests):
     language_name = "rhai"
     file_extension = ".rhai"
     code_hello_world = 'print("hello, world")'
-    code_stderr = "%time 1"
+    code_stderr = "debug(1)"
     completion_samples = [
         {"text": "sampler::sg", "matches": {"sgld", "sghmc", "sgnht"}},
         {"text": "sampler::hmc(#{ leap", "matches": {"leapfrog: "}},
@@ -23,22 +23,32 @@ class Suite(jkt.KernelTests):
     ]
     complete_code_samples = ["1 + 1", "let x = 2;", "fn f(x) { x }", "%who", ""]
     incomplete_code_samples = ["1 +", "print(", "let f = |x| {", "`a"]
-    # Explanations are values, not pages, and a script cannot take back what it has shown.
-    test_pager = None
-    test_clear_output = None
+    invalid_code_samples = ["1 )", "= 2", "let = 3"]
+    code_page_something = "sampler::hmc?"
+    code_clear_output = "clear_output()"
     code_generate_error = "no_such_function()"
     code_execute_result = [
         {"code": "1 + 2", "result": "3"},
         {"code": "[1, 2].len()", "result": "2"},
         {"code": "let y = 4; y * y", "result": "16"},
+        {"code": "let λ = 3; λ * λ", "result": "9"},
+        {"code": "#{ a: 1.0 / 3.0 }", "result": "name     value\na     0.333333"},
+        {"code": 'markdown("*a*")', "mime": "text/markdown", "result": "*a*"},
     ]
     code_display_data = [
         {"code": "display(plot::curve([1, 2], [3.0, 4.0]))", "mime": "image/svg+xml"},
         {"code": "display([#{ a: 1 }])", "mime": "text/html"},
+        {"code": "display(plot::curve([1, 2], [3.0, 4.0]))", "mime": "text/html"},
+        {"code": 'display(table(["b", "a"], [[1, 2]]))', "mime": "text/html"},
     ]
     code_history_pattern = "1?+ 2*"
     supported_history_operations = ("tail", "range", "search")
     code_inspect_sample = "sampler::hmc"
+
+
+class Welcome(jkt.IopubWelcomeTests):
+    kernel_name = "ergodic"
+    support_iopub_welcome = True
 
 
 @pytest.fixture(scope="module")
@@ -93,15 +103,15 @@ def test_a_run_that_went_on_is_the_run_without_an_interrupt(client):
     code = (
         "let g = target(potential::gaussian());"
         'let r = sample(g, sampler::hmc(), #{ steps: 1_500_000, every: 1000, name: "NAME", seed: 7, observe: [observable::cost()] });'
-        'r.trace("cost", 0)'
+        'print(r.trace("cost", 0))'
     )
     message, _ = started(client, code.replace("NAME", "cut"))
     client.manager.interrupt_kernel()
     assert reply_to(client, message)["content"]["ename"] == "Interrupted"
     outputs_of(client, message)
-    cut = value_of(client, "%continue")
+    cut = text_of(run(client, "%continue")[1])
     assert cut.count(",") == 1499
-    assert cut == value_of(client, code.replace("NAME", "whole"))
+    assert cut == text_of(run(client, code.replace("NAME", "whole"))[1])
 
 
 def test_what_was_made_since_an_interrupt_stays(client):
@@ -161,7 +171,10 @@ def test_magics(client, tmp_path):
     assert "seed 9" in value_of(client, "%set --seed 9")
     reply, outputs = run(client, "%time 6 * 7")
     assert reply["status"] == "ok" and outputs[-1]["content"]["data"]["text/plain"] == "42"
-    assert re.search(r"\d s$", text_of(outputs, "stderr").strip())
+    assert re.search(r"\d s$", text_of(outputs).strip()) and not text_of(outputs, "stderr")
+    assert "per run" in value_of(client, "%timeit 6 * 7")
+    reply, _ = run(client, "!ls -l")
+    assert "there is no shell" in reply["evalue"]
     _, outputs = run(client, "%who")
     assert "from_file" in outputs[-1]["content"]["data"]["text/html"]
     reply, _ = run(client, "%whoo")
@@ -185,6 +198,7 @@ def test_completion_and_hover_know_types_and_options(client):
     def matches(code):
         return reply_to(client, client.complete(code))["content"]
 
+    assert "examples" in matches("my_target.exam")["matches"]
     found = matches("sampler::hmc(#{ leapfrog: 3, ad")
     assert {"adapt: ", "adapt_mass: "} <= set(found["matches"])
     assert "my_target" in matches("sample(my_")["matches"]
