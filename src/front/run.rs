@@ -6,13 +6,14 @@ use crate::output;
 use crate::ranks::{self, Communicator};
 use crate::report::record::Record;
 use crate::report::runs;
-use crate::script::{Failure, Interpreter, declared, library};
+use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
 use crate::simulation::beginning::{Beginning, Stays, since};
 use crate::simulation::console::Console;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::simulation::sharding::{is_shard, shard_folder};
 use crate::simulation::terminal::Terminal;
+use crate::simulation::transcript::{self, Cell};
 use crate::store::claim::{Claim, LOCK, holds_something};
 use crate::store::tags::{self, TAGS};
 use crate::store::{self, aside};
@@ -205,7 +206,10 @@ fn run_in(
     let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let result = interpreter.run(&file, source);
+    let result = match transcript::cells(source) {
+        Some(cells) => replay(request, &mut interpreter, cells),
+        None => interpreter.run(&file, source),
+    };
     let seconds = begin.elapsed().as_secs_f64();
     let value = result
         .as_ref()
@@ -257,6 +261,34 @@ fn run_in(
         text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
     }
     Ok(text)
+}
+
+/// Run the cells of a transcript, each as it was executed; what the command line says comes first.
+fn replay(
+    request: &Request,
+    interpreter: &mut Interpreter,
+    cells: Vec<Cell>,
+) -> std::result::Result<Scripted, Failure> {
+    let session = interpreter.session().clone();
+    let mut value = Scripted::UNIT;
+    for mut cell in cells {
+        if cell.failed || cell.source.trim().is_empty() {
+            session.take_names(&cell.runs);
+            continue;
+        }
+        cell.seed = request.seed.unwrap_or(cell.seed);
+        cell.quick |= request.quick;
+        if !request.device.is_empty() {
+            cell.device.clone_from(&session.device.0);
+        }
+        cell.settings.extend(request.settings.iter().cloned());
+        let then = session.replaying(&cell).map_err(fail)?;
+        interpreter.set_parameters(cell.settings);
+        interpreter.set_session(then);
+        value = interpreter.run(&cell.file, &cell.source)?;
+    }
+    interpreter.set_session(session);
+    Ok(value)
 }
 
 /// Whether nothing but shards is in a folder, and the record of an attempt to merge them.

@@ -95,11 +95,16 @@ pub trait Job: Kept {
 
     /// Fail unless a checkpoint is one of this job.
     fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
+        let (was, is) = (&meta["what"], self.fingerprint());
         anyhow::ensure!(
-            meta["what"] == self.fingerprint(),
-            "{}: {} started with other settings; resume with the same script and --set values, or choose another --out",
+            *was == is,
+            "{}: {} started with other settings{}; continue it with the same ones, or choose another folder",
             folder.display(),
-            self.whose()
+            self.whose(),
+            match was.is_null() || was["job"] != is["job"] {
+                true => format!(" (it is of another kind: {})", kind(meta)),
+                false => resume::difference(was, &is),
+            }
         );
         Ok(())
     }
@@ -153,6 +158,19 @@ impl Printed {
             Some(Self { kind, record })
         }))
     }
+}
+
+/// What made a checkpoint: the verb, or what its job is called.
+pub(crate) fn kind(meta: &Value) -> String {
+    let what = &meta["what"];
+    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
+    said.map_or_else(
+        || match what["columns"].is_array() {
+            true => "train".into(),
+            false => "smc".into(),
+        },
+        String::from,
+    )
 }
 
 /// A description, with the record.

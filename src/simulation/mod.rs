@@ -51,6 +51,7 @@ pub(crate) mod train;
 mod train_on_device;
 pub(crate) mod trained;
 mod training_state;
+pub mod transcript;
 pub(crate) mod two_time;
 pub(crate) mod validate;
 pub(crate) mod verbs;

@@ -2,13 +2,17 @@
 
 use super::beginning::Beginning;
 use super::console::Console;
+use super::run::within;
 use super::terminal::Terminal;
+use super::transcript::{self, Cell, Transcript};
 use crate::error::Result;
 use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
-use crate::store::writes_nothing;
-use std::collections::{HashMap, HashSet};
+use crate::store::{checkpoint, writes_nothing};
+use crate::verb::Needed;
+use anyhow::Context;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -109,6 +113,9 @@ pub struct Session {
     claim: Arc<Mutex<Option<Claim>>>,
     beginning: Arc<Mutex<Beginning>>,
     names: Arc<Mutex<Names>>,
+    /// The names of the next runs, where they are known before.
+    planned: Arc<Mutex<VecDeque<String>>>,
+    transcript: Arc<Mutex<Transcript>>,
     /// What names of runs begin with.
     scope: Arc<Mutex<String>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
@@ -117,7 +124,7 @@ pub struct Session {
 }
 
 /// Names of runs that are taken, and how many of a kind there are.
-pub(crate) type Names = HashMap<String, usize>;
+type Names = HashMap<String, usize>;
 
 impl Session {
     /// A session that writes into `out`.
@@ -140,6 +147,8 @@ impl Session {
             claim: Arc::default(),
             beginning: Arc::default(),
             names: Arc::default(),
+            planned: Arc::default(),
+            transcript: Arc::default(),
             scope: Arc::default(),
             figures: Arc::default(),
             said: Arc::default(),
@@ -233,6 +242,9 @@ impl Session {
     pub fn begin(&self, run: &str) -> Result<PathBuf> {
         self.enter()?;
         self.beginning().note(run);
+        if self.writes() {
+            self.transcript().save()?;
+        }
         let folder = self.out.join(run);
         anyhow::ensure!(
             self.resume || !self.leads() || !holds_something(&folder),
@@ -247,14 +259,87 @@ impl Session {
         *self.scope.lock().unwrap_or_else(|e| e.into_inner()) = scope;
     }
 
-    /// The folder name of the next run: the requested one, or `kind-1`, `kind-2`, ….
+    /// The folder name of the next run: the planned one, else the requested one, else `kind-1`, `kind-2`, ….
     pub fn name_run(&self, kind: &str, requested: Option<&str>) -> Result<String> {
         let scope = self.scope.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        if scope.is_empty() {
-            return self.name_within(kind, requested);
+        let planned = self.planned().pop_front();
+        let name = match (planned, scope.is_empty()) {
+            (Some(name), _) => {
+                self.take_names([&name]);
+                name
+            }
+            (None, true) => self.name_within(kind, requested)?,
+            (None, false) => {
+                let requested = requested.map(|name| format!("{scope}{name}"));
+                self.name_within(&format!("{scope}{kind}"), requested.as_deref())?
+            }
+        };
+        self.transcript().note(&name);
+        Ok(name)
+    }
+
+    fn planned(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.planned.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Names that no other run gets.
+    pub fn take_names<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
+        let mut all = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        all.extend(names.into_iter().map(|name| (name.clone(), 1)));
+    }
+
+    /// What was executed in this session.
+    pub fn transcript(&self) -> MutexGuard<'_, Transcript> {
+        self.transcript.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The names of runs that were planned and have not begun.
+    pub fn take_planned(&self) -> Vec<String> {
+        self.planned().drain(..).collect()
+    }
+
+    /// The folder in which the executed cells are recorded.
+    pub fn home(&self) -> PathBuf {
+        let home = self.transcript().home();
+        home.unwrap_or_else(|| self.out.clone())
+    }
+
+    /// The same session, which records the cells that are executed in it.
+    pub fn recording(mut self) -> Self {
+        self.transcript = Arc::new(Mutex::new(Transcript::of(self.out.clone())));
+        self
+    }
+
+    /// The same session as it was for a cell: its runs get the names that they had then, and go on where the cell continued those of
+    /// another session.
+    ///
+    /// # Errors
+    /// If there is no such device, or nothing is known of that other session.
+    pub fn replaying(&self, cell: &Cell) -> Result<Self> {
+        let mut session = self.clone();
+        if let Some(other) = &cell.within {
+            session = session.elsewhere(other.clone());
+            let cells = transcript::read(other)?;
+            let own = cells.iter().filter(|c| c.within.is_none());
+            session.take_names(own.flat_map(|c| &c.runs));
         }
-        let requested = requested.map(|name| format!("{scope}{name}"));
-        self.name_within(&format!("{scope}{kind}"), requested.as_deref())
+        session.planned = Arc::new(Mutex::new(cell.runs.iter().cloned().collect()));
+        (session.seed, session.quick) = (cell.seed, cell.quick);
+        match cell.device.as_str() {
+            "" => session.choose_device("cpu")?,
+            device => session.choose_device(device)?,
+        }
+        Ok(session)
+    }
+
+    /// The same session, to continue what is in this folder.
+    fn elsewhere(&self, out: PathBuf) -> Self {
+        let mut session = self.clone().moved(out, None);
+        session.beginning = Arc::default();
+        session.names = Arc::default();
+        session.scope = Arc::default();
+        session.resume = true;
+        session
     }
 
     fn name_within(&self, kind: &str, requested: Option<&str>) -> Result<String> {
@@ -356,16 +441,6 @@ impl Session {
         }
     }
 
-    /// The names that are taken, to go back to with [`Session::set_names`] when runs are to be found again under theirs.
-    pub fn names(&self) -> Names {
-        self.names.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    /// See [`Session::names`].
-    pub fn set_names(&self, names: Names) {
-        *self.names.lock().unwrap_or_else(|e| e.into_inner()) = names;
-    }
-
     /// Where something that a script writes goes: a name below `folder` in the results; absolute paths are taken as they are. `what` begins
     /// the message.
     ///
@@ -419,19 +494,48 @@ pub(crate) fn seed_of(master: u64, run: &str) -> u64 {
     (z ^ (z >> 31)) >> 11
 }
 
-/// Part of a session that a verb needs: all of it, or nothing where no run is started.
-pub(crate) trait Needed {
-    /// That of the [current](Session::current) session of this process, which is made only if something of it is needed.
-    fn current() -> Self;
-}
-
 impl Needed for () {
     fn current() -> Self {}
+
+    fn continuing(&self, _: &Path) -> Result<Self> {
+        Ok(())
+    }
 }
 
 impl Needed for Session {
     fn current() -> Self {
         Self::current()
+    }
+
+    /// A session in the folder above, in which the next run has the name of this one.
+    fn continuing(&self, run: &Path) -> Result<Self> {
+        let shown = run.display();
+        anyhow::ensure!(
+            self.shard.is_none() && self.merge.is_none(),
+            "shards are continued with --resume"
+        );
+        let whole = run.canonicalize();
+        let whole = whole.with_context(|| format!("{shown}: there is no such folder"))?;
+        anyhow::ensure!(
+            checkpoint::is_there(&whole.join("checkpoint")),
+            "{shown}: no checkpoint was saved in this folder{}; without this option a new run begins",
+            within(run)
+        );
+        let (Some(home), Some(name)) = (whole.parent(), whole.file_name()) else {
+            anyhow::bail!("{shown}: this is not the folder of a run");
+        };
+        let mut session = match self.out.canonicalize() {
+            Ok(own) if own == home => self.clone(),
+            _ => self.elsewhere(match run.parent().filter(|_| run.ends_with(name)) {
+                Some(written) if !written.as_os_str().is_empty() => written.into(),
+                _ => home.into(),
+            }),
+        };
+        session.resume = true;
+        session.transcript = Arc::default();
+        let name = name.to_string_lossy().into_owned();
+        session.planned = Arc::new(Mutex::new(VecDeque::from([name])));
+        Ok(session)
     }
 }
 

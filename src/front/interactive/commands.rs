@@ -27,8 +27,8 @@ pub(super) enum Command {
     Save(PathBuf),
     /// Run a script and say how long it took.
     Time(String),
-    /// Go on with what was interrupted.
-    Continue,
+    /// Go on with what was interrupted, or with the run in a folder.
+    Continue(Option<PathBuf>),
     /// Forget all variables.
     Reset,
     /// Leave.
@@ -57,8 +57,8 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("time", "SCRIPT", "run it and say how long it took"),
     (
         "continue",
-        "",
-        "go on with what was interrupted, bit for bit",
+        "[FOLDER]",
+        "go on with what was interrupted, bit for bit; with the folder of a run, as runs/notebook-1/sample-1: with that run of an earlier session",
     ),
     ("reset", "", "forget all variables"),
     ("quit", "", "leave, as Ctrl-D does"),
@@ -92,7 +92,7 @@ impl Command {
                 "{word} needs a script: {word} sample(t, s, #{{ steps: 1000 }})"
             )),
             "time" => Ok(Self::Time(rest.to_string())),
-            "continue" | "c" => Ok(Self::Continue),
+            "continue" | "c" => Ok(Self::Continue(words(rest).first().map(PathBuf::from))),
             "reset" => Ok(Self::Reset),
             "quit" | "q" => Ok(Self::Quit),
             _ => {
@@ -128,7 +128,8 @@ impl Interactive {
             }
             Command::Save(path) => self.save(&path).map(Answer::Text).map_err(fail),
             Command::Time(source) => self.time(file, &source),
-            Command::Continue => self.go_on().map(Answer::Value),
+            Command::Continue(None) => self.go_on().map(Answer::Value),
+            Command::Continue(Some(run)) => self.go_on_with(&run).map(Answer::Value),
             Command::Reset => {
                 self.interpreter.borrow_mut().reset();
                 Ok(Answer::Nothing)
