@@ -149,6 +149,21 @@ pub fn read(folder: &Path) -> Result<Vec<Cell>> {
     cells(&text).ok_or_else(|| anyhow::anyhow!("{shown}: there are no cells in this file"))
 }
 
+/// Add a cell to the transcript in a folder, as one that was continued there by another session.
+///
+/// # Errors
+/// If the transcript cannot be read or written.
+pub fn append(folder: &Path, cell: Cell) -> Result<()> {
+    let number = read(folder)?.len() + 1;
+    let file = folder.join(FILE);
+    let own = Cell {
+        within: None,
+        ..cell
+    };
+    let text = std::fs::read_to_string(&file)? + own.text(number)?.as_str();
+    store::write_atomic(&file, text.as_bytes())
+}
+
 /// How what is not finished goes on, where its folder is not known.
 pub const GOES_ON: &str = "continue with --resume, or in a session with %continue FOLDER";
 

@@ -197,6 +197,11 @@ impl Interactive {
 
     /// Run a cell, and record it.
     fn execute(&mut self, cell: Cell) -> Result<Value, Failure> {
+        self.recorded(cell).0
+    }
+
+    /// The same; with the cell as it was recorded.
+    fn recorded(&mut self, cell: Cell) -> (Result<Value, Failure>, Cell) {
         let (session, variables) = {
             let i = self.interpreter.borrow();
             (i.session().clone(), i.variables_now())
@@ -211,11 +216,12 @@ impl Interactive {
             Ok(_) => self.inputs.push(source.trim().to_string()),
             Err(failure) if failure.code == 130 => {
                 cell.runs.extend(session.take_planned());
+                let cell = cell.clone();
                 self.interrupted = Some(Cut { cell, variables });
             }
             Err(_) => {}
         }
-        result
+        (result, cell)
     }
 
     /// Write the transcript, if the session has something in its folder.
@@ -338,11 +344,11 @@ impl Interactive {
         let cell = Cell {
             seed: old.seed,
             quick: old.quick,
-            device: old.device,
-            settings: old.settings,
+            device: old.device.clone(),
+            settings: old.settings.clone(),
             ..cell
         };
-        let result = self.execute(cell);
+        let (result, cell) = self.recorded(cell);
         let mut i = self.interpreter.borrow_mut();
         i.set_parameters(settings);
         i.set_session(session);
@@ -352,6 +358,11 @@ impl Interactive {
             Err(_) => i.set_variables(now),
         }
         drop(i);
+        if let (Ok(_), true, Some(other)) = (&result, old.failed, &old.within) {
+            // A cell that is a comment there reproduces nothing.
+            let added = transcript::append(other, cell);
+            added.map_err(|e| Failure::plain(format!("{e:#}")))?;
+        }
         result
     }
 }
