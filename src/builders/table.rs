@@ -1563,7 +1563,7 @@ pub mod verbs {
         }
         /// A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.
         ///
-        /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.
+        /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume, by `%continue FOLDER` in a session, and where a verb has the option `resume`.
         Open, open(folder: String) = Into::into, crate::simulation::verbs::OPEN => Arc<crate::simulation::run::Run> {
         }
         /// All runs in and below a folder, or in `runs`, in order of time: what `ergodic ls` lists. Nothing of their numbers is read.

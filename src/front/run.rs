@@ -19,7 +19,7 @@ use crate::store::tags::{self, TAGS};
 use crate::store::{self, aside};
 use anyhow::Context;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -270,7 +270,7 @@ fn replay(
     cells: Vec<Cell>,
 ) -> std::result::Result<Scripted, Failure> {
     let session = interpreter.session().clone();
-    let mut value = Scripted::UNIT;
+    let (mut value, mut made) = (Scripted::UNIT, BTreeSet::new());
     for mut cell in cells {
         if cell.failed || cell.source.trim().is_empty() {
             session.take_names(&cell.runs);
@@ -282,7 +282,12 @@ fn replay(
             cell.device.clone_from(&session.device.0);
         }
         cell.settings.extend(request.settings.iter().cloned());
-        let then = session.replaying(&cell).map_err(fail)?;
+        let mut then = session.replaying(&cell).map_err(fail)?;
+        // A cell that continued a run of another one.
+        then.resume |= cell.runs.iter().any(|run| made.contains(run));
+        if cell.within.is_none() {
+            made.extend(cell.runs);
+        }
         interpreter.set_parameters(cell.settings);
         interpreter.set_session(then);
         value = interpreter.run(&cell.file, &cell.source)?;

@@ -102,7 +102,7 @@ pub trait Job: Kept {
             folder.display(),
             self.whose(),
             match was.is_null() || was["job"] != is["job"] {
-                true => format!(" (it is of another kind: {})", kind(meta)),
+                true => format!(" (it was made by {})", kind(meta)),
                 false => resume::difference(was, &is),
             }
         );

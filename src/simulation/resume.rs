@@ -33,7 +33,7 @@ pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta, Option<String
 pub(super) fn meta_of(folder: &Path, meta: Value) -> Result<Meta> {
     anyhow::ensure!(
         meta.get("what").is_none(),
-        "{}: this folder is that of another kind of work ({}), which only its own verb continues",
+        "{}: this was made by {}, and only that continues it",
         folder.display(),
         kind(&meta)
     );

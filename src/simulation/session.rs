@@ -1,17 +1,16 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
+pub mod continuing;
+
 use super::beginning::Beginning;
 use super::console::Console;
-use super::run::within;
 use super::terminal::Terminal;
-use super::transcript::{self, Cell, Transcript};
+use super::transcript::Transcript;
 use crate::error::Result;
 use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
-use crate::store::{checkpoint, writes_nothing};
-use crate::verb::Needed;
-use anyhow::Context;
+use crate::store::writes_nothing;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -288,60 +287,6 @@ impl Session {
         all.extend(names.into_iter().map(|name| (name.clone(), 1)));
     }
 
-    /// What was executed in this session.
-    pub fn transcript(&self) -> MutexGuard<'_, Transcript> {
-        self.transcript.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// The names of runs that were planned and have not begun.
-    pub fn take_planned(&self) -> Vec<String> {
-        self.planned().drain(..).collect()
-    }
-
-    /// The folder in which the executed cells are recorded.
-    pub fn home(&self) -> PathBuf {
-        let home = self.transcript().home();
-        home.unwrap_or_else(|| self.out.clone())
-    }
-
-    /// The same session, which records the cells that are executed in it.
-    pub fn recording(mut self) -> Self {
-        self.transcript = Arc::new(Mutex::new(Transcript::of(self.out.clone())));
-        self
-    }
-
-    /// The same session as it was for a cell: its runs get the names that they had then, and go on where the cell continued those of
-    /// another session.
-    ///
-    /// # Errors
-    /// If there is no such device, or nothing is known of that other session.
-    pub fn replaying(&self, cell: &Cell) -> Result<Self> {
-        let mut session = self.clone();
-        if let Some(other) = &cell.within {
-            session = session.elsewhere(other.clone());
-            let cells = transcript::read(other)?;
-            let own = cells.iter().filter(|c| c.within.is_none());
-            session.take_names(own.flat_map(|c| &c.runs));
-        }
-        session.planned = Arc::new(Mutex::new(cell.runs.iter().cloned().collect()));
-        (session.seed, session.quick) = (cell.seed, cell.quick);
-        match cell.device.as_str() {
-            "" => session.choose_device("cpu")?,
-            device => session.choose_device(device)?,
-        }
-        Ok(session)
-    }
-
-    /// The same session, to continue what is in this folder.
-    fn elsewhere(&self, out: PathBuf) -> Self {
-        let mut session = self.clone().moved(out, None);
-        session.beginning = Arc::default();
-        session.names = Arc::default();
-        session.scope = Arc::default();
-        session.resume = true;
-        session
-    }
-
     fn name_within(&self, kind: &str, requested: Option<&str>) -> Result<String> {
         let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(name) = requested {
@@ -431,7 +376,10 @@ impl Session {
             (None, _) => "continue with --resume".into(),
             (Some(""), None) => "run it again".into(),
             (Some(""), Some(folder)) => {
-                format!("open(\"{}\") shows what there is", folder.display())
+                let folder = folder.display();
+                format!(
+                    "the option resume \"{folder}\" continues it, open(\"{folder}\") shows what there is"
+                )
             }
             (Some(command), None) => format!("{command} resumes it"),
             (Some(command), Some(folder)) => format!(
@@ -492,51 +440,6 @@ pub(crate) fn seed_of(master: u64, run: &str) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (z ^ (z >> 31)) >> 11
-}
-
-impl Needed for () {
-    fn current() -> Self {}
-
-    fn continuing(&self, _: &Path) -> Result<Self> {
-        Ok(())
-    }
-}
-
-impl Needed for Session {
-    fn current() -> Self {
-        Self::current()
-    }
-
-    /// A session in the folder above, in which the next run has the name of this one.
-    fn continuing(&self, run: &Path) -> Result<Self> {
-        let shown = run.display();
-        anyhow::ensure!(
-            self.shard.is_none() && self.merge.is_none(),
-            "shards are continued with --resume"
-        );
-        let whole = run.canonicalize();
-        let whole = whole.with_context(|| format!("{shown}: there is no such folder"))?;
-        anyhow::ensure!(
-            checkpoint::is_there(&whole.join("checkpoint")),
-            "{shown}: no checkpoint was saved in this folder{}; without this option a new run begins",
-            within(run)
-        );
-        let (Some(home), Some(name)) = (whole.parent(), whole.file_name()) else {
-            anyhow::bail!("{shown}: this is not the folder of a run");
-        };
-        let mut session = match self.out.canonicalize() {
-            Ok(own) if own == home => self.clone(),
-            _ => self.elsewhere(match run.parent().filter(|_| run.ends_with(name)) {
-                Some(written) if !written.as_os_str().is_empty() => written.into(),
-                _ => home.into(),
-            }),
-        };
-        session.resume = true;
-        session.transcript = Arc::default();
-        let name = name.to_string_lossy().into_owned();
-        session.planned = Arc::new(Mutex::new(VecDeque::from([name])));
-        Ok(session)
-    }
 }
 
 impl AsRef<()> for Session {

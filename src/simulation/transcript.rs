@@ -169,10 +169,13 @@ pub const GOES_ON: &str = "continue with --resume, or in a session with %continu
 
 /// How the run in this folder goes on, in words.
 pub fn goes_on(run: &Path) -> String {
-    let home = run.parent();
-    match home.is_some_and(|home| home.join(FILE).is_file()) {
-        true => format!("continue with %continue {}", run.display()),
-        false => "continue with --resume".into(),
+    let here = std::env::current_dir().unwrap_or_default();
+    let shown = run.strip_prefix(here).unwrap_or(run).display();
+    let beside = |file: &str| run.parent().is_some_and(|home| home.join(file).is_file());
+    match (beside(FILE), beside("run.json")) {
+        (true, _) => format!("continue with %continue {shown}"),
+        (_, true) => "continue with --resume".into(),
+        (_, false) => format!("continue with the option resume: \"{shown}\""),
     }
 }
 

@@ -403,6 +403,7 @@ fn a_session_is_a_script_with_what_failed_as_comments() {
         ),
         format!("{}; throw \"enough\"", sample("")),
         format!("let b = {};", sample("")),
+        ":continue runs/repl-1/a".into(),
     ];
     let mut input = child.stdin.take().unwrap();
     input
@@ -418,6 +419,7 @@ fn a_session_is_a_script_with_what_failed_as_comments() {
         "enough",
         "\"seed\":5",
         "\"runs\":[\"a-2\"]",
+        "// :continue runs/repl-1/a\nlet a",
     ] {
         assert!(cells.contains(part), "no {part} in\n{cells}");
     }

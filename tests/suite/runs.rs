@@ -477,6 +477,26 @@ fn a_killed_run_is_continued_by_the_option_resume() {
 }
 
 #[test]
+fn what_is_finished_is_returned_by_the_option_resume() {
+    let source = "let t = target(potential::gaussian(#{ dim: 3, examples: 100 }));
+        let sgld = sampler::sgld(#{ step: 1e-3, gradient: gradient::full() });
+        let made = |o| llc(t, sgld, #{ start: parameters([1, 1, 1]), steps: 200, halve: true } + o).run;
+        let ladder = |o| exchange(t, sampler::hmc(), #{ temperatures: [1.0, 2.0], steps: 200, chains: 2 } + o);
+        let all = [];
+        for verb in [made, ladder] {
+            let run = verb.call(#{});
+            let again = verb.call(#{ resume: run.folder });
+            all.push(again.folder == run.folder && again.seconds == run.seconds);
+        }
+        all.push(ladder.call(#{}).name);
+        all";
+    assert_eq!(
+        evaluate(source).unwrap(),
+        serde_json::json!([true, true, "exchange-2"])
+    );
+}
+
+#[test]
 fn force_replaces_only_what_a_new_run_has_begun_to_replace() {
     let place = Place::new();
     place.run("runs/a", &["--tag", "old"]);
