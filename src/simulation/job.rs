@@ -102,7 +102,7 @@ pub trait Job: Kept {
             folder.display(),
             self.whose(),
             match was.is_null() || was["job"] != is["job"] {
-                true => format!(" (it was made by {})", kind(meta)),
+                true => format!(" (it was made by {})", resume::kind(meta)),
                 false => resume::difference(was, &is),
             }
         );
@@ -158,19 +158,6 @@ impl Printed {
             Some(Self { kind, record })
         }))
     }
-}
-
-/// What made a checkpoint: the verb, or what its job is called.
-pub(crate) fn kind(meta: &Value) -> String {
-    let what = &meta["what"];
-    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
-    said.map_or_else(
-        || match what["columns"].is_array() {
-            true => "train".into(),
-            false => "smc".into(),
-        },
-        String::from,
-    )
 }
 
 /// A description, with the record.

@@ -35,7 +35,7 @@ pub mod plan;
 pub(crate) mod predict;
 pub(crate) mod prediction;
 pub mod progress;
-mod resume;
+pub(crate) mod resume;
 pub mod run;
 pub mod session;
 pub(crate) mod sharding;

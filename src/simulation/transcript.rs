@@ -3,7 +3,6 @@
 //! The file `cells.rhai` in the folder of the session has them in the percent format that editors know: a line `// %% [3] {…}` with what
 //! is known of a cell, then its source. Commands are comments, and so is all of a cell that failed, with its error.
 
-use super::session::Session;
 use crate::dataset::date;
 use crate::error::Result;
 use crate::store;
@@ -65,14 +64,10 @@ fn is_false(x: &bool) -> bool {
 
 impl Cell {
     /// A cell that begins now.
-    pub fn new(file: &str, source: &str, session: &Session) -> Self {
-        let device = session.device.0.clone();
+    pub fn new(file: &str, source: &str) -> Self {
         Self {
             file: file.into(),
             time: now(),
-            seed: session.seed,
-            quick: session.quick,
-            device: Some(device).filter(|d| d != "cpu").unwrap_or_default(),
             source: source.trim_matches('\n').trim_end().into(),
             ..Self::default()
         }
@@ -258,11 +253,10 @@ mod tests {
 
     #[test]
     fn cells_are_read_as_they_were_written() {
-        let session = Session::new("runs/x".into());
         let sources = ["let a = 1;\n\n// %% [1] {}\na", "fail(\n  \"x\")\n\n// why"];
         let mut script = "//! Cells.\n".to_string();
         for (k, source) in sources.iter().enumerate() {
-            let mut cell = Cell::new("In [3]", source, &session);
+            let mut cell = Cell::new("In [3]", source);
             cell.commands = vec!["%set --seed 1".into()];
             (cell.failed, cell.error) = (k == 1, if k == 1 { "two\nlines" } else { "" }.into());
             cell.runs = vec!["sample-1".into()];

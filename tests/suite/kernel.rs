@@ -291,7 +291,7 @@ fn a_kernel_interrupts_whatever_a_cell_does() {
 }
 
 const MADE: &str = "let t = target(potential::gaussian(#{ dim: 3 }));";
-const LONG: &str = "let run = sample(t, sampler::sgld(#{ step: 1e-2, gradient: gradient::full() }), #{ chains: 2, steps: 3_000_000, every: 3000, observe: [observable::norm2(), |s| s.params.sum()] });";
+const LONG: &str = "let run = sample(t, sampler::sgld(#{ step: 1e-2, gradient: gradient::full() }), #{ chains: 2, steps: 1_000_000, every: 1000, observe: [observable::norm2(), |s| s.params.sum()] });";
 
 /// What the program says in a folder; whether it ends well.
 fn said(folder: &Scratch, arguments: &[&str]) -> (bool, String) {

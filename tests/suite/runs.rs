@@ -389,17 +389,17 @@ fn a_killed_run_is_continued_by_the_option_resume() {
     let script = |options: &str| {
         format!(
             "let t = target(potential::gaussian(#{{ dim: 3 }}));
-            sample(t, sampler::sgld(#{{ step: 1e-2, gradient: gradient::full() }}), #{{ chains: 2, every: 3000, {options} }}).done"
+            sample(t, sampler::sgld(#{{ step: 1e-2, gradient: gradient::full() }}), #{{ chains: 2, every: 1000, {options} }}).done"
         )
     };
     place
         .0
-        .file("a.rhai", script("name: \"a\", steps: 3_000_000"));
-    let on = "steps: 3_000_000, resume: param(\"run\", \"runs/k/a\")";
+        .file("a.rhai", script("name: \"a\", steps: 1_000_000"));
+    let on = "steps: 1_000_000, resume: param(\"run\", \"runs/k/a\")";
     place.0.file("on.rhai", script(on));
     place.0.file(
         "more.rhai",
-        script("steps: 4_000_000, resume: \"runs/k/a\""),
+        script("steps: 2_000_000, resume: \"runs/k/a\""),
     );
     place
         .0
@@ -435,7 +435,7 @@ fn a_killed_run_is_continued_by_the_option_resume() {
     assert!(shown.contains("UNFINISHED at step"), "{shown}");
 
     for (other, why) in [
-        ("more.rhai", "steps was 3000000, is 4000000"),
+        ("more.rhai", "steps was 1000000, is 2000000"),
         ("other.rhai", "target was "),
         ("sweep.rhai", "kind was \"sample\", is \"sweep\""),
     ] {
@@ -470,7 +470,7 @@ fn a_killed_run_is_continued_by_the_option_resume() {
     let sgld = sampler::Sgld::new().step(1e-2);
     let sgld = sgld.gradient(gradient::Full::new().build().unwrap());
     let of = sample(&target, &sgld.build().unwrap());
-    let of = of.chains(2).every(3000).steps(3_000_000);
+    let of = of.chains(2).every(1000).steps(1_000_000);
     let run = of.resume(place.0.join("runs/k/a").display().to_string());
     assert!(run.run_in(&session).unwrap().done());
     assert!(whole == content(&place.0.join("runs/k/a")));

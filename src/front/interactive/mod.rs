@@ -188,7 +188,7 @@ impl Interactive {
         Cell {
             settings: interpreter.settings(),
             commands: std::mem::take(&mut self.commands),
-            ..Cell::new(file, source, interpreter.session())
+            ..interpreter.session().cell(file, source)
         }
     }
 

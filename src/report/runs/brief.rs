@@ -2,7 +2,8 @@
 
 use crate::diagnostic::Verdict;
 use crate::report::layout::name;
-use crate::simulation::job::{Record, kind};
+use crate::simulation::job::Record;
+use crate::simulation::resume::kind;
 use crate::simulation::run::Run;
 use crate::store::{self, checkpoint};
 use serde_json::Value;

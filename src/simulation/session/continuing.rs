@@ -16,6 +16,17 @@ impl Session {
         self.transcript.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// A cell that begins now.
+    pub fn cell(&self, file: &str, source: &str) -> Cell {
+        let device = Some(self.device.0.clone());
+        Cell {
+            seed: self.seed,
+            quick: self.quick,
+            device: device.filter(|d| d != "cpu").unwrap_or_default(),
+            ..Cell::new(file, source)
+        }
+    }
+
     /// The names of runs that were planned and have not begun.
     pub fn take_planned(&self) -> Vec<String> {
         self.planned().drain(..).collect()
@@ -111,7 +122,12 @@ impl Needed for Session {
             within(run)
         );
         let mut session = match self.out.canonicalize() {
-            Ok(own) if own == above => self.clone(),
+            Ok(own) if own == above => {
+                self.take_names([&name]);
+                let mut same = self.clone();
+                same.names = Arc::default();
+                same
+            }
             _ => self.elsewhere(home),
         };
         session.resume = true;
