@@ -8,7 +8,7 @@ use crate::options::Entry;
 use crate::plot::Figure;
 use crate::simulation::session::Session;
 use crate::target::Potential;
-use crate::verb::{Arguments, Outcome, Verb};
+use crate::verb::{Arguments, Needed, Outcome, Verb};
 use std::sync::Arc;
 
 /// One that has to know everything in the list.
@@ -31,7 +31,7 @@ pub trait Visitor {
     }
 
     /// A verb, and where it is declared.
-    fn verb<S, A: Arguments, R: Outcome>(
+    fn verb<S: Needed, A: Arguments, R: Outcome>(
         &mut self,
         _path: &'static str,
         _verb: &'static Verb<S, A, R>,

@@ -5,9 +5,11 @@
 
 use crate::error::Result;
 use crate::object::{Held, Object};
-use crate::options::{OptionMap, Options, Spec, Value};
+use crate::options::{Kind as OptionKind, OptionMap, Options, Spec, Value, optional};
+use anyhow::Context;
 use serde_json::Value as Json;
 use std::any::{Any, TypeId};
+use std::path::Path;
 
 /// A verb: `name(arguments…, #{ options }) -> R`. `S` is what it needs of the session, `A` its arguments, by form if there are several.
 pub struct Verb<S: 'static, A: 'static, R: 'static> {
@@ -25,6 +27,28 @@ pub struct Verb<S: 'static, A: 'static, R: 'static> {
     pub call: Call<S, A, R>,
 }
 
+/// The option of verbs whose work can be continued: [`Verb::run`] looks after it.
+pub const RESUME: Spec = optional(
+    "resume",
+    OptionKind::Text,
+    "a new run begins",
+    "Folder of a run that was interrupted or killed, as \"runs/notebook-1/sample-1\": it goes on there, under its name and bit for bit, if \
+     the target, the sampler and all other options are the same. One that is finished is returned as it is.",
+);
+
+/// What a verb needs of a session: all of it, or nothing where no run is started.
+pub trait Needed: Sized {
+    /// That of the [current](crate::simulation::session::Session::current) session of this process, which is made only if something of it
+    /// is needed.
+    fn current() -> Self;
+
+    /// The same, to continue the run in this folder.
+    ///
+    /// # Errors
+    /// If there is no run to be continued.
+    fn continuing(&self, run: &Path) -> Result<Self>;
+}
+
 /// The function of a verb.
 pub enum Call<S, A, R> {
     /// Of arguments, checked options and what it needs of the session.
@@ -33,7 +57,7 @@ pub enum Call<S, A, R> {
     Given(fn(A, OptionMap, &S) -> Result<R>),
 }
 
-impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
+impl<S: Needed, A: Arguments, R: Outcome> Verb<S, A, R> {
     /// Whether it takes a trailing `#{…}`.
     pub fn takes_options(&self) -> bool {
         !self.options.is_empty() || matches!(self.call, Call::Given(_))
@@ -57,7 +81,16 @@ impl<S, A: Arguments, R: Outcome> Verb<S, A, R> {
         match self.call {
             Call::Checked(f) => {
                 let o = Options::check(self.name, self.options, given.into_pairs())?;
-                f(arguments, &o, session)
+                let Some(Value::Text(folder)) = o.get(RESUME.name) else {
+                    return f(arguments, &o, session);
+                };
+                let continued = session.continuing(Path::new(folder));
+                let what = || format!("{}: option '{}'", self.name, RESUME.name);
+                f(
+                    arguments,
+                    &o.with(RESUME.name, None),
+                    &continued.with_context(what)?,
+                )
             }
             Call::Given(f) => f(arguments, given, session),
         }

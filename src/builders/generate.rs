@@ -4,7 +4,7 @@ use crate::object::{Held, Object};
 use crate::options::{Default, Entry, Kind, Spec};
 use crate::registry::{self, Visitor};
 use crate::simulation::session::Session;
-use crate::verb::{self as argument, Arguments, Outcome, Verb};
+use crate::verb::{self as argument, Arguments, Needed, Outcome, Verb};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -237,7 +237,7 @@ impl Visitor for Tables {
         }
     }
 
-    fn verb<S, A: Arguments, R: Outcome>(
+    fn verb<S: Needed, A: Arguments, R: Outcome>(
         &mut self,
         path: &'static str,
         verb: &'static Verb<S, A, R>,

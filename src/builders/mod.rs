@@ -13,8 +13,7 @@ use kinds::one_of;
 
 use crate::error::Result;
 use crate::simulation::run::Run;
-use crate::simulation::session::Needed;
-use crate::verb::Verb;
+use crate::verb::{Needed, Verb};
 pub use generate::generate;
 pub use kinds::{
     Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, OneOf, Rate, Takes, When,

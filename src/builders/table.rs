@@ -1257,10 +1257,12 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the training and of its folder. (string; if absent: train-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Sample at one temperature (a number or a schedule).
         ///
-        /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
+        /// Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit, with `--resume` or the option `resume`. A chain that meets NaN or leaves its region is stopped, reported and left out of averages.
         Sample, sample(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::SAMPLE => Arc<crate::simulation::run::Run> {
             /// T, a number or a schedule. (number or schedule, > 0; default `1`)
             temperature = "temperature": Rate,
@@ -1294,6 +1296,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Sample at several temperatures at once, with `chains` chains each.
         ///
@@ -1331,6 +1335,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Replica exchange: sample at all temperatures of a ladder at once, and let neighbours swap theirs.
         ///
@@ -1384,6 +1390,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the run and of its folder. (string; if absent: sample-1, sweep-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
@@ -1426,6 +1434,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name, and that of the folder of its checkpoint. (string; if absent: validate-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Test the law of a run by short exact chains: do U and the observables drift when hybrid Monte Carlo takes over from its draws?
         ///
@@ -1553,7 +1563,7 @@ pub mod verbs {
         }
         /// A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.
         ///
-        /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.
+        /// `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume, by `%continue FOLDER` in a session, and where a verb has the option `resume`.
         Open, open(folder: String) = Into::into, crate::simulation::verbs::OPEN => Arc<crate::simulation::run::Run> {
         }
         /// All runs in and below a folder, or in `runs`, in order of time: what `ergodic ls` lists. Nothing of their numbers is read.
@@ -1597,6 +1607,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the run and of its folder. (string; if absent: llc-1, llc-2, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).
         ///
@@ -1653,6 +1665,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name of the benchmark and of its folder. (string; if absent: benchmark-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
         ///
@@ -1680,6 +1694,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name, and that of the folder of its checkpoint. (string; if absent: calibrate_llc-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// ln Z of a model, from the draws of a ladder: the log evidence ln ∫ exp(-s·L(w)) p(w) dw where the hottest rung is the prior p.
         ///
@@ -1733,6 +1749,8 @@ pub mod verbs {
             seed = "seed": Count,
             /// Name, and that of the folder of the result. (string; if absent: smc-1, …)
             name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
         }
         /// ln Z by tempered sequential Monte Carlo, for `compare` and tables. Fields: ln_z and error, smc and smc_error.
         EvidenceOfSmc, evidence_of_smc(smc: Arc<crate::simulation::smc::Smc>) = Into::into, crate::simulation::evidence::EVIDENCE_OF_POPULATIONS => Arc<crate::simulation::evidence::Evidence> {

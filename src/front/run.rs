@@ -6,19 +6,20 @@ use crate::output;
 use crate::ranks::{self, Communicator};
 use crate::report::record::Record;
 use crate::report::runs;
-use crate::script::{Failure, Interpreter, declared, library};
+use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
 use crate::simulation::beginning::{Beginning, Stays, since};
 use crate::simulation::console::Console;
 use crate::simulation::run::versions;
 use crate::simulation::session::Session;
 use crate::simulation::sharding::{is_shard, shard_folder};
 use crate::simulation::terminal::Terminal;
+use crate::simulation::transcript::{self, Cell};
 use crate::store::claim::{Claim, LOCK, holds_something};
 use crate::store::tags::{self, TAGS};
 use crate::store::{self, aside};
 use anyhow::Context;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -205,7 +206,10 @@ fn run_in(
     let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let result = interpreter.run(&file, source);
+    let result = match transcript::cells(source) {
+        Some(cells) => replay(request, &mut interpreter, cells),
+        None => interpreter.run(&file, source),
+    };
     let seconds = begin.elapsed().as_secs_f64();
     let value = result
         .as_ref()
@@ -257,6 +261,39 @@ fn run_in(
         text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
     }
     Ok(text)
+}
+
+/// Run the cells of a transcript, each as it was executed; what the command line says comes first.
+fn replay(
+    request: &Request,
+    interpreter: &mut Interpreter,
+    cells: Vec<Cell>,
+) -> std::result::Result<Scripted, Failure> {
+    let session = interpreter.session().clone();
+    let (mut value, mut made) = (Scripted::UNIT, BTreeSet::new());
+    for mut cell in cells {
+        if cell.failed || cell.source.trim().is_empty() {
+            session.take_names(&cell.runs);
+            continue;
+        }
+        cell.seed = request.seed.unwrap_or(cell.seed);
+        cell.quick |= request.quick;
+        if !request.device.is_empty() {
+            cell.device.clone_from(&session.device.0);
+        }
+        cell.settings.extend(request.settings.iter().cloned());
+        let mut then = session.replaying(&cell).map_err(fail)?;
+        // A cell that continued a run of another one.
+        then.resume |= cell.runs.iter().any(|run| made.contains(run));
+        if cell.within.is_none() {
+            made.extend(cell.runs);
+        }
+        interpreter.set_parameters(cell.settings);
+        interpreter.set_session(then);
+        value = interpreter.run(&cell.file, &cell.source)?;
+    }
+    interpreter.set_session(session);
+    Ok(value)
 }
 
 /// Whether nothing but shards is in a folder, and the record of an attempt to merge them.

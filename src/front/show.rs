@@ -5,6 +5,7 @@ use crate::report::part::Part;
 use crate::report::read::Results;
 use crate::report::record::quoted;
 use crate::report::runs::{Found, State, date, duration, size};
+use crate::simulation::transcript::FILE;
 use crate::store::aside;
 use crate::store::claim::ASIDE;
 use serde_json::{Map, Value};
@@ -134,6 +135,16 @@ fn next_of(found: &Found, place: &str) -> Vec<(&'static str, String)> {
     let report = ("as a page", format!("ergodic report {place}"));
     match (&found.state, again("--resume"), again("--force")) {
         (State::Interrupted, Some(resume), _) => vec![("to go on", resume)],
+        (State::Interrupted, None, _) if found.folder.join(FILE).is_file() => {
+            let open = match (found.open.as_str(), found.parts.first()) {
+                ("", Some(only)) => only.clone(),
+                (open, _) => found.folder.join(open),
+            };
+            vec![(
+                "to go on, in a session",
+                format!("%continue {}", open.display()),
+            )]
+        }
         (State::Failed(_), Some(resume), Some(force)) => {
             vec![
                 ("to go on, once it is mended", resume),

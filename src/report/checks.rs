@@ -13,6 +13,7 @@ use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::{LEAST_ESS, MOST_R_HAT, Summary, with_error};
 use crate::simulation::trained::Trained;
+use crate::simulation::transcript::{GOES_ON, goes_on};
 
 /// All that was looked at in a part. `quick` says whether the whole script was cut, for what does not know itself.
 pub fn checks(part: &Part, summary: Option<&Summary>, quick: bool) -> Result<Vec<Check>> {
@@ -187,8 +188,11 @@ fn finished(run: &Run, done: bool) -> Check {
             "Finished",
             Level::Look,
             format!(
-                "unfinished at step {} of {steps}; continue with --resume",
-                run.least_step()
+                "unfinished at step {} of {steps}, with {} of {} draws each; {}",
+                run.least_step(),
+                run.draws_so_far(),
+                run.info.draws,
+                goes_on(&run.folder)
             ),
         ),
     }
@@ -356,7 +360,7 @@ pub fn of_training(t: &Trained, done: bool) -> Vec<Check> {
         false => check(
             "Finished",
             Level::Look,
-            format!("unfinished at epoch {reached:.0}; continue with --resume"),
+            format!("unfinished at epoch {reached:.0}; {}", goes_on(&t.folder)),
         ),
     }]
 }
@@ -376,7 +380,7 @@ pub fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
             let at = last.map_or("at the prior".into(), |l| {
                 format!("at T = {:.4e}", l.temperature)
             });
-            let says = format!("unfinished {at}; continue with --resume");
+            let says = format!("unfinished {at}; {GOES_ON}");
             check("Finished", Level::Look, says)
         }
     }];
@@ -401,7 +405,7 @@ pub fn of_benchmark(b: &Benchmark) -> Vec<Check> {
         false => check(
             "Finished",
             Level::Look,
-            format!("{} of {all} cells; continue with --resume", b.cells.len()),
+            format!("{} of {all} cells; {GOES_ON}", b.cells.len()),
         ),
     }];
     // To fail at too large a step is what a benchmark is there to find.

@@ -13,6 +13,7 @@ use crate::simulation::llc::table::Benchmark;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
 use crate::simulation::trained::Trained;
+use crate::simulation::transcript::{GOES_ON, goes_on};
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
@@ -47,7 +48,7 @@ impl Told for Course<Trained> {
     fn text(&self, name: &str) -> Result<String> {
         let state = match self.done {
             true => String::new(),
-            false => format!("'{name}' UNFINISHED; continue with --resume\n"),
+            false => format!("'{name}' UNFINISHED; {}\n", goes_on(&self.so_far.folder)),
         };
         Ok(format!("{state}{}\n", self.so_far))
     }
@@ -118,7 +119,7 @@ impl Told for Course<Smc> {
         let state = match self.done {
             true => String::new(),
             false => {
-                format!("'{name}' UNFINISHED, on its way from the prior; continue with --resume\n")
+                format!("'{name}' UNFINISHED, on its way from the prior; {GOES_ON}\n")
             }
         };
         Ok(format!("{state}{}\n\n", self.so_far))
@@ -224,8 +225,8 @@ impl Told for Printed {
 
     fn text(&self, name: &str) -> Result<String> {
         let state = match self.record.done {
-            true => "done; its script prints the result",
-            false => "UNFINISHED; continue with --resume",
+            true => "done; its script prints the result".into(),
+            false => format!("UNFINISHED; {GOES_ON}"),
         };
         Ok(format!("'{name}': a {}, {state}\n\n", self.kind))
     }
@@ -237,11 +238,7 @@ impl Told for Printed {
     fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
         Ok(vec![match self.record.done {
             true => check("Finished", Level::Good, "its script prints the result"),
-            false => check(
-                "Finished",
-                Level::Look,
-                "unfinished; continue with --resume",
-            ),
+            false => check("Finished", Level::Look, format!("unfinished; {GOES_ON}")),
         }])
     }
 

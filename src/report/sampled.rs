@@ -48,22 +48,6 @@ impl Told for Sampled {
 
     fn text(&self, _: &str) -> Result<String> {
         let (run, mut out) = (&self.run, String::new());
-        if !self.done {
-            let step = run.least_step();
-            let burning = step < run.info.burn_in;
-            let phase = match burning {
-                true => ", still in burn-in: no draws yet",
-                false => "",
-            };
-            out += &format!(
-                "'{}' UNFINISHED at step {step} of {}{phase}; continue with --resume\n",
-                run.info.name, run.info.steps
-            );
-            if burning {
-                out.extend(run.notes.iter().map(|n| format!("NOTE: {n}\n")));
-                return Ok(out);
-            }
-        }
         out += &format!("{}\n", Summary::new(run)?);
         out.extend(run.damage().iter().map(|d| format!("NOTE: {d}\n")));
         Ok(out)

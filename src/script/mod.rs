@@ -200,8 +200,13 @@ impl Interpreter {
 
     /// Go on with another session; variables, functions and settings stay.
     pub fn set_session(&mut self, session: Session) {
-        let library = self.context.library.clone();
+        let (library, printed) = (self.context.library.clone(), self.printed());
         self.context = Context::new(session, self.settings(), library);
+        *self
+            .context
+            .printed
+            .lock()
+            .unwrap_or_else(|e| e.into_inner()) = printed;
         (self.engine, self.items) = bind_main(&self.context);
     }
 
@@ -218,6 +223,19 @@ impl Interpreter {
             .lock()
             .unwrap_or_else(|e| e.into_inner());
         settings.insert(name.into(), value.into());
+    }
+
+    /// Give all parameters values.
+    pub fn set_parameters(&mut self, settings: BTreeMap<String, String>) {
+        let own = self.context.settings.lock();
+        *own.unwrap_or_else(|e| e.into_inner()) = settings;
+    }
+
+    /// Whether a variable, a function or what was imported has this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.scope.contains(name)
+            || self.functions.iter_functions().any(|f| f.name == name)
+            || self.imports.iter().any(|(alias, _)| alias == name)
     }
 
     /// The variables as they are now, to go back to.

@@ -9,7 +9,7 @@ use crate::object::{Held, Object};
 use crate::options::{Entry, Value};
 use crate::registry::Visitor;
 use crate::simulation::session::Session;
-use crate::verb::{Arguments, Kind, Outcome, Source, Verb};
+use crate::verb::{Arguments, Kind, Needed, Outcome, Source, Verb};
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use serde_json::Value as Json;
@@ -45,8 +45,11 @@ impl Visitor for Binder {
         constructors::bind(self, namespace, entries);
     }
 
-    fn verb<S, A: Arguments, R: Outcome>(&mut self, _: &'static str, verb: &'static Verb<S, A, R>)
-    where
+    fn verb<S: Needed, A: Arguments, R: Outcome>(
+        &mut self,
+        _: &'static str,
+        verb: &'static Verb<S, A, R>,
+    ) where
         Session: AsRef<S>,
     {
         let item = Item {
@@ -71,7 +74,7 @@ impl Visitor for Binder {
 }
 
 /// Call a verb with what a script gives, its options last.
-fn run<S, A: Arguments, R: Outcome>(
+fn run<S: Needed, A: Arguments, R: Outcome>(
     verb: &Verb<S, A, R>,
     form: usize,
     call: &Call,

@@ -13,7 +13,8 @@ pub(super) fn header<'a>(
     not_finite: impl Iterator<Item = (&'a str, usize)>,
 ) -> Vec<String> {
     let info = &run.info;
-    let mut out = about(run);
+    let mut out: Vec<_> = run.unfinished().into_iter().collect();
+    out.extend(about(run));
     out.extend(left_out(run));
     out.extend(run.notes.iter().map(|note| format!("NOTE: {note}")));
     for column in info.columns.iter().filter(|c| c.width() > WIDEST) {
@@ -60,12 +61,13 @@ fn about(run: &Run) -> Vec<String> {
             info.parameters
         ),
         format!(
-            "{} per temperature, {} ({} burn-in), {}: {} each, {:.1} s",
+            "{} per temperature, {} ({} burn-in), {}: {} each{}, {:.1} s",
             error::count(info.chains, "chain"),
             error::count(info.steps as usize, "step"),
             info.burn_in,
             info.every,
             error::count(info.draws, "draw"),
+            if run.done() { "" } else { " at the end" },
             run.seconds
         ),
     ];

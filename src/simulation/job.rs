@@ -95,11 +95,16 @@ pub trait Job: Kept {
 
     /// Fail unless a checkpoint is one of this job.
     fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
+        let (was, is) = (&meta["what"], self.fingerprint());
         anyhow::ensure!(
-            meta["what"] == self.fingerprint(),
-            "{}: {} started with other settings; resume with the same script and --set values, or choose another --out",
+            *was == is,
+            "{}: {} started with other settings{}; continue it with the same ones, or choose another folder",
             folder.display(),
-            self.whose()
+            self.whose(),
+            match was.is_null() || was["job"] != is["job"] {
+                true => format!(" (it was made by {})", resume::kind(meta)),
+                false => resume::difference(was, &is),
+            }
         );
         Ok(())
     }

@@ -41,14 +41,16 @@ impl Object for Run {
 
     fn text(&self) -> String {
         format!(
-            "run '{}': {} with {}, {} × {}, {} each, in {}",
+            "run '{}': {} with {}, {} × {}, {} each, in {}{}",
             self.info.name,
             self.info.kind,
             self.info.sampler,
             count(self.info.temperatures.len(), "temperature"),
             count(self.info.chains, "chain"),
             count(self.info.draws, "draw"),
-            self.folder.display()
+            self.folder.display(),
+            self.unfinished()
+                .map_or(String::new(), |u| format!(", {u}"))
         )
     }
 

@@ -4,7 +4,21 @@ use super::run::{Meta, RunInfo};
 use super::session::Session;
 use crate::error::Result;
 use crate::store::checkpoint::{self, Checkpoint, Generation, Tensors};
+use serde_json::Value;
 use std::path::Path;
+
+/// What made a checkpoint: the verb, or what its job is called.
+pub(crate) fn kind(meta: &Value) -> String {
+    let what = &meta["what"];
+    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
+    said.map_or_else(
+        || match what["columns"].is_array() {
+            true => "train".into(),
+            false => "smc".into(),
+        },
+        String::from,
+    )
+}
 
 /// The newest checkpoint in a folder, and why it is an older one if it is; none if nothing was saved.
 pub(super) fn newest(
@@ -28,7 +42,13 @@ pub(super) fn load(folder: &Path) -> Result<Option<(Tensors, Meta, Option<String
 }
 
 /// The description in the checkpoint of a run.
-pub(super) fn meta_of(folder: &Path, meta: serde_json::Value) -> Result<Meta> {
+pub(super) fn meta_of(folder: &Path, meta: Value) -> Result<Meta> {
+    anyhow::ensure!(
+        meta.get("what").is_none(),
+        "{}: this was made by {}, and only that continues it",
+        folder.display(),
+        kind(&meta)
+    );
     serde_json::from_value(meta).map_err(|e| {
         anyhow::anyhow!(
             "{}: the checkpoint is of another version ({e})",
@@ -101,16 +121,16 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
     }
     if let Some((name, was, is)) = changed(&saved, info) {
         anyhow::bail!(
-            "{}: this run was started with another closure as the observable '{name}'; resume with the same closure, or choose another --out\n\
+            "{}: this run was started with another closure as the observable '{name}'; continue it with the same one, or choose another folder\n\
              it was {was}\nit is  {is}",
             folder.display()
         );
     }
     anyhow::ensure!(
         saved == *info,
-        "{}: this run was started with other settings{}; resume with the same script and --set values, or choose another --out",
+        "{}: this run was started with other settings{}; continue it with the same ones, or choose another folder",
         folder.display(),
-        difference(&saved, info)
+        difference(&serde_json::to_value(&saved)?, &serde_json::to_value(info)?)
     );
     Ok(())
 }
@@ -128,7 +148,7 @@ fn changed<'a>(old: &'a RunInfo, new: &'a RunInfo) -> Option<(&'a str, &'a str, 
 }
 
 /// A value in few words.
-fn short(value: &serde_json::Value) -> String {
+fn short(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() > 100 {
         format!("{}…", text.chars().take(100).collect::<String>())
@@ -137,19 +157,20 @@ fn short(value: &serde_json::Value) -> String {
     }
 }
 
-/// " (steps was 100, is 200)": the first field in which two runs differ.
-fn difference(old: &RunInfo, new: &RunInfo) -> String {
-    let (old, new) = (
-        serde_json::to_value(old).unwrap_or_default(),
-        serde_json::to_value(new).unwrap_or_default(),
-    );
-    let fields = old.as_object().into_iter().flatten();
-    fields
-        .filter_map(|(k, v)| {
-            new.get(k)
-                .filter(|w| *w != v)
-                .map(|w| format!(" ({k} was {}, is {})", short(v), short(w)))
-        })
-        .next()
-        .unwrap_or_default()
+/// " (steps was 100, is 200)": the entries in which two descriptions differ, as far as they are in words.
+pub(super) fn difference(old: &Value, new: &Value) -> String {
+    const MOST: usize = 3;
+    let entries = old.as_object().into_iter().flatten();
+    let changed = entries.filter_map(|(k, was)| Some((k, was, new.get(k)?)));
+    let changed: Vec<_> = changed.filter(|(_, was, is)| was != is).collect();
+    let told = changed.iter().filter(|(k, ..)| *k != "fingerprint");
+    let told = told.map(|(k, was, is)| format!("{k} was {}, is {}", short(was), short(is)));
+    let told: Vec<_> = told.take(MOST).collect();
+    match (told.is_empty(), changed.is_empty()) {
+        (false, _) => format!(" ({})", told.join("; ")),
+        (true, false) => {
+            " (the data, where it starts, or what it records or keeps are not the same)".into()
+        }
+        (true, true) => String::new(),
+    }
 }

@@ -4,6 +4,7 @@ use super::exchange::Ladders;
 use super::keep::Kept;
 use super::origin::Origin;
 use super::temper::Temper;
+use super::transcript;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::archive::Archive;
@@ -221,7 +222,7 @@ impl RunInfo {
 }
 
 /// What is in a folder that is that of no run.
-fn within(folder: &Path) -> String {
+pub(super) fn within(folder: &Path) -> String {
     if !folder.is_dir() {
         return ", nor such a folder".into();
     }
@@ -440,6 +441,30 @@ impl Run {
     /// Whether it has come to its end.
     pub fn done(&self) -> bool {
         self.least_step() >= self.info.steps
+    }
+
+    /// Draws that every healthy chain has.
+    pub fn draws_so_far(&self) -> usize {
+        let (info, all) = (&self.info, self.records.iter().zip(&self.failures));
+        let rows = |r: &Vec<f64>| r.len() / info.width().max(1);
+        let healthy = all.filter(|(_, f)| f.is_none());
+        let least = healthy.map(|(r, _)| rows(r).saturating_sub(info.warm_draws));
+        match self.done() {
+            true => info.draws,
+            false => least.min().unwrap_or(0),
+        }
+    }
+
+    /// What is to be said of it while it is not finished: how far it is, what there is of it, and how it goes on.
+    pub fn unfinished(&self) -> Option<String> {
+        let (step, steps) = (self.least_step(), self.info.steps);
+        let has = match self.draws_so_far() {
+            0 if step == 0 => "nothing is kept yet".into(),
+            0 if step < self.info.burn_in => "still in burn-in, no draws yet".into(),
+            n => format!("{n} of {} draws each so far", self.info.draws),
+        };
+        let on = transcript::goes_on(&self.folder);
+        (!self.done()).then(|| format!("UNFINISHED at step {step} of {steps}: {has}; {on}"))
     }
 
     /// Steps that every healthy chain has done.

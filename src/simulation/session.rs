@@ -1,14 +1,17 @@
 //! Sessions: where results go, and the settings that one command line shares among all runs of a script.
 
+pub mod continuing;
+
 use super::beginning::Beginning;
 use super::console::Console;
 use super::terminal::Terminal;
+use super::transcript::Transcript;
 use crate::error::Result;
 use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
 use crate::store::writes_nothing;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -109,6 +112,9 @@ pub struct Session {
     claim: Arc<Mutex<Option<Claim>>>,
     beginning: Arc<Mutex<Beginning>>,
     names: Arc<Mutex<Names>>,
+    /// The names of the next runs, where they are known before.
+    planned: Arc<Mutex<VecDeque<String>>>,
+    transcript: Arc<Mutex<Transcript>>,
     /// What names of runs begin with.
     scope: Arc<Mutex<String>>,
     figures: Arc<Mutex<Vec<PathBuf>>>,
@@ -117,7 +123,7 @@ pub struct Session {
 }
 
 /// Names of runs that are taken, and how many of a kind there are.
-pub(crate) type Names = HashMap<String, usize>;
+type Names = HashMap<String, usize>;
 
 impl Session {
     /// A session that writes into `out`.
@@ -140,6 +146,8 @@ impl Session {
             claim: Arc::default(),
             beginning: Arc::default(),
             names: Arc::default(),
+            planned: Arc::default(),
+            transcript: Arc::default(),
             scope: Arc::default(),
             figures: Arc::default(),
             said: Arc::default(),
@@ -233,6 +241,9 @@ impl Session {
     pub fn begin(&self, run: &str) -> Result<PathBuf> {
         self.enter()?;
         self.beginning().note(run);
+        if self.writes() {
+            self.transcript().save()?;
+        }
         let folder = self.out.join(run);
         anyhow::ensure!(
             self.resume || !self.leads() || !holds_something(&folder),
@@ -247,14 +258,33 @@ impl Session {
         *self.scope.lock().unwrap_or_else(|e| e.into_inner()) = scope;
     }
 
-    /// The folder name of the next run: the requested one, or `kind-1`, `kind-2`, ….
+    /// The folder name of the next run: the planned one, else the requested one, else `kind-1`, `kind-2`, ….
     pub fn name_run(&self, kind: &str, requested: Option<&str>) -> Result<String> {
         let scope = self.scope.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        if scope.is_empty() {
-            return self.name_within(kind, requested);
-        }
-        let requested = requested.map(|name| format!("{scope}{name}"));
-        self.name_within(&format!("{scope}{kind}"), requested.as_deref())
+        let planned = self.planned().pop_front();
+        let name = match (planned, scope.is_empty()) {
+            (Some(name), _) => {
+                self.take_names([&name]);
+                name
+            }
+            (None, true) => self.name_within(kind, requested)?,
+            (None, false) => {
+                let requested = requested.map(|name| format!("{scope}{name}"));
+                self.name_within(&format!("{scope}{kind}"), requested.as_deref())?
+            }
+        };
+        self.transcript().note(&name);
+        Ok(name)
+    }
+
+    fn planned(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.planned.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Names that no other run gets.
+    pub fn take_names<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
+        let mut all = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        all.extend(names.into_iter().map(|name| (name.clone(), 1)));
     }
 
     fn name_within(&self, kind: &str, requested: Option<&str>) -> Result<String> {
@@ -346,7 +376,10 @@ impl Session {
             (None, _) => "continue with --resume".into(),
             (Some(""), None) => "run it again".into(),
             (Some(""), Some(folder)) => {
-                format!("open(\"{}\") shows what there is", folder.display())
+                let folder = folder.display();
+                format!(
+                    "the option resume \"{folder}\" continues it, open(\"{folder}\") shows what there is"
+                )
             }
             (Some(command), None) => format!("{command} resumes it"),
             (Some(command), Some(folder)) => format!(
@@ -354,16 +387,6 @@ impl Session {
                 folder.display()
             ),
         }
-    }
-
-    /// The names that are taken, to go back to with [`Session::set_names`] when runs are to be found again under theirs.
-    pub fn names(&self) -> Names {
-        self.names.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    /// See [`Session::names`].
-    pub fn set_names(&self, names: Names) {
-        *self.names.lock().unwrap_or_else(|e| e.into_inner()) = names;
     }
 
     /// Where something that a script writes goes: a name below `folder` in the results; absolute paths are taken as they are. `what` begins
@@ -417,22 +440,6 @@ pub(crate) fn seed_of(master: u64, run: &str) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (z ^ (z >> 31)) >> 11
-}
-
-/// Part of a session that a verb needs: all of it, or nothing where no run is started.
-pub(crate) trait Needed {
-    /// That of the [current](Session::current) session of this process, which is made only if something of it is needed.
-    fn current() -> Self;
-}
-
-impl Needed for () {
-    fn current() -> Self {}
-}
-
-impl Needed for Session {
-    fn current() -> Self {
-        Self::current()
-    }
 }
 
 impl AsRef<()> for Session {

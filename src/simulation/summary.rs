@@ -68,6 +68,8 @@ pub struct Summary {
     pub failed: Vec<usize>,
     /// What is to be known beside the verdicts.
     notes: Vec<String>,
+    /// Whether there are no draws yet.
+    empty: bool,
     header: Vec<String>,
     sweep: bool,
     sizes: Map<String, Value>,
@@ -110,6 +112,7 @@ impl Summary {
             judgements,
             failed: (0..count).map(|t| run.failed(t)).collect(),
             notes,
+            empty: !run.done() && run.draws_so_far() == 0,
             sweep: info.has_temperatures(),
             sizes: sizes(run),
         })
@@ -208,6 +211,9 @@ impl Summary {
     /// The table's columns: title and one cell per temperature.
     fn columns(&self) -> Vec<Vec<String>> {
         let mut out = Vec::new();
+        if self.empty {
+            return out;
+        }
         let mut column = |title: &str, cell: &dyn Fn(usize) -> String| {
             let mut cells = vec![title.to_string()];
             cells.extend((0..self.temperatures.len()).map(cell));
@@ -291,12 +297,13 @@ fn sizes(run: &Run) -> Map<String, Value> {
         ("scale", json!(info.scale)),
         ("parameters", json!(info.parameters)),
         ("chains", json!(info.chains)),
-        ("draws", json!(info.draws)),
+        ("draws", json!(run.draws_so_far())),
         ("seconds", json!(run.seconds)),
         ("quick", json!(info.quick)),
     ];
     let notes = (!run.notes.is_empty()).then(|| ("notes", json!(run.notes)));
-    let entries = entries.into_iter().chain(notes);
+    let open = (!run.done()).then_some(("done", json!(false)));
+    let entries = entries.into_iter().chain(open).chain(notes);
     entries.map(|(k, v)| (k.to_string(), v)).collect()
 }
 
@@ -309,6 +316,13 @@ impl Summary {
             columns[..=at][1..].rotate_right(1);
         }
         let cell = |row: usize| columns.iter().map(move |c| c[row].clone());
+        if self.empty {
+            return Table {
+                above: self.header.clone(),
+                below: self.notes.clone(),
+                ..Table::default()
+            };
+        }
         let mut out = Table::new(cell(0));
         out.above.push(format!("{VERDICT}{}", self.verdicts()));
         out.above.extend(self.header.iter().cloned());
@@ -371,7 +385,7 @@ impl fmt::Display for Summary {
             cells.iter().map(|c| format!("{c:>width$}")).collect()
         });
         let Some(first) = columns.next() else {
-            return Ok(());
+            return self.notes.iter().try_for_each(|l| writeln!(f, "{l}"));
         };
         let mut block: Vec<Vec<String>> = vec![first.clone()];
         let width = |c: &[Vec<String>]| c.iter().map(|c| c[0].chars().count() + 2).sum::<usize>();

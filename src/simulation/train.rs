@@ -19,7 +19,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::Tensors;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 use anyhow::Context;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
@@ -60,6 +60,7 @@ pub const OPTIONS: &[Spec] = &[
         "train-1, …",
         "Name of the training and of its folder.",
     ),
+    RESUME,
 ];
 
 /// Train `chains` parameter vectors.

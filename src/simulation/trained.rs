@@ -39,7 +39,7 @@ pub struct Trained {
     /// What is to be said of its course, as that it went on from an older checkpoint.
     pub notes: Vec<String>,
     /// Where.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
     pub(super) layout: Layout,
 }
 

@@ -41,7 +41,7 @@ pub static SAMPLE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Run>
     arguments: &["target", "sampler"],
     options: SAMPLE_OPTIONS,
     doc: "Sample at one temperature (a number or a schedule).\n\n\
-         Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit with `--resume`. A chain that meets NaN or \
+         Chains run in parallel, are recorded, saved while they run, and can be resumed bit for bit, with `--resume` or the option `resume`. A chain that meets NaN or \
          leaves its region is stopped, reported and left out of averages.",
     example: "sample(target(potential::gaussian(#{ dim: 3 })), sampler::hmc(), #{ temperature: 2.0, steps: 400, chains: 2, every: 1 })",
     call: Call::Checked(|(target, sampler), o, session| {
@@ -99,7 +99,8 @@ pub static OPEN: Verb<Session, (String,), Arc<Run>> = Verb {
     arguments: &["folder"],
     options: &[],
     doc: "A saved run, finished or not, read from its folder: the same object as in the session that made it, with the draws so far.\n\n\
-         `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume.",
+         `run.done` says whether it is finished, `run.step` how far it is. One that is not finished goes on when its script is run with --resume, \
+         by `%continue FOLDER` in a session, and where a verb has the option `resume`.",
     example: "let t = target(potential::gaussian());\nlet run = sample(t, sampler::hmc(), #{ steps: 200, chains: 2 });\nopen(run.folder).summary()",
     call: Call::Checked(|(folder,), _, session| {
         let run = Run::open(Path::new(&folder))?;

@@ -61,7 +61,7 @@ impl Place {
 }
 
 /// Chunks of traces, and weights: what has no timings in it.
-fn content(out: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn content(out: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![out.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -1,13 +1,15 @@
 //! The kernel as a process: what strangers can do to it, and interrupts, of kernels and of scripts.
 #![cfg(target_os = "linux")]
 
+use super::folders::content;
 use super::support::{Scratch, ergodic, text};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -17,7 +19,7 @@ const CHANNELS: [&str; 5] = ["shell", "iopub", "stdin", "control", "hb"];
 struct Kernel {
     process: Child,
     ports: Value,
-    folder: Scratch,
+    folder: Arc<Scratch>,
 }
 
 fn connection() -> Value {
@@ -30,7 +32,10 @@ fn connection() -> Value {
 
 impl Kernel {
     fn start() -> Self {
-        let folder = Scratch::new();
+        Self::start_in(Arc::new(Scratch::new()))
+    }
+
+    fn start_in(folder: Arc<Scratch>) -> Self {
         let file = folder.file("connection.json", connection().to_string());
         let process = Command::new("sh")
             .args(["-c", "ulimit -n 256; exec \"$0\" kernel start \"$1\""])
@@ -302,6 +307,151 @@ fn a_kernel_interrupts_whatever_a_cell_does() {
     }
     run_cell(&mut shell, "1 + 1");
     wait_for(&mut shell, "\"status\":\"ok\"");
+}
+
+const MADE: &str = "let t = target(potential::gaussian(#{ dim: 3 }));";
+const LONG: &str = "let run = sample(t, sampler::sgld(#{ step: 1e-2, gradient: gradient::full() }), #{ chains: 2, steps: 1_000_000, every: 1000, observe: [observable::norm2(), |s| s.params.sum()] });";
+
+/// What the program says in a folder; whether it ends well.
+fn said(folder: &Scratch, arguments: &[&str]) -> (bool, String) {
+    let mut command = ergodic();
+    let command = command.current_dir(folder.join("")).args(arguments);
+    let output = command.output().unwrap();
+    (output.status.success(), text(&output))
+}
+
+/// The first folder of a session, and the folder of the run that has a checkpoint there.
+fn begun(folder: &Scratch) -> PathBuf {
+    let begin = Instant::now();
+    loop {
+        let entries = folder.join("runs").read_dir().into_iter().flatten();
+        for entry in entries.flatten() {
+            if entry
+                .path()
+                .join("sample-1/checkpoint/current.safetensors")
+                .exists()
+            {
+                return PathBuf::from("runs").join(entry.file_name());
+            }
+        }
+        assert!(begin.elapsed() < LIMIT, "no checkpoint");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_killed_kernels_run_goes_on_in_another_and_its_cells_are_a_script() {
+    for interrupted in [true, false] {
+        let folder = Arc::new(Scratch::new());
+        let kernel = Kernel::start_in(folder.clone());
+        let mut shell = kernel.greet("shell").unwrap();
+        run_cell(&mut shell, MADE);
+        wait_for(&mut shell, "\"status\":\"ok\"");
+        run_cell(&mut shell, LONG);
+        let first = begun(&folder);
+        if interrupted {
+            let mut control = kernel.greet("control").unwrap();
+            send(&mut control, "interrupt_request", json!({}));
+            wait_for(&mut shell, "\"Interrupted\"");
+        }
+        drop(kernel);
+        let run = first.join("sample-1").display().to_string();
+        let (_, shown) = said(&folder, &["show", &run]);
+        let on = format!("continue with %continue {run}");
+        assert!(
+            shown.contains("UNFINISHED at step") && shown.contains(&on),
+            "{shown}"
+        );
+        assert!(!shown.contains("NaN"), "{shown}");
+        assert!(
+            interrupted || shown.contains("nothing is kept yet"),
+            "{shown}"
+        );
+
+        let kernel = Kernel::start_in(folder.clone());
+        let mut shell = kernel.greet("shell").unwrap();
+        run_cell(&mut shell, &format!("%continue {run}"));
+        let answer = wait_for(&mut shell, "\"status\":\"error\"");
+        assert!(
+            answer.contains("execute these first, then continue: In [1] (t)"),
+            "{answer}"
+        );
+        for code in [MADE, &format!("%continue {run}"), "run.done", LONG] {
+            run_cell(&mut shell, code);
+            wait_for(&mut shell, "\"status\":\"ok\"");
+        }
+        drop(kernel);
+        let whole = content(&folder.join(&run));
+        let second = first.display().to_string().replace("-1", "-2");
+        assert!(whole.len() > 4);
+        assert!(
+            whole == content(&folder.join(&second).join("sample-1")),
+            "continued runs differ"
+        );
+        for session in [first.display().to_string(), second] {
+            let cells = format!("{session}/cells.rhai");
+            let (well, text) = said(&folder, &["run", &cells, "--out", "again", "--force"]);
+            assert!(well, "{text}");
+            assert!(
+                whole == content(&folder.join("again/sample-1")),
+                "{session}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_session_is_a_script_with_what_failed_as_comments() {
+    let folder = Scratch::new();
+    let mut child = ergodic();
+    let child = child.current_dir(folder.join("")).arg("repl");
+    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.stderr(Stdio::piped()).spawn().unwrap();
+    let sample = |more: &str| {
+        format!("sample(t, sampler::hmc(), #{{ steps: 400, chains: 2, every: 1{more} }})")
+    };
+    let lines = [
+        "let t = target(potential::gaussian(#{ dim: 2 }));".to_string(),
+        "fn times(x) { 2.0 * x }".into(),
+        format!("let a = {};", sample(", name: \"a\"")),
+        ":set --seed 5".into(),
+        "fn times(x) { 3.0 * x }".into(),
+        format!(
+            "let a = {};",
+            sample(", name: \"a\", observe: [|s| times(s.params.sum())]")
+        ),
+        format!("{}; throw \"enough\"", sample("")),
+        format!("let b = {};", sample("")),
+        ":continue runs/repl-1/a".into(),
+    ];
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all((lines.join("\n") + "\n").as_bytes())
+        .unwrap();
+    drop(input);
+    let session = text(&child.wait_with_output().unwrap());
+    let cells = std::fs::read_to_string(folder.join("runs/repl-1/cells.rhai")).expect(&session);
+    for part in [
+        "// :set --seed 5\n",
+        "; throw \"enough\"\n",
+        "// ERROR: ",
+        "enough",
+        "\"seed\":5",
+        "\"runs\":[\"a-2\"]",
+        "// :continue runs/repl-1/a\nlet a",
+    ] {
+        assert!(cells.contains(part), "no {part} in\n{cells}");
+    }
+    let (well, text) = said(
+        &folder,
+        &["run", "runs/repl-1/cells.rhai", "--out", "again"],
+    );
+    assert!(well, "{text}");
+    for run in ["a", "a-2", "sample-2"] {
+        let here = content(&folder.join("runs/repl-1").join(run));
+        assert!(here == content(&folder.join("again").join(run)), "{run}");
+    }
+    assert!(!folder.join("again/sample-1").exists());
 }
 
 fn interrupt(process: u32) {

@@ -1,5 +1,6 @@
 //! Runs as a collection: listed in order of time, compared, tagged, replaced and deleted, and nothing else is ever touched.
 
+use super::folders::content;
 use super::support::{Scratch, ergodic, evaluate, text};
 use serde_json::Value;
 use std::process::{Child, Command, Output, Stdio};
@@ -378,6 +379,121 @@ fn a_refused_resume_changes_nothing() {
     );
     let said = place.refused(&["tag", "runs/a/zeta", "best"]);
     assert!(said.contains("give the tag to that"), "{said}");
+}
+
+/// The option `resume` of verbs, in another script and from Rust.
+#[test]
+fn a_killed_run_is_continued_by_the_option_resume() {
+    use ergodic::prelude::*;
+    let place = Place::new();
+    let script = |options: &str| {
+        format!(
+            "let t = target(potential::gaussian(#{{ dim: 3 }}));
+            sample(t, sampler::sgld(#{{ step: 1e-2, gradient: gradient::full() }}), #{{ chains: 2, every: 1000, {options} }}).done"
+        )
+    };
+    place
+        .0
+        .file("a.rhai", script("name: \"a\", steps: 1_000_000"));
+    let on = "steps: 1_000_000, resume: param(\"run\", \"runs/k/a\")";
+    place.0.file("on.rhai", script(on));
+    place.0.file(
+        "more.rhai",
+        script("steps: 2_000_000, resume: \"runs/k/a\""),
+    );
+    place
+        .0
+        .file("other.rhai", script(on).replace("dim: 3", "dim: 4"));
+    place.0.file(
+        "sweep.rhai",
+        script(on)
+            .replace("sample(", "sweep(")
+            .replace("chains", "temperatures: [1.0], chains"),
+    );
+    let arguments = [
+        "run",
+        "a.rhai",
+        "--quiet",
+        "--checkpoint",
+        "0.1",
+        "--out",
+        "runs/k",
+    ];
+    let mut child = place.command(&arguments).spawn().unwrap();
+    let begin = Instant::now();
+    while !place
+        .0
+        .join("runs/k/a/checkpoint/previous.safetensors")
+        .exists()
+    {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = place.said(&["show", "runs/k"]);
+    assert!(shown.contains("UNFINISHED at step"), "{shown}");
+
+    for (other, why) in [
+        ("more.rhai", "steps was 1000000, is 2000000"),
+        ("other.rhai", "target was "),
+        ("sweep.rhai", "kind was \"sample\", is \"sweep\""),
+    ] {
+        let said = place.refused(&["run", other, "--out", "runs/other", "--force"]);
+        assert!(
+            said.contains("other settings") && said.contains(why),
+            "{said}"
+        );
+    }
+    for (run, why) in [
+        (
+            "runs/nowhere",
+            "option 'resume': runs/nowhere: there is no such folder",
+        ),
+        ("runs/k", "the runs are within: runs/k/a"),
+    ] {
+        let setting = format!("run={run}");
+        let said = place.refused(&["run", "on.rhai", "--set", &setting]);
+        assert!(said.contains(why), "{said}");
+    }
+    place.said(&["run", "a.rhai", "--quiet", "--out", "runs/whole"]);
+    let whole = content(&place.0.join("runs/whole/a"));
+    // The second time it is finished.
+    for _ in 0..2 {
+        let said = place.said(&["run", "on.rhai", "--json"]);
+        assert_eq!(said.trim(), "true");
+        assert!(whole == content(&place.0.join("runs/k/a")));
+    }
+    let session = Settings::new(place.0.join("rust"));
+    let target = Target::of_potential(potential::Gaussian::new().dim(3).build().unwrap());
+    let target = target.run().unwrap();
+    let sgld = sampler::Sgld::new().step(1e-2);
+    let sgld = sgld.gradient(gradient::Full::new().build().unwrap());
+    let of = sample(&target, &sgld.build().unwrap());
+    let of = of.chains(2).every(1000).steps(1_000_000);
+    let run = of.resume(place.0.join("runs/k/a").display().to_string());
+    assert!(run.run_in(&session).unwrap().done());
+    assert!(whole == content(&place.0.join("runs/k/a")));
+}
+
+#[test]
+fn what_is_finished_is_returned_by_the_option_resume() {
+    let source = "let t = target(potential::gaussian(#{ dim: 3, examples: 100 }));
+        let sgld = sampler::sgld(#{ step: 1e-3, gradient: gradient::full() });
+        let made = |o| llc(t, sgld, #{ start: parameters([1, 1, 1]), steps: 200, halve: true } + o).run;
+        let ladder = |o| exchange(t, sampler::hmc(), #{ temperatures: [1.0, 2.0], steps: 200, chains: 2 } + o);
+        let all = [];
+        for verb in [made, ladder] {
+            let run = verb.call(#{});
+            let again = verb.call(#{ resume: run.folder });
+            all.push(again.folder == run.folder && again.seconds == run.seconds);
+        }
+        all.push(ladder.call(#{}).name);
+        all";
+    assert_eq!(
+        evaluate(source).unwrap(),
+        serde_json::json!([true, true, "exchange-2"])
+    );
 }
 
 #[test]

@@ -30,8 +30,8 @@ pub(super) enum Command {
     Time(String),
     /// Run a script many times and say how long it takes.
     TimeIt(String),
-    /// Go on with what was interrupted.
-    Continue,
+    /// Go on with what was interrupted, or with the run in a folder.
+    Continue(Option<PathBuf>),
     /// Forget all variables.
     Reset,
     /// Leave.
@@ -65,8 +65,8 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ),
     (
         "continue",
-        "",
-        "go on with what was interrupted, bit for bit",
+        "[FOLDER]",
+        "go on with what was interrupted, bit for bit; with the folder of a run, as runs/notebook-1/sample-1: with that run of an earlier session",
     ),
     ("reset", "", "forget all variables"),
     ("quit", "", "leave, as Ctrl-D does"),
@@ -107,7 +107,7 @@ impl Command {
             )),
             "time" => Ok(Self::Time(rest.to_string())),
             "timeit" => Ok(Self::TimeIt(rest.to_string())),
-            "continue" | "c" => Ok(Self::Continue),
+            "continue" | "c" => Ok(Self::Continue(words(rest).first().map(PathBuf::from))),
             "reset" => Ok(Self::Reset),
             "quit" | "q" => Ok(Self::Quit),
             _ => {
@@ -154,7 +154,8 @@ impl Interactive {
             Command::Save(path) => self.save(&path).map(Answer::Text).map_err(fail),
             Command::Time(source) => self.time(file, &source),
             Command::TimeIt(source) => self.time_many(file, &source),
-            Command::Continue => self.go_on().map(Answer::Value),
+            Command::Continue(None) => self.go_on().map(Answer::Value),
+            Command::Continue(Some(run)) => self.go_on_with(&run).map(Answer::Value),
             Command::Reset => {
                 self.interpreter.borrow_mut().reset();
                 Ok(Answer::Nothing)

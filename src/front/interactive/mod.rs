@@ -3,6 +3,7 @@
 
 mod commands;
 mod complete;
+mod resume;
 mod timing;
 
 pub use commands::COMMANDS;
@@ -12,7 +13,9 @@ use crate::object::Shown;
 use crate::script::explore::Completeness;
 use crate::script::explore::Variable;
 use crate::script::{Failure, Interpreter, Value, Variables};
-use crate::simulation::session::{Names, Session};
+use crate::simulation::session::Session;
+use crate::simulation::transcript::Cell;
+use crate::store::claim::holds_something;
 use crate::table::Table;
 use commands::Command;
 use std::cell::{Ref, RefCell};
@@ -23,6 +26,8 @@ pub struct Interactive {
     interpreter: Rc<RefCell<Interpreter>>,
     /// What ran without an error, for `:save`.
     inputs: Vec<String>,
+    /// Commands of the input that is taken, for the transcript.
+    commands: Vec<String>,
     /// What can go on.
     interrupted: Option<Cut>,
 }
@@ -30,10 +35,7 @@ pub struct Interactive {
 /// An input that was interrupted, and how things were before it.
 #[derive(Clone)]
 struct Cut {
-    file: String,
-    source: String,
-    /// Names of runs that were taken before it, and when it was interrupted.
-    names: [Names; 2],
+    cell: Cell,
     variables: Variables,
 }
 
@@ -63,12 +65,13 @@ pub enum Answer {
 impl Interactive {
     /// A session whose runs go into a new folder `runs/NAME-K`.
     pub fn new(settings: Session, name: &str, goes_on: &'static str) -> Self {
-        let mut session = settings.numbered(name);
+        let mut session = settings.numbered(name).recording();
         session.interactive = Some(goes_on);
         let interpreter = Interpreter::new(session, Default::default());
         Self {
             interpreter: Rc::new(RefCell::new(interpreter)),
             inputs: Vec::new(),
+            commands: Vec::new(),
             interrupted: None,
         }
     }
@@ -88,8 +91,25 @@ impl Interactive {
     /// # Errors
     /// Those of the script, and those of commands; what was interrupted has code 130.
     pub fn take(&mut self, file: &str, input: &str) -> Result<Answer, Failure> {
+        self.commands.clear();
+        let answer = self.take_lines(file, input);
+        if !self.commands.is_empty() {
+            // Nothing ran with them.
+            let cell = self.cell(file, "");
+            let session = self.interpreter().session().clone();
+            session.transcript().begin(cell);
+            session
+                .transcript()
+                .end(answer.as_ref().err().map(|f| &*f.message));
+            self.save_transcript();
+        }
+        answer
+    }
+
+    fn take_lines(&mut self, file: &str, input: &str) -> Result<Answer, Failure> {
         let first = input.trim_start().lines().next().unwrap_or_default();
         if let Some(name) = first.trim_end().strip_prefix("%%") {
+            self.commands.push(first.trim_end().into());
             let body = input.trim_start().split_once('\n').map_or("", |(_, b)| b);
             return self.whole(file, name, body);
         }
@@ -109,6 +129,7 @@ impl Interactive {
                 break;
             };
             let mut command = command.map_err(Failure::plain)?;
+            self.commands.push(line.trim().into());
             if let Command::Time(timed) | Command::TimeIt(timed) = &mut command {
                 // It may go over lines.
                 *timed = format!("{script}{timed}\n");
@@ -176,25 +197,60 @@ impl Interactive {
 
     /// Run a script; its variables stay.
     fn evaluate(&mut self, file: &str, source: &str) -> Result<Value, Failure> {
-        let (names, variables) = {
+        let cell = self.cell(file, source);
+        self.execute(cell)
+    }
+
+    /// A cell that begins now, with the commands before it.
+    fn cell(&mut self, file: &str, source: &str) -> Cell {
+        let interpreter = self.interpreter.borrow();
+        Cell {
+            settings: interpreter.settings(),
+            commands: std::mem::take(&mut self.commands),
+            ..interpreter.session().cell(file, source)
+        }
+    }
+
+    /// Run a cell, and record it.
+    fn execute(&mut self, cell: Cell) -> Result<Value, Failure> {
+        self.recorded(cell).0
+    }
+
+    /// The same; with the cell as it was recorded.
+    fn recorded(&mut self, cell: Cell) -> (Result<Value, Failure>, Cell) {
+        let (session, variables) = {
             let i = self.interpreter.borrow();
-            (i.session().names(), i.variables_now())
+            (i.session().clone(), i.variables_now())
         };
+        session.transcript().begin(cell.clone());
+        let (file, source) = (&cell.file, &cell.source);
         let result = self.interpreter.borrow_mut().run(file, source);
+        let error = result.as_ref().err().map(|f| &*f.message);
+        let mut cell = session.transcript().end(error);
+        self.save_transcript();
         match &result {
             Ok(_) => self.inputs.push(source.trim().to_string()),
             Err(failure) if failure.code == 130 => {
-                let now = self.interpreter.borrow().session().names();
-                self.interrupted = Some(Cut {
-                    file: file.into(),
-                    source: source.into(),
-                    names: [names, now],
-                    variables,
-                });
+                cell.runs.extend(session.take_planned());
+                let cell = cell.clone();
+                self.interrupted = Some(Cut { cell, variables });
             }
             Err(_) => {}
         }
-        result
+        (result, cell)
+    }
+
+    /// Write the transcript, if the session has something in its folder.
+    fn save_transcript(&self) {
+        let session = self.interpreter().session().clone();
+        let saved = match holds_something(&session.home()) {
+            true => session.transcript().save(),
+            false => Ok(()),
+        };
+        if let Err(e) = saved {
+            let text = format!("warning: the cells could not be recorded: {e:#}");
+            session.console.remark(&text);
+        }
     }
 
     /// The value of a script that is no input: nothing of it is kept.
@@ -211,51 +267,6 @@ impl Interactive {
         let result = interpreter.run(file, source);
         interpreter.set_variables(variables);
         result
-    }
-
-    /// Let the input that was interrupted last go on: its runs where they were, everything else of it once more. What has happened
-    /// since stays: its variables, unless the input has one of that name, and its runs, whose names are not taken again.
-    fn go_on(&mut self) -> Result<Value, Failure> {
-        let Some(cut) = self.interrupted.clone() else {
-            return Err(Failure::plain("nothing was interrupted".into()));
-        };
-        let (now, variables) = {
-            let i = self.interpreter.borrow();
-            (i.session().names(), i.variables_now())
-        };
-        let [mut names, then] = cut.names;
-        let since = now.iter().filter(|(name, _)| !then.contains_key(*name));
-        names.extend(since.map(|(name, count)| (name.clone(), *count)));
-        self.with_session(|s| {
-            s.resume = true;
-            s.set_names(names);
-        });
-        self.interpreter
-            .borrow_mut()
-            .set_variables(cut.variables.and(&variables));
-        let result = self.evaluate(&cut.file, &cut.source);
-        self.with_session(|s| {
-            s.resume = false;
-            let mut names = now;
-            for (name, count) in s.names() {
-                let known = names.entry(name).or_insert(0);
-                *known = count.max(*known);
-            }
-            s.set_names(names);
-        });
-        match &result {
-            Ok(_) => self.interrupted = None,
-            Err(failure) if failure.code == 130 => {}
-            Err(_) => self.interpreter.borrow_mut().set_variables(variables),
-        }
-        result
-    }
-
-    /// Change the session's settings.
-    fn with_session(&mut self, change: impl FnOnce(&mut Session)) {
-        let mut session = self.interpreter.borrow().session().clone();
-        change(&mut session);
-        self.interpreter.borrow_mut().set_session(session);
     }
 }
 

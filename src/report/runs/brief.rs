@@ -3,6 +3,7 @@
 use crate::diagnostic::Verdict;
 use crate::report::layout::name;
 use crate::simulation::job::Record;
+use crate::simulation::resume::kind;
 use crate::simulation::run::Run;
 use crate::store::{self, checkpoint};
 use serde_json::Value;
@@ -72,17 +73,4 @@ impl Brief {
         };
         self.verdict = said.or_else(look);
     }
-}
-
-/// What made a checkpoint.
-fn kind(meta: &Value) -> String {
-    let what = &meta["what"];
-    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
-    said.map_or_else(
-        || match what["columns"].is_array() {
-            true => "train".into(),
-            false => "smc".into(),
-        },
-        String::from,
-    )
 }

@@ -2,6 +2,7 @@
 
 use crate::report::layout::{GRID, Kind, name};
 use crate::simulation::sharding::is_shard;
+use crate::simulation::transcript::FILE;
 use crate::store::claim::{ASIDE, LOCK, MOVING};
 use crate::store::tags::TAGS;
 use std::path::Path;
@@ -18,7 +19,7 @@ const OF_PART: [&str; 7] = [
 ];
 
 /// What is in the folder of a script's results, or of a grid.
-const OF_RESULTS: [&str; 7] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE, MOVING];
+const OF_RESULTS: [&str; 8] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE, MOVING, FILE];
 
 /// Endings of files that scripts and reports write.
 const WRITTEN: [&str; 10] = [

@@ -3,6 +3,7 @@
 
 mod complete;
 mod inspect;
+pub mod names;
 pub(crate) mod place;
 pub mod tokens;
 

@@ -21,7 +21,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::store::{read_json, write_json};
 use crate::trigger::Trigger;
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -91,6 +91,7 @@ pub const OPTIONS: &[Spec] = &[
         "benchmark-1, …",
         "Name of the benchmark and of its folder.",
     ),
+    RESUME,
 ];
 
 /// All cells.

@@ -19,7 +19,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,6 +79,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "calibrate_llc-1, …",
         "Name, and that of the folder of its checkpoint.",
     ),
+    RESUME,
 ];
 
 /// Try all step sizes at all nβ.

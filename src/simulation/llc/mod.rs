@@ -39,7 +39,7 @@ use crate::options::{Kind, Options, Range, Spec, Value, option, optional, requir
 use crate::sampler::ConfiguredSampler;
 use crate::target::Target;
 use crate::target::prior::Parameters;
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 pub use estimate::Estimate;
 use halved::Halved;
 use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
@@ -129,6 +129,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "llc-1, llc-2, …",
         "Name of the run and of its folder.",
     ),
+    RESUME,
 ];
 
 /// Estimate.

@@ -2,6 +2,7 @@
 
 use crate::diagnostic;
 use crate::error::Result;
+use crate::simulation::transcript::GOES_ON;
 use crate::store::checkpoint;
 use crate::store::read_json;
 use crate::table::Table;
@@ -216,7 +217,7 @@ impl Benchmark {
         let whole = self.problems.len() * self.step_sizes.iter().map(Vec::len).sum::<usize>();
         let unfinished = match self.cells.len() {
             n if n < whole => {
-                format!("; UNFINISHED: {n} of {whole} estimates, continue with --resume")
+                format!("; UNFINISHED: {n} of {whole} estimates, {GOES_ON}")
             }
             _ => String::new(),
         };

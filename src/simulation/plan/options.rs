@@ -11,6 +11,7 @@ use crate::simulation::keep::Keep;
 use crate::simulation::session::{self, Session};
 use crate::simulation::temper::{self, Temper};
 use crate::trigger::Trigger;
+use crate::verb::RESUME;
 use anyhow::Context;
 
 /// Options that `sample`, `sweep` and `exchange` share.
@@ -32,6 +33,7 @@ macro_rules! run_options {
             option("region", Kind::Float(Range::Positive), "1000", "A chain whose |w| exceeds this many times max(|w_start|, √N) has left its region and is stopped as failed."),
             optional("seed", Kind::Int(Range::NonNegative), "from --seed and the name of the run", "Seed of this run. Runs with the same seed share their noise, step by step."),
             optional("name", Kind::Text, "sample-1, sweep-1, …", "Name of the run and of its folder."),
+            RESUME,
         ]
     };
 }

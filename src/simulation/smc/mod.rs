@@ -21,7 +21,7 @@ use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
 use crate::target::prior::Parameters;
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 use serde_json::{Map, Value, json};
 use state::State;
 use std::path::Path;
@@ -73,6 +73,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "smc-1, …",
         "Name, and that of the folder of the result.",
     ),
+    RESUME,
 ];
 
 /// Bytes that a particle takes for each of its vectors, beside the numbers.

@@ -23,7 +23,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::sampler::pseudo_langevin::RATIO_OF_NOISE;
 use crate::store::archive::{Archive, Kept};
 use crate::target::{Target, Workspace};
-use crate::verb::{Call, Verb};
+use crate::verb::{Call, RESUME, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,6 +97,7 @@ pub const OPTIONS: &[Spec] = &[
         "validate-1, …",
         "Name, and that of the folder of its checkpoint.",
     ),
+    RESUME,
 ];
 
 /// Sub-streams of `Purpose::Probe` from here on: the sampler's own measurement of its noise has the first.
