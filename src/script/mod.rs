@@ -232,7 +232,7 @@ impl Interpreter {
     }
 
     /// Whether a variable, a function or what was imported has this name.
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn defines(&self, name: &str) -> bool {
         self.scope.contains(name)
             || self.functions.iter_functions().any(|f| f.name == name)
             || self.imports.iter().any(|(alias, _)| alias == name)

@@ -56,7 +56,7 @@ impl Interactive {
             )
         })?;
         let interpreter = self.interpreter();
-        let missing = missing(&cells, at, &|name| interpreter.knows(name));
+        let missing = missing(&cells, at, &|name| interpreter.defines(name));
         anyhow::ensure!(
             missing.is_empty(),
             "{} of {} made {shown}, and needs what earlier cells make; execute these first, then continue: {}",

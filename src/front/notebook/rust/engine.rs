@@ -8,7 +8,7 @@ use super::value;
 use crate::error::{Interrupted, Result};
 use crate::front::display::Shown;
 use crate::output;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
 use std::path::Path;
 use std::process::Command;
