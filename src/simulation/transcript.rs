@@ -77,7 +77,7 @@ impl Cell {
         let about = serde_json::to_string(self)?;
         let mut out = format!("\n{MARK}{number}] {about}\n");
         let mut line = |begin: &str, text: &str| {
-            out += &format!("{begin}{text}").trim_end().to_string();
+            out += format!("{begin}{text}").trim_end();
             out.push('\n');
         };
         self.commands.iter().for_each(|c| line("// ", c));

@@ -469,7 +469,7 @@ fn a_killed_run_is_continued_by_the_option_resume() {
     let target = target.run().unwrap();
     let sgld = sampler::Sgld::new().step(1e-2);
     let sgld = sgld.gradient(gradient::Full::new().build().unwrap());
-    let of = sample(&target, &sgld.build().unwrap());
+    let of = sample(&target, sgld.build().unwrap());
     let of = of.chains(2).every(1000).steps(1_000_000);
     let run = of.resume(place.0.join("runs/k/a").display().to_string());
     assert!(run.run_in(&session).unwrap().done());

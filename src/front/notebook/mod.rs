@@ -14,6 +14,8 @@ pub use session::{Session, prepare};
 
 /// What cells have beside the library, as the library has it.
 pub mod crates {
+    /// Named in the type of a `VarBuilder`, which a cell could not keep otherwise.
+    pub use candle_nn::var_builder::SimpleBackend;
     pub use {anyhow, candle_core, candle_nn, plotters, rand, serde_json};
 }
 

@@ -11,8 +11,7 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -144,14 +143,8 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     ));
     Prepared::forget(&folder);
     lay_out(&prepared, &source)?;
-    let over = AtomicBool::new(false);
-    let warm = std::thread::scope(|scope| {
-        scope.spawn(|| tell(&prepared.template(), begin, &over));
-        let warm = Engine::warm(&prepared);
-        over.store(true, Ordering::SeqCst);
-        warm
-    });
-    warm.context("the library could not be compiled for cells; what is compiled is kept for the next attempt")?;
+    Engine::warm(&prepared)
+        .context("the library could not be compiled for cells; what is compiled is kept for the next attempt")?;
     tidy(&prepared.template());
     prepared.write()?;
     output::line(format_args!(
@@ -159,26 +152,6 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         begin.elapsed().as_secs_f64()
     ));
     Ok(prepared)
-}
-
-/// Say from time to time how many crates are compiled, until it is over.
-fn tell(template: &Path, begin: Instant, over: &AtomicBool) {
-    let compiled = template.join(CELLS).join("target/debug/.fingerprint");
-    let mut next = Duration::from_secs(20);
-    while !over.load(Ordering::SeqCst) {
-        std::thread::sleep(Duration::from_millis(100));
-        if begin.elapsed() < next {
-            continue;
-        }
-        next = begin.elapsed() + Duration::from_secs(20);
-        let lock = fs::read_to_string(template.join("Cargo.lock")).unwrap_or_default();
-        output::line(format_args!(
-            "{} parts of about {} crates are compiled, {:.0} s",
-            fs::read_dir(&compiled).map_or(0, Iterator::count),
-            lock.matches("[[package]]").count(),
-            begin.elapsed().as_secs_f64()
-        ));
-    }
 }
 
 /// Where the source is.
