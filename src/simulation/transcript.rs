@@ -68,7 +68,7 @@ impl Cell {
         Self {
             file: file.into(),
             time: now(),
-            source: source.trim_matches('\n').trim_end().into(),
+            source: source.trim_end().into(),
             ..Self::default()
         }
     }
@@ -81,7 +81,8 @@ impl Cell {
             out.push('\n');
         };
         self.commands.iter().for_each(|c| line("// ", c));
-        for text in self.source.lines() {
+        // Lines of commands are empty in the source, so that errors name the right ones.
+        for text in self.source.trim_start_matches('\n').lines() {
             line(
                 match self.failed {
                     true => "// ",

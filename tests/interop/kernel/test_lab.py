@@ -119,7 +119,7 @@ def test_a_notebook_is_run_by_clicking(page):
         page.wait_for_timeout(300)
         shot(page, f"cell-{codes}")
         texts += cell.inner_text()
-        figures = cell.locator(".jp-RenderedSVG img, .jp-RenderedSVG svg")
+        figures = cell.locator(".ergodic-figure img")
         widths += [figures.nth(k).bounding_box()["width"] for k in range(figures.count())]
     assert seen_progress
     assert len(widths) >= 3 and min(widths) > 300, widths
