@@ -661,7 +661,7 @@ fn rust_notebooks_run() {
         "use plotters::evcxr::evcxr_figure;\nuse plotters::style::WHITE;\nevcxr_figure((100, 80), |area| { plotters::drawing::DrawingArea::fill(&area, &WHITE)?; Ok(()) })",
         "let net = from_candle(64, |vb| linear(64, 10, vb))?;\n\
          let target = Target::of(&net, &dataset::Digits::new().per_class(2).build()?).run()?;\n\
-         sample(&target, &sampler::Sgld::new().step(1e-5).batch(10).build()?).steps(20).run()?.parameters()",
+         sample(&target, &sampler::Sgld::new().step(1e-5).batch(10).build()?).steps(20).every(1).run()?.parameters()",
         "kept + 1",
         ":dep rand = \"0.1\"",
     ];
