@@ -356,14 +356,8 @@ impl Interpreter {
 
     /// Whether a name is that of a variable, a function or a namespace.
     pub fn knows(&self, name: &str) -> bool {
-        let own = || self.functions.iter_functions().any(|f| f.name == name);
-        let items = || self.known_items();
-        let bound = || {
-            items()
-                .iter()
-                .any(|i| i.name == name || i.namespace == name)
-        };
-        self.scope.contains(name) || own() || bound()
+        let is = |item: &Item| item.name == name || item.namespace == name;
+        self.defines(name) || self.known_items().iter().any(is)
     }
 
     /// What can be called: what is bound, and what was imported under the names it has here.

@@ -12,6 +12,7 @@ use crate::rng::Stream;
 use std::sync::Arc;
 
 /// The same mean loss, which does not depend on the further parameters.
+#[derive(Clone)]
 struct Extended {
     inner: Arc<dyn Potential>,
     layout: Layout,
@@ -101,8 +102,7 @@ impl Potential for Extended {
         Ok(inner.map(|inner| {
             Arc::new(Self {
                 inner,
-                layout: self.layout.clone(),
-                own: self.own,
+                ..self.clone()
             }) as _
         }))
     }

@@ -54,6 +54,20 @@ fn first<'a, T>(all: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     first
 }
 
+/// Add the sums of the parts of a tile, in their order, and their slopes to the gradient of the loss's own parameters.
+fn add_in_order(
+    parts: impl Iterator<Item = (Vec<f64>, Result<Sums>)>,
+    total: &mut Sums,
+    own_grad: &mut [f32],
+) -> Result<()> {
+    for (slopes, sums) in parts {
+        *total += sums?;
+        let each = own_grad.iter_mut().zip(slopes);
+        each.for_each(|(g, s)| *g += s as f32);
+    }
+    Ok(())
+}
+
 /// A point, and what a pass over all training rows gives there.
 struct Anchor {
     w: Vec<f32>,
@@ -368,11 +382,8 @@ impl Network {
             team.for_each(&mut tasks, |(targets, block, slopes, sums)| {
                 *sums = self.block(job, first, *targets, block, slopes);
             });
-            for (_, _, slopes, sums) in tasks {
-                shard.sums += sums?;
-                let each = own_grad.iter_mut().zip(slopes);
-                each.for_each(|(g, s)| *g += s as f32);
-            }
+            let found = tasks.into_iter().map(|(.., slopes, sums)| (slopes, sums));
+            add_in_order(found, &mut shard.sums, own_grad)?;
             if job.gradient {
                 self.model
                     .gradient(params, &shard.tile, grad, k > 0, team)?;
@@ -381,7 +392,7 @@ impl Network {
         Ok(())
     }
 
-    /// The loss of a tile of large rows, whose positions threads share, and the gradient of its outputs; that of its own parameters is added to `slopes`.
+    /// The loss of a tile of large rows, whose positions threads share, and the gradient of its outputs; that of its own parameters is added to `own_grad`.
     fn whole_loss(
         &self,
         own: &[f32],
@@ -425,12 +436,9 @@ impl Network {
                     .evaluate(own, slopes, *targets, sizes, (numbers, delta), row);
             },
         );
+        let found = tasks.into_iter().map(|(.., slopes, sums)| (slopes, sums));
         let mut total = Sums::default();
-        for (.., slopes, sums) in tasks {
-            total += sums?;
-            let each = own_grad.iter_mut().zip(slopes);
-            each.for_each(|(g, s)| *g += s as f32);
-        }
+        add_in_order(found, &mut total, own_grad)?;
         Ok(total)
     }
 

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The same mean loss, as a function of the free parameters.
+#[derive(Clone)]
 pub struct Restricted {
     inner: Arc<dyn Potential>,
     layout: Layout,
@@ -178,9 +179,7 @@ impl Potential for Restricted {
         Ok(inner.map(|inner| {
             Arc::new(Self {
                 inner,
-                layout: self.layout.clone(),
-                free: self.free.clone(),
-                fixed: self.fixed.clone(),
+                ..self.clone()
             }) as _
         }))
     }

@@ -35,19 +35,18 @@ impl Commands {
     pub fn of(code: &str, prepared: &Prepared, level: u8) -> Result<Self> {
         let mut out = Self::default();
         for line in code.lines() {
-            let mut words = line.trim().splitn(2, char::is_whitespace);
-            let rest =
-                |words: &mut std::str::SplitN<_>| words.next().unwrap_or("").trim().to_string();
-            match words.next() {
-                Some(":dep") => {
-                    if let Some(note) = shared(&rest(&mut words), prepared)? {
+            let text = line.trim();
+            let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+            match word {
+                ":dep" => {
+                    if let Some(note) = shared(rest.trim(), prepared)? {
                         out.notes.push(note);
                         out.code.push('\n');
                         continue;
                     }
                 }
-                Some(":opt") => {
-                    let wanted = rest(&mut words);
+                ":opt" => {
+                    let wanted = rest.trim();
                     out.level = wanted
                         .parse()
                         .ok()

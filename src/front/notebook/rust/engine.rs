@@ -338,7 +338,9 @@ fn serve(
                 streams.give(commands.notes);
                 if let Some(new) = commands.level {
                     level = new;
-                    let _ = optimise(workspace, level);
+                    if let Err(e) = optimise(workspace, level) {
+                        streams.give(vec![format!(":opt {level} has no effect: {e:#}")]);
+                    }
                 }
                 let code = commands.code;
                 let mut run = |code: &str| {
