@@ -3,7 +3,13 @@
 use super::notebook::cell_protocol::{self, Mark};
 use super::notebook::session::Value;
 use crate::object::{Held, Object};
+use crate::plot::Figure;
 use crate::registry::{self, Visitor};
+use crate::simulation::compare::Comparison;
+use crate::simulation::evidence::Evidence;
+use crate::simulation::llc::Estimate;
+use crate::simulation::summary::Summary;
+use crate::simulation::verify::Verification;
 use candle_core::Tensor;
 use std::any::Any;
 use std::fmt::Debug;
@@ -29,9 +35,49 @@ impl<T: Any + Debug> Display for T {
     }
 }
 
-/// Show a value in the middle of a cell.
-pub fn display(value: &(impl Any + Debug)) {
-    tell(value, Mark::Shown);
+/// Show a value in the middle of a cell: `display(&run)`, `display(figure)`, `display("text")`.
+pub fn display(value: impl Displayed) {
+    value.tell(Mark::Shown);
+}
+
+/// What [`display`] takes: a reference to anything printable, or a value of these types.
+pub trait Displayed {
+    /// Tell whoever runs the cells.
+    #[doc(hidden)]
+    fn tell(&self, mark: fn(Shown) -> Mark);
+}
+
+impl<T: Any + Debug> Displayed for &T {
+    fn tell(&self, mark: fn(Shown) -> Mark) {
+        tell(*self, mark);
+    }
+}
+
+impl Displayed for &str {
+    fn tell(&self, mark: fn(Shown) -> Mark) {
+        tell(&Shown::text(*self), mark);
+    }
+}
+
+impl<T: Any + Debug + Clone> Displayed for &[T] {
+    fn tell(&self, mark: fn(Shown) -> Mark) {
+        tell(&self.to_vec(), mark);
+    }
+}
+
+macro_rules! displayed {
+    ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
+        impl<$($generics)*> Displayed for $type {
+            fn tell(&self, mark: fn(Shown) -> Mark) {
+                tell(self, mark);
+            }
+        }
+    )*};
+}
+displayed! {
+    [] bool, [] char, [] f32, [] f64, [] i32, [] i64, [] u32, [] u64, [] usize, [] String,
+    [T: Any + Debug + ?Sized] Arc<T>, [T: Any + Debug] Option<T>, [T: Any + Debug] Vec<T>, [T: Any + Debug, const N: usize] [T; N],
+    [] Figure, [] Table, [] Shown, [] Tensor, [] Value, [] Summary, [] Comparison, [] Verification, [] Estimate, [] Evidence,
 }
 
 fn tell<T: Any + Debug>(value: &T, mark: fn(Shown) -> Mark) {

@@ -651,6 +651,19 @@ fn rust_notebooks_run() {
     );
 
     // Crates that the library has are there, as it has them; another one comes beside them, and variables live on.
+    let own = scratch.join("own");
+    std::fs::create_dir_all(own.join("src")).unwrap();
+    std::fs::write(
+        own.join("Cargo.toml"),
+        "[package]\nname = \"own\"\nversion = \"0.1.0\"\n\n[features]\ntwice = []\n",
+    )
+    .unwrap();
+    std::fs::write(
+        own.join("src/lib.rs"),
+        "pub fn number() -> i32 { if cfg!(feature = \"twice\") { 34 } else { 17 } }\n",
+    )
+    .unwrap();
+    let by_path = format!(":dep own = {{ path = {own:?}, features = [\"twice\"] }}\nown::number()");
     let crates = [
         "let kept = 41;",
         ":dep candle-core = \"0.11\"\n:dep libm = \"0.2\"\nlet root = libm::cbrt(27.0);",
@@ -662,6 +675,9 @@ fn rust_notebooks_run() {
         "let net = from_candle(64, |vb| linear(64, 10, vb))?;\n\
          let target = Target::of(&net, &dataset::Digits::new().per_class(2).build()?).run()?;\n\
          sample(&target, &sampler::Sgld::new().step(1e-5).batch(10).build()?).steps(20).every(1).run()?.parameters()",
+        &by_path,
+        // From cargo's cache.
+        ":offline 1\n:dep fastrand = { version = \"2\", default-features = false }\nfastrand::Rng::with_seed(7).u8(3..4)",
         "kept + 1",
         // The last, because it fails.
         ":dep rand = \"0.1\"",
@@ -682,8 +698,10 @@ fn rust_notebooks_run() {
         (4, "{\\\\\\\"a\\\\\\\":41,\\\\\\\"b\\\\\\\":3.0}"),
         (5, "<svg"),
         (6, "650"),
-        (7, "42"),
-        (8, "0.1 is asked for"),
+        (7, "34"),
+        (8, "\"3\""),
+        (9, "42"),
+        (10, "0.1 is asked for"),
     ] {
         assert!(
             said[cell].contains(part),

@@ -1,12 +1,15 @@
 """Rust cells in Jupyter: the program's kernel around evcxr. Compiling a cell takes a second or two."""
 
+import contextlib
 import re
 import time
 import unittest
 
 import jupyter_kernel_test as jkt
+import psutil
 import pytest
-from helpers import kernel, outputs_of, reply_to, run, text_of
+from conftest import RUST
+from helpers import kernel, outputs_of, reply_to, run, text_of, wait_until
 from jupyter_client.manager import start_new_kernel
 
 # The first cell waits until the prelude is loaded.
@@ -88,16 +91,16 @@ def test_progress_is_updated_in_its_place_and_an_interrupt_keeps_variables(clien
     assert "virial" in value_of(client, "run.summary()?")
 
 
-def test_what_does_not_listen_is_ended_by_a_second_interrupt(client):
+def test_what_does_not_listen_is_ended_by_one_interrupt(client):
     run(client, "fn twice(x: i32) -> i32 { 2 * x }", limit=LATER)
-    message = client.execute('println!("runs"); loop { std::thread::sleep(std::time::Duration::from_millis(10)); }')
+    message = client.execute('println!("runs"); loop { std::hint::spin_loop(); }')
     while "runs" not in text_of([reply_to(client, message, "iopub", LATER)]):
         pass
-    client.manager.interrupt_kernel()
-    time.sleep(1)
+    begin = time.monotonic()
     client.manager.interrupt_kernel()
     reply = reply_to(client, message, limit=LATER)["content"]
     assert reply["ename"] == "Interrupted" and "all variables are lost" in reply["evalue"]
+    assert time.monotonic() - begin < 30
     outputs_of(client, message)
     assert run(client, "kept", limit=LATER)[0]["status"] == "error"
     assert value_of(client, "twice(4)") == "8"
@@ -138,15 +141,31 @@ def test_values_are_rich(client):
     assert outputs[-1]["content"]["data"]["image/svg+xml"].startswith("<svg")
 
 
+def plain(reply):
+    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(reply["traceback"]))
+
+
 def test_errors_say_what_and_where(client):
-    reply, _ = run(client, 'let a = 1;\nlet b: i32 = "text";', limit=LATER)
-    text = "\n".join(reply["traceback"])
-    assert "line 2 of the cell" in text and "mismatched types" in text
+    reply, _ = run(client, 'let λ = 1;\nlet b: i32 = "text";', limit=LATER)
+    assert "cell:2:14" in plain(reply) and "expected `i32`, found `&str`" in plain(reply)
+    # The compiler's mark stands below the string, in red.
+    assert '\x1b[31m"text"\x1b[0m' in "\n".join(reply["traceback"]) and "src/lib.rs" not in plain(reply)
     reply, _ = run(client, 'sampler::Sgld::new().step(-1.0).build()?;', limit=LATER)
     assert "option 'step' is -1.0, but must be > 0" in reply["evalue"]
     reply, _ = run(client, "let none: Vec<i32> = vec![];\nprintln!(\"{}\", none[0]);", limit=LATER)
-    assert "index out of bounds" in "\n".join(reply["traceback"])
+    assert "panicked in line 2 of the cell: println!" in plain(reply) and "index out of bounds" in plain(reply)
+    # Of a function that an earlier cell has, its line is shown.
+    run(client, "fn third(v: &[i32]) -> i32 { v[2] }", limit=LATER)
+    reply, _ = run(client, "\n\nthird(&[1])", limit=LATER)
+    assert "panicked in fn third" in plain(reply)
     assert value_of(client, "1 + 1") == "2"
+
+
+def test_display_takes_values_and_references(client):
+    code = 'display("text"); display(3.5); display(&vec![1, 2]); display([1.0, 2.0]); let shared = Arc::new(7); display(&shared); display(shared);'
+    reply, outputs = run(client, code, limit=LATER)
+    assert reply["status"] == "ok", reply
+    assert [o["content"]["data"]["text/plain"] for o in outputs] == ["text", "3.5", "[1, 2]", "[1.0, 2.0]", "7", "7"]
 
 
 def test_lines_without_an_end_hide_nothing(client):
@@ -166,12 +185,45 @@ def test_values_that_only_evcxr_can_show(client):
     assert value_of(client, "forgotten") == "5"
 
 
-def test_completion_and_hover(client):
-    message = client.complete("sampler::Sgld::new().")
-    assert any(m.startswith("batch") for m in reply_to(client, message, limit=LATER)["content"]["matches"])
-    message = client.inspect("sampler::Sgld", 11)
-    content = reply_to(client, message, limit=LATER)["content"]
-    assert content["found"] and "Sgld" in content["data"]["text/plain"]
+def completions(client, code):
+    reply = reply_to(client, client.complete(code), limit=LATER)["content"]
+    return reply["matches"], [m.get("signature") for m in reply["metadata"]["_jupyter_types_experimental"]]
+
+
+def test_completion_lists_options_with_their_documentation_and_nothing_private(client):
+    matches, shown = completions(client, "sampler::Sgld::new().")
+    assert matches[:4] == ["step(value)", "batch(value)", "gradient(value)", "build()"]
+    assert "Step size" in shown[0] and "examples per minibatch" in shown[1]
+    assert not {"0", "given", "evcxr_display()"} & set(matches)
+    run(client, WELL, limit=LATER)
+    matches, _ = completions(client, "sample(&well, &hmc).")
+    assert matches[0] == "temperature(value)" and not {"target", "given"} & set(matches)
+    matches, _ = completions(client, "well.")
+    assert not {"ptr", "phantom", "alloc", "inner()", "drop_slow()"} & set(matches) and len(matches) > 5
+
+
+def test_hover(client):
+    code = "sampler::Sgld::new().batch"
+    content = reply_to(client, client.inspect(code, len(code)), limit=LATER)["content"]
+    assert content["found"] and "examples per minibatch" in content["data"]["text/plain"]
+
+
+def test_the_compiler_ends_with_its_kernel(rust_kernel, tmp_path):
+    def compilers():
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.name() in ("cargo", "rustc") and str(RUST) in process.environ().get("EVCXR_TMPDIR", ""):
+                    found.append(process.pid)
+        return found
+    with kernel(rust_kernel, cwd=str(tmp_path)) as (manager, client):
+        run(client, "let kept = 41;", limit=FIRST)
+        # Takes the compiler long.
+        rows = "".join(f"let a{i}: Vec<Box<dyn Fn(f64) -> f64>> = (0..9).map(|k| Box::new(move |x: f64| x * {i}.0 + k as f64) as _).collect();" for i in range(3000))
+        client.execute(f"fn many() {{ {rows} }}\n1")
+        wait_until(compilers, LATER)
+        manager.shutdown_kernel(now=True)
+        wait_until(lambda: not compilers(), 10)
 
 
 if __name__ == "__main__":

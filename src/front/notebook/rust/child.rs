@@ -49,6 +49,26 @@ fn notice(line: &[u8]) -> Option<usize> {
     found.map(|n| line.len() - n.len()).or_else(mark)
 }
 
+/// End what else was started for the folder of this session: cargo and what it has started.
+fn end_compilers() {
+    let Some(folder) = std::env::var_os("EVCXR_TMPDIR") else {
+        return;
+    };
+    let wanted = [b"EVCXR_TMPDIR=", folder.as_encoded_bytes()].concat();
+    // Elsewhere than on Linux there is no such folder, and cargo goes on to its end.
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let id = process.file_name().to_str().and_then(|n| n.parse().ok());
+        let Some(id) = id.filter(|id: &i32| u32::try_from(*id) != Ok(std::process::id())) else {
+            continue;
+        };
+        let variables = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if variables.split(|b| *b == 0).any(|v| v == wanted) {
+            // SAFETY: a signal to a process that was started for this session.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+    }
+}
+
 /// Put threads between evcxr and standard input and output.
 fn mark() -> std::io::Result<()> {
     let (printed, writer) = std::io::pipe()?;
@@ -82,7 +102,8 @@ fn mark() -> std::io::Result<()> {
                 break;
             }
         }
-        // Whoever ran the cells is gone, and a cell that still runs must not stay behind.
+        // Whoever ran the cells is gone, and neither a cell that still runs nor a compiler must stay behind.
+        end_compilers();
         std::process::exit(0);
     });
     std::thread::spawn(move || {

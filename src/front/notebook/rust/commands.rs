@@ -118,6 +118,7 @@ mod tests {
             rustc: "r".into(),
             toolchain: None,
             features: Vec::new(),
+            variables: Default::default(),
             folder: folder.clone(),
         };
         fs::create_dir_all(prepared.template()).unwrap();

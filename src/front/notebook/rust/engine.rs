@@ -3,14 +3,17 @@
 use super::super::cell_protocol::{Mark, WANTED};
 use super::commands::{Commands, optimise};
 use super::folder::{CELLS, Prepared, Workshop};
+use super::members::Members;
 use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
-use super::value;
+use super::{complaint, value};
 use crate::error::{Interrupted, Result};
 use crate::front::display::Shown;
 use crate::output;
 use anyhow::{anyhow, bail};
 use evcxr::{CommandContext, Error, EvalCallbacks, EvalContext, EvalOutputs};
-use std::path::Path;
+use std::cell::OnceCell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -25,16 +28,35 @@ pub struct Trouble {
     pub name: &'static str,
     /// What is to be shown.
     pub lines: Vec<String>,
+    /// The same in colours, where they help.
+    pub coloured: Vec<String>,
 }
 
-/// A possible completion: text, kind, and how it is shown.
+impl Trouble {
+    fn new(name: &'static str, lines: Vec<String>) -> Self {
+        let mut coloured = lines.clone();
+        if let Some(first) = coloured.first_mut() {
+            *first = format!("\x1b[31m{name}\x1b[0m: {first}");
+        }
+        Self {
+            name,
+            lines,
+            coloured,
+        }
+    }
+}
+
+/// A possible completion: text, kind, and how it is shown, with its documentation if that is known.
 pub type Candidate = (String, &'static str, String);
 
 /// From, to, candidates.
 pub type Found = (usize, usize, Vec<Candidate>);
 
+/// What became of a cell, and what of it was compiled in the end.
+type Executed = (std::result::Result<EvalOutputs, Error>, String);
+
 enum Job {
-    Execute(String, Sender<std::result::Result<EvalOutputs, Error>>),
+    Execute(String, Sender<Executed>),
     Complete(String, usize, Sender<Option<Found>>),
     Inspect(String, usize, Sender<Option<(String, String)>>),
 }
@@ -48,6 +70,8 @@ pub struct Engine {
     ready: Mutex<Option<Receiver<std::result::Result<(), String>>>>,
     /// An interrupt was sent, and may not have been noticed.
     stale: AtomicBool,
+    /// The source of what evcxr has made of the latest cell.
+    program: PathBuf,
 }
 
 /// How cells are compiled in the beginning; `?` shows the whole chain of causes.
@@ -68,16 +92,17 @@ impl Engine {
     pub fn start(prepared: Prepared) -> Result<Self> {
         anyhow::ensure!(cfg!(unix), "Rust cells need Linux or macOS");
         let workshop = Workshop::open(&prepared)?;
-        surroundings(&prepared, &workshop.folder);
+        let variables = surroundings(&prepared, &workshop.folder);
         let streams = Arc::new(Streams::new());
         let (jobs, queue) = mpsc::channel();
         let (tell, ready) = mpsc::channel();
         let own = streams.clone();
+        let program = workshop.folder.join(CELLS).join("src/lib.rs");
         let thread = std::thread::Builder::new()
             .name("rust-cells".into())
             // rust-analyzer recurses deeply.
             .stack_size(64 << 20)
-            .spawn(move || match context(&prepared, &own) {
+            .spawn(move || match context(&prepared, &own, variables) {
                 Ok(context) => {
                     let _ = tell.send(Ok(()));
                     serve(&prepared, &workshop.folder, &own, context, &queue);
@@ -91,13 +116,14 @@ impl Engine {
             streams,
             ready: Mutex::new(Some(ready)),
             stale: AtomicBool::new(false),
+            program,
         })
     }
 
     /// Compile everything once, in the prepared folder itself.
     pub(super) fn warm(prepared: &Prepared) -> Result<()> {
-        surroundings(prepared, &prepared.template());
-        let (mut context, outputs) = evaluator()?;
+        let variables = surroundings(prepared, &prepared.template());
+        let (mut context, outputs) = evaluator(variables)?;
         let quiet = outputs.stdout;
         std::thread::spawn(move || while quiet.recv().is_ok() {});
         std::thread::spawn(move || {
@@ -147,7 +173,7 @@ impl Engine {
                 true => "Interrupted",
                 false => "Error",
             };
-            return Err(Trouble { name, lines });
+            return Err(Trouble::new(name, lines));
         }
         if self.stale.swap(false, Ordering::SeqCst) {
             let _ = self.run(REARM, Box::new(|_| {}));
@@ -171,14 +197,19 @@ impl Engine {
             s.wait_for_ends();
         }
         let failed = lock(&s.failed).take();
-        let held = s.held(failed.is_some());
-        let trouble = |name, lines| Err(Trouble { name, lines });
+        let mut held = s.held(failed.is_some());
+        let (result, compiled) = result.unzip();
+        let trouble = |name, lines| Err(Trouble::new(name, lines));
         let out = match (result, failed) {
             (None, _) => trouble(
                 "ProcessDied",
                 vec!["the evaluator has stopped; start anew".into()],
             ),
             (Some(Ok(_)), Some(how)) => {
+                if how == "panic" {
+                    let program = std::fs::read_to_string(&self.program).unwrap_or_default();
+                    complaint::of_panic(&mut held, &compiled.unwrap_or_default(), &program);
+                }
                 let stopped = s.interrupts.load(Ordering::SeqCst) > 0;
                 let name = match (
                     &*how,
@@ -197,8 +228,8 @@ impl Engine {
             (Some(Err(e)), _) => {
                 s.give(held);
                 match s.killed.load(Ordering::SeqCst) {
-                    true => trouble("Interrupted", vec!["the cell did not respond and was ended; all variables are lost, definitions are kept".into()]),
-                    false => Err(described(&e)),
+                    true => trouble("Interrupted", vec!["the cell ran no simulation that could be stopped, so its process was ended; all variables are lost, definitions are kept".into()]),
+                    false => Err(described(&e, code, &compiled.unwrap_or_default())),
                 }
             }
         };
@@ -260,32 +291,58 @@ impl Drop for Engine {
     }
 }
 
-/// Tell evcxr, by the variables that it reads, where to compile.
-fn surroundings(prepared: &Prepared, folder: &Path) {
-    let mut set = vec![
-        ("EVCXR_TMPDIR", folder.join(CELLS).into_os_string()),
+/// Tell evcxr and cargo, by the variables that they read, where to compile and with what. Returned is how those were that the cells are to see.
+fn surroundings(prepared: &Prepared, folder: &Path) -> Vec<(String, Option<OsString>)> {
+    let text = |s: &str| Some(s.into());
+    let mut set: Vec<(&str, Option<OsString>)> = vec![
+        ("EVCXR_TMPDIR", Some(folder.join(CELLS).into_os_string())),
         // Settings of other evcxr sessions would not fit what is compiled.
         (
             "EVCXR_CONFIG_DIR",
-            prepared.folder.join("config").into_os_string(),
+            Some(prepared.folder.join("config").into_os_string()),
         ),
     ];
     set.extend(
         prepared
             .toolchain
             .iter()
-            .map(|t| ("RUSTUP_TOOLCHAIN", t.into())),
+            .map(|t| ("RUSTUP_TOOLCHAIN", text(t))),
     );
+    let own = set.len();
+    set.extend(
+        prepared
+            .variables
+            .iter()
+            .map(|(name, v)| (&**name, v.as_deref().and_then(text))),
+    );
+    let before = set[own..]
+        .iter()
+        .map(|(name, _)| (name.to_string(), std::env::var_os(name)))
+        .collect();
     for (name, value) in set {
         // SAFETY: called when the program starts its evaluator, before there are other threads that look at these.
-        unsafe { std::env::set_var(name, value) };
+        unsafe {
+            match value {
+                Some(value) => std::env::set_var(name, value),
+                None => std::env::remove_var(name),
+            }
+        }
     }
+    before
 }
 
 /// An evaluator whose cells run in this program, started anew.
-fn evaluator() -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
+fn evaluator(
+    variables: Vec<(String, Option<OsString>)>,
+) -> Result<(CommandContext, evcxr::EvalContextOutputs)> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env(WANTED, "1");
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;
@@ -303,13 +360,17 @@ fn begin(prepared: &Prepared, context: &mut CommandContext) -> Result<()> {
     let first = format!("{dependencies}\n{SETTINGS}{PRELUDE}");
     context
         .execute(&first)
-        .map_err(|e| anyhow!("{}", described(&e).lines.join("\n")))?;
+        .map_err(|e| anyhow!("{}", described(&e, &first, &first).lines.join("\n")))?;
     Ok(())
 }
 
 /// Everything up to the first cell.
-fn context(prepared: &Prepared, streams: &Arc<Streams>) -> Result<CommandContext> {
-    let (mut context, outputs) = evaluator()?;
+fn context(
+    prepared: &Prepared,
+    streams: &Arc<Streams>,
+    variables: Vec<(String, Option<OsString>)>,
+) -> Result<CommandContext> {
+    let (mut context, outputs) = evaluator(variables)?;
     *lock(&streams.child) = Some(context.process_handle());
     streams.watch(outputs);
     begin(prepared, &mut context)?;
@@ -325,13 +386,14 @@ fn serve(
     queue: &Receiver<Job>,
 ) {
     let mut level = 0;
+    let members = OnceCell::new();
     for job in queue {
         match job {
             Job::Execute(code, reply) => {
                 let commands = match Commands::of(&code, prepared, level) {
                     Ok(commands) => commands,
                     Err(e) => {
-                        drop(reply.send(Err(Error::Message(format!("{e:#}")))));
+                        drop(reply.send((Err(Error::Message(format!("{e:#}"))), code)));
                         continue;
                     }
                 };
@@ -346,13 +408,14 @@ fn serve(
                 let mut run = |code: &str| {
                     context.execute_with_callbacks(code, &mut EvalCallbacks::default())
                 };
-                let shown = value::shown(&code);
-                let mut result = run(&shown);
+                let mut compiled = value::shown(&code);
+                let mut result = run(&compiled);
                 // Some values only evcxr can show: those that are borrowed, or have a display of their own.
-                if shown != code && result.as_ref().is_err_and(cannot_show) {
+                if compiled != code && result.as_ref().is_err_and(cannot_show) {
                     result = run(&code);
+                    compiled.clone_from(&code);
                 }
-                drop(reply.send(result));
+                drop(reply.send((result, compiled)));
                 // That has forgotten the library too.
                 if code.lines().any(|line| line.trim() == ":clear") {
                     let _ = begin(prepared, &mut context);
@@ -361,7 +424,10 @@ fn serve(
             Job::Complete(code, at, reply) => {
                 let found = context.completions(&code, at).ok().map(|c| {
                     let all = c.completions.into_iter().map(|c| (c.code, c.kind, c.label));
-                    (c.start_offset, c.end_offset, all.collect())
+                    let members =
+                        members.get_or_init(|| Members::of(&prepared.folder.join("source/src")));
+                    let all = members.arrange(&code, c.start_offset, all.collect());
+                    (c.start_offset, c.end_offset, all)
                 });
                 drop(reply.send(found));
             }
@@ -394,33 +460,29 @@ fn shown(outputs: &EvalOutputs) -> Option<Shown> {
     (out != Shown::default() && !(out.text == "()" && out.html.is_none())).then_some(out)
 }
 
-/// An error of evcxr, with what the compiler says of the user's own lines.
-fn described(e: &Error) -> Trouble {
-    let (name, text) = match e {
+/// An error of evcxr: what the compiler says of the cell, and what was compiled of it.
+fn described(e: &Error, code: &str, compiled: &str) -> Trouble {
+    let lines = |text: String| text.lines().map(str::to_string).collect();
+    match e {
         Error::CompilationErrors(all) => {
-            let one = |e: &evcxr::CompilationError| {
-                let mut text = e.rendered();
-                if text.is_empty() {
-                    text = e.message();
-                }
-                // What we have added is not the user's.
-                let text = text.replace(value::SHOW, "");
-                // Its lines are those of the program that evcxr has made of the cell.
-                let place = e.primary_spanned_message().and_then(|m| m.span.as_ref());
-                let place = place.map(|p| format!("line {} of the cell: ", p.start_line));
-                format!("{}{text}", place.unwrap_or_default())
+            let text = |coloured| {
+                let all = all
+                    .iter()
+                    .map(|e| complaint::rendered(e, code, compiled, coloured));
+                lines(all.collect::<Vec<_>>().join("\n"))
             };
-            let all: Vec<_> = all.iter().map(one).collect();
-            ("CompilationError", all.join("\n"))
+            Trouble {
+                name: "CompilationError",
+                lines: text(false),
+                coloured: text(true),
+            }
         }
-        Error::SubprocessTerminated(text) => (
+        Error::SubprocessTerminated(text) => Trouble::new(
             "ProcessDied",
-            format!(
+            lines(format!(
                 "{text}\nthe process of the cells has ended; all variables are lost, definitions are kept"
-            ),
+            )),
         ),
-        other => ("Error", other.to_string()),
-    };
-    let lines = text.lines().map(str::to_string).collect();
-    Trouble { name, lines }
+        other => Trouble::new("Error", lines(other.to_string())),
+    }
 }

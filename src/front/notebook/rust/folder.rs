@@ -3,6 +3,7 @@
 use crate::error::Result;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ pub struct Prepared {
     pub toolchain: Option<String>,
     /// Features of the library.
     pub features: Vec<String>,
+    /// Variables of the environment that build scripts have looked at, as they were: with other values cargo would compile the library anew.
+    #[serde(default)]
+    pub variables: BTreeMap<String, Option<String>>,
     /// The folder.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -116,6 +120,25 @@ impl Prepared {
             self.folder.join("source").display().to_string(),
             features.join(", ")
         )
+    }
+
+    /// Find out which variables those are.
+    pub fn watch_variables(&mut self) {
+        // Cargo itself looks at this one.
+        let mut names = vec!["RUSTFLAGS".to_string()];
+        let target = self.template().join(CELLS).join("target");
+        let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        // What is compiled for this machine stands in a folder of its own.
+        let places = entries(target.clone()).map(|e| e.path()).chain([target]);
+        for script in places.flat_map(|p| entries(p.join("debug/build"))) {
+            let said = fs::read_to_string(script.path().join("output")).unwrap_or_default();
+            let watched = said
+                .lines()
+                .filter_map(|l| l.rsplit_once("rerun-if-env-changed="));
+            names.extend(watched.map(|(_, name)| name.to_string()));
+        }
+        let value = |name: &String| std::env::var(name).ok();
+        self.variables = names.into_iter().map(|n| (n.clone(), value(&n))).collect();
     }
 
     /// Where the compiled library is: a workspace of the cells and of a package that they do not see. Whatever evcxr writes for the cells, the versions
@@ -237,6 +260,7 @@ mod tests {
             rustc: "r".into(),
             toolchain: None,
             features: vec!["cuda".into()],
+            variables: BTreeMap::new(),
             folder: root.clone(),
         };
         let deps = prepared.template().join("target/deps");
@@ -266,6 +290,17 @@ mod tests {
         let folder = workshop.folder.clone();
         drop(workshop);
         assert!(!folder.exists());
+        let script = prepared
+            .template()
+            .join(CELLS)
+            .join("target/debug/build/a-1");
+        fs::create_dir_all(&script).unwrap();
+        let said = "cargo::rerun-if-env-changed=PATH\ncargo:rustc-link-lib=a\ncargo:rerun-if-env-changed=ERGODIC_NOT_SET\n";
+        fs::write(script.join("output"), said).unwrap();
+        let mut prepared = prepared;
+        prepared.watch_variables();
+        assert_eq!(prepared.variables["PATH"], std::env::var("PATH").ok());
+        assert_eq!(prepared.variables["ERGODIC_NOT_SET"], None);
         prepared.write().unwrap();
         assert_eq!(Prepared::read(&root), Some(prepared));
         Prepared::forget(&root);

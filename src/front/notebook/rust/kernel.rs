@@ -81,7 +81,7 @@ impl Evaluator for RustEvaluator {
             Err(trouble) => Outcome::Err(Failure {
                 name: trouble.name.into(),
                 value: trouble.lines.first().cloned().unwrap_or_default(),
-                traceback: trouble.lines,
+                traceback: trouble.coloured,
             }),
         }
     }
@@ -99,10 +99,10 @@ impl Evaluator for RustEvaluator {
                 ..Completions::default()
             };
         };
-        let matches = found.into_iter().map(|(text, kind, _)| Match {
+        let matches = found.into_iter().map(|(text, kind, label)| Match {
             text,
             kind: Some(kind.into()),
-            signature: None,
+            signature: Some(label),
         });
         Completions {
             matches: matches.collect(),

@@ -6,6 +6,16 @@ use ra_ap_syntax::{Edition, SourceFile};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+/// Members of handles that rust-analyzer reads in the source of the standard library, and what evcxr calls.
+const INNER: [&str; 6] = [
+    "alloc",
+    "drop_slow()",
+    "evcxr_display()",
+    "inner()",
+    "phantom",
+    "ptr",
+];
+
 /// Names of the library's members.
 pub(super) struct Members {
     /// Those that cells can use, of any type.
@@ -54,20 +64,31 @@ impl Members {
             };
             if let Some((name, visible)) = found {
                 let open = visible.is_some_and(|v| v.syntax().text() == "pub");
-                let names = if open { &mut self.open } else { &mut self.hidden };
+                let names = if open {
+                    &mut self.open
+                } else {
+                    &mut self.hidden
+                };
                 names.insert(name.text().to_string());
             }
         }
     }
 
     /// The candidates for what begins at that byte of a cell: the options of a builder first, then what else the library has, then the rest.
-    pub(super) fn arrange(&self, code: &str, start: usize, mut all: Vec<Candidate>) -> Vec<Candidate> {
+    pub(super) fn arrange(
+        &self,
+        code: &str,
+        start: usize,
+        mut all: Vec<Candidate>,
+    ) -> Vec<Candidate> {
         let before = code.get(..start).unwrap_or_default();
         if !before.trim_end().ends_with('.') {
             return all;
         }
         let builder = before.rsplit_once("::new(").map_or("", |(head, _)| {
-            head.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
+            head.rsplit(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .unwrap_or("")
         });
         let of_builder = self.options.get(builder);
         let option = |name: &str| match of_builder {
@@ -78,8 +99,14 @@ impl Members {
             let end = c.0.find(|c: char| !c.is_alphanumeric() && c != '_');
             c.0[..end.unwrap_or(c.0.len())].to_string()
         };
+        // A builder's fields are not for cells.
+        let is_builder = ["build()", "run_in(session)"].map(|last| all.iter().any(|c| c.0 == last));
+        let fields = is_builder == [false; 2];
         all.retain(|c| {
             let name = name(c);
+            if INNER.contains(&&*c.0) || !fields && !c.0.contains('(') {
+                return false;
+            }
             // What the cell itself names is the user's.
             let hidden = self.hidden.contains(&name) && !self.open.contains(&name);
             !hidden || option(&name).is_some() || code.contains(&format!("{name}:"))
@@ -127,12 +154,21 @@ mod tests {
             options: options(include_str!("../../../builders/table.rs")),
         };
         members.read("pub struct A { pub seen: u8, inner: u8, pub(crate) near: u8 }\nimpl A { pub fn build(self) {} fn help(&self) {} }\nimpl T for A { fn act(&self) {} }");
-        let all = ["clone()", "act()", "inner", "near", "help()", "seen", "build()", "batch(value)"];
+        let all = [
+            "clone()",
+            "act()",
+            "inner",
+            "near",
+            "help()",
+            "seen",
+            "build()",
+            "batch(value)",
+        ];
         let all = all.map(|text| (text.to_string(), "function", text.to_string()));
         let code = "sampler::Sgld::new().step(1e-3).";
         let found = members.arrange(code, code.len(), all.to_vec());
         let texts: Vec<_> = found.iter().map(|c| &*c.0).collect();
-        assert_eq!(texts, ["batch(value)", "seen", "build()", "clone()", "act()"]);
+        assert_eq!(texts, ["batch(value)", "build()", "clone()", "act()"]);
         assert!(found[0].2.contains("minibatch"), "{}", found[0].2);
         // Anything else is as it comes.
         assert_eq!(members.arrange("let a = ", 8, all.to_vec()), all);

@@ -7,9 +7,11 @@
 #[cfg(unix)]
 mod child;
 mod commands;
+mod complaint;
 pub(crate) mod engine;
 pub(crate) mod folder;
 pub mod kernel;
+mod members;
 pub mod repl;
 pub mod setup;
 pub(crate) mod streams;

@@ -84,6 +84,7 @@ fn evaluate(engine: &Engine, code: &str) {
     match engine.execute(code, Box::new(sink)) {
         Ok(None) => {}
         Ok(Some(shown)) => output::line(&shown.text),
+        Err(trouble) if terminal => output::remark(trouble.coloured.join("\n")),
         Err(trouble) => output::remark(trouble.lines.join("\n")),
     }
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::output;
 use crate::store::free_space;
 use anyhow::{Context, bail, ensure};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     let rustc = compiler(&folder, toolchain.as_deref())?;
     says(Command::new("cargo").arg("-V").current_dir(&folder))
         .context("Rust cells need cargo; install it from https://rustup.rs")?;
-    let prepared = Prepared {
+    let mut prepared = Prepared {
         version: env!("CARGO_PKG_VERSION").into(),
         source: checksum(&source)?,
         rustc,
@@ -118,9 +119,14 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         } else {
             Vec::new()
         },
+        variables: BTreeMap::new(),
         folder: folder.clone(),
     };
-    if !request.force && Prepared::read(&folder).as_ref() == Some(&prepared) {
+    let found = Prepared::read(&folder);
+    if let Some(found) = &found {
+        prepared.variables.clone_from(&found.variables);
+    }
+    if !request.force && found.as_ref() == Some(&prepared) {
         output::line(format_args!(
             "ready: {} holds the library of this source",
             folder.display()
@@ -145,6 +151,7 @@ pub fn setup(request: &Request) -> Result<Prepared> {
     lay_out(&prepared, &source)?;
     Engine::warm(&prepared)
         .context("the library could not be compiled for cells; what is compiled is kept for the next attempt")?;
+    prepared.watch_variables();
     tidy(&prepared.template());
     prepared.write()?;
     output::line(format_args!(

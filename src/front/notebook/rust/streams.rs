@@ -3,8 +3,9 @@
 use super::super::cell_protocol::{Mark, START};
 use crate::front::display::Shown;
 use evcxr::EvalContextOutputs;
+use std::collections::HashSet;
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -29,6 +30,9 @@ pub(super) const IDLE: u8 = 1;
 const COMPILING: u8 = 2;
 pub(super) const RUNNING: u8 = 3;
 
+/// For how long a cell that was interrupted may go on without a run.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// What comes from the process that the cells run in, and what the threads of an engine share of it.
 pub(super) struct Streams {
     pub(super) sink: Mutex<Option<Sink>>,
@@ -36,6 +40,10 @@ pub(super) struct Streams {
     /// Interrupts sent to the running cell.
     pub(super) interrupts: AtomicU8,
     pub(super) killed: AtomicBool,
+    /// Cells so far.
+    cell: AtomicU64,
+    /// Runs that are on their way, by name: they heed an interrupt.
+    active: Mutex<HashSet<String>>,
     /// How the running cell has ended early, if it has.
     pub(super) failed: Mutex<Option<String>>,
     /// The value of its last expression, if that is shown.
@@ -61,6 +69,8 @@ impl Streams {
             phase: AtomicU8::new(STARTING),
             interrupts: AtomicU8::new(0),
             killed: AtomicBool::new(false),
+            cell: AtomicU64::new(0),
+            active: Mutex::default(),
             failed: Mutex::default(),
             value: Mutex::default(),
             held: Mutex::default(),
@@ -107,6 +117,8 @@ impl Streams {
         lock(&self.given).clear();
         self.interrupts.store(0, Ordering::SeqCst);
         self.killed.store(false, Ordering::SeqCst);
+        self.cell.fetch_add(1, Ordering::SeqCst);
+        lock(&self.active).clear();
         self.phase.store(COMPILING, Ordering::SeqCst);
     }
 
@@ -120,17 +132,41 @@ impl Streams {
         }
     }
 
-    pub(super) fn interrupt(&self) {
+    /// Ask the running cell to stop. A run does, and saves what it has; the process of a cell that does neither is ended after a while,
+    /// and at once when asked again.
+    pub(super) fn interrupt(self: &Arc<Self>) {
         match self.phase.load(Ordering::SeqCst) {
             // It reaches the cell as soon as that runs, and whoever waits for the start.
             STARTING | COMPILING => drop(self.interrupts.fetch_max(1, Ordering::SeqCst)),
-            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.signal(false),
-            RUNNING => {
-                self.killed.store(true, Ordering::SeqCst);
-                self.signal(true);
-            }
+            RUNNING if self.interrupts.fetch_add(1, Ordering::SeqCst) == 0 => self.stop(),
+            RUNNING => self.end_process(),
             _ => {}
         }
+    }
+
+    fn end_process(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        self.signal(true);
+    }
+
+    /// Signal the cell, and see that it stops.
+    fn stop(self: &Arc<Self>) {
+        self.signal(false);
+        let (own, cell) = (self.clone(), self.cell.load(Ordering::SeqCst));
+        std::thread::spawn(move || {
+            let mut deaf_since = Instant::now();
+            while deaf_since.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(50));
+                let over = own.phase.load(Ordering::SeqCst) != RUNNING;
+                if over || own.cell.load(Ordering::SeqCst) != cell {
+                    return;
+                }
+                if !lock(&own.active).is_empty() {
+                    deaf_since = Instant::now();
+                }
+            }
+            own.end_process();
+        });
     }
 
     /// Ask the process of the cells to stop what it does, or end it.
@@ -149,6 +185,13 @@ impl Streams {
     }
 
     fn tell(&self, event: Event) {
+        if let Event::Progress(run, _, over) = &event {
+            let mut active = lock(&self.active);
+            match over {
+                true => drop(active.remove(run)),
+                false => drop(active.insert(run.clone())),
+            }
+        }
         if let Some(sink) = &mut *lock(&self.sink) {
             sink(event);
         }
@@ -180,14 +223,14 @@ impl Streams {
     }
 
     /// A line of standard output.
-    fn printed(&self, line: String) {
+    fn printed(self: &Arc<Self>, line: String) {
         match Mark::parse(&line) {
             None => self.tell(Event::Printed("stdout", line + "\n")),
             Some(Mark::Running) => {
                 *lock(&self.ended) = [false; 2];
                 self.phase.store(RUNNING, Ordering::SeqCst);
                 if self.interrupts.load(Ordering::SeqCst) > 0 {
-                    self.signal(false);
+                    self.stop();
                 }
             }
             Some(Mark::Done) => self.end(0),
