@@ -18,12 +18,11 @@ import sys
 import tempfile
 import time
 
-FIRST = """use ergodic::prelude::*;
-let data = make::dataset("digits", options! {})?;
-let net = make::model("mlp", options! { layers: [64, 8, 10] })?;
-let target = make::target(&net, &data, options! {})?;
-let sgld = make::sampler("sgld", options! { step: 1e-4, batch: 100 })?;
-let run = sample(&target, &sgld, options! { steps: 500, chains: 2, every: 10, temperature: 1e-3 })?;
+FIRST = """let data = dataset::Digits::new().build()?;
+let net = model::Mlp::new([64, 8, 10]).build()?;
+let target = Target::of(&net, &data).run()?;
+let sgld = sampler::Sgld::new().step(1e-4).batch(100).build()?;
+let run = sample(&target, &sgld).temperature(1e-3).chains(2).steps(500).every(10).run()?;
 run"""
 
 LATER = [
@@ -36,7 +35,7 @@ LATER = [
     "let squares: Vec<f64> = (0..10).map(|i| (i * i) as f64).collect();\nsquares.clone()",
     "let summary = run.summary()?;\nsummary.thermometers[0].temperature",
     'run.plot_traces("cost")?',
-    "let again = sample(&target, &sgld, options! { steps: 200, chains: 2, every: 10, temperature: 1e-3 })?;\nagain.summary()?",
+    "let again = sample(&target, &sgld).temperature(1e-3).chains(2).steps(200).every(10).run()?;\nagain.summary()?",
 ]
 
 LINE = re.compile(r"^cell (\d+) of \d+ .*: [\d.]+ s$")
