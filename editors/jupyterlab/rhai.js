@@ -1,5 +1,5 @@
-// Rhai's colours and indentation in JupyterLab 4 and Notebook 7: an extension as webpack would write it, by hand, so that nothing has
-// to be built. `ergodic kernel install` writes it beside the kernel, with the program's own keywords.
+// Rhai's colours and indentation in JupyterLab 4: an extension as webpack would write it, by hand, so that nothing has to be built.
+// `ergodic kernel install` writes it beside the kernel, with the program's own keywords.
 (() => {
   'use strict';
   const KEYWORDS = new Set('@KEYWORDS@'.split(' '));
@@ -93,7 +93,7 @@
     }
     if (c === '.' && stream.peek() !== '.') return (state.after = '.'), 'operator';
     if (c === '.') return stream.eatWhile('.'), 'operator';
-    return '+-*/%<>=!&|^~?:'.includes(c) ? 'operator' : 'punctuation';
+    return '+-*/%<>=!&|^~?'.includes(c) ? 'operator' : 'punctuation';
   }
 
   const rhai = {

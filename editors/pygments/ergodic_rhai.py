@@ -49,8 +49,8 @@ class RhaiLexer(RegexLexer):
             (r"[^\W\d]\w*(?=\s*\()", Name.Function),
             (r"[^\W\d]\w*", Name),
             (r"#\{|\{", Punctuation, "braces"),
-            (r"[-+*/%<>=!&|^~?:.]+", Operator),
-            (r"[()\[\],;#@$\\]", Punctuation),
+            (r"[-+*/%<>=!&|^~?.]+", Operator),
+            (r"::|[()\[\],:;#@$\\]", Punctuation),
         ],
         "braces": [(r"\}", Punctuation, "#pop"), include("code")],
         "comment": [

@@ -104,7 +104,7 @@ def colours_of(page, index):
         const known = new Map(names.map((name) => [colour(name), name]).reverse());
         probe.remove();
         const cell = document.querySelectorAll(".jp-Notebook .jp-CodeCell")[index];
-        return [...cell.querySelectorAll(".cm-line span")].map((s) => [s.innerText, known.get(getComputedStyle(s).color) ?? null]);
+        return [...cell.querySelectorAll(".cm-line span")].map((s) => [s.textContent, known.get(getComputedStyle(s).color) ?? null]);
     }"""
     return [tuple(pair) for pair in page.evaluate(script, [index, names])]
 
