@@ -63,7 +63,7 @@ test('a cell prints, displays and has a value', { timeout: 20_000 }, async () =>
   assert.equal(value.execution_count, reply.execution_count);
 });
 
-test('what VS Code shows is safe in its web view: no scripts, nothing from elsewhere', { timeout: 20_000 }, async () => {
+test('HTML has no scripts and needs nothing from elsewhere', { timeout: 20_000 }, async () => {
   const { shown } = await rhai.execute('display(plot::curve([1, 2], [3.0, 4.0])); table(["a"], [[1]])');
   const html = shown.map((m) => m.content.data['text/html']);
   assert.equal(html.length, 2);
@@ -78,7 +78,7 @@ test('an error has a name and a traceback, and cells after it run', { timeout: 2
   const error = shown.find((m) => m.header.msg_type === 'error').content;
   assert.match(error.evalue, /no_such_function/);
   assert.ok(error.traceback.length >= 2 && error.traceback.every((line) => typeof line === 'string'));
-  // VS Code sends stop_on_error: false, and itself does not send what follows a failed cell.
+  // VS Code sends stop_on_error: false.
   assert.equal((await next).reply.status, 'ok');
 });
 
@@ -90,7 +90,7 @@ test('outputs are cleared', { timeout: 20_000 }, async () => {
 
 test('completion, hover, and whether a cell is complete', { timeout: 20_000 }, async () => {
   const code = '"👍"; sampler::hmc(#{ leap';
-  // VS Code counts UTF-16 units in its editor and converts.
+  // Positions are code points.
   const points = [...code].length;
   const { content: found } = await rhai.connection.requestComplete({ code, cursor_pos: points });
   assert.deepEqual(found.matches, ['leapfrog: ']);
