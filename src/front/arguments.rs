@@ -63,7 +63,7 @@ pub enum Command {
         #[arg(long, value_parser = threads)]
         threads: Option<usize>,
     },
-    /// Use scripts in Jupyter: JupyterLab, notebooks, VS Code.
+    /// Use scripts in Jupyter: JupyterLab, notebooks, and what else speaks its protocol.
     #[command(subcommand)]
     Kernel(KernelCommand),
     /// Run notebooks without a browser, and get ready for notebooks in Rust.

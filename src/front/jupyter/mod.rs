@@ -1,6 +1,7 @@
 //! `ergodic kernel`: an interactive session as a Jupyter kernel. The protocol is in [`super::kernel`], the session in
 //! `super::interactive`; here they meet.
 
+mod colours;
 mod console;
 
 use super::interactive::{self, Answer, COMMANDS, Interactive};
@@ -15,6 +16,7 @@ use crate::table::Table;
 pub use console::rich;
 
 use console::Cell;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,9 +72,10 @@ impl Evaluator for Rhai {
             language_version: "1.27".into(),
             mimetype: "text/x-rhai".into(),
             file_extension: ".rhai".into(),
-            // The nearest languages that front ends know, tried on scripts: maps, closures and templates look right.
-            codemirror_mode: "javascript".into(),
-            pygments_lexer: "scala".into(),
+            // By name where the extension is that `ergodic kernel install` writes; else as a language in which maps, closures and
+            // templates look right.
+            codemirror_mode: json!({"name": "rhai", "mime": "text/javascript"}),
+            pygments_lexer: colours::lexer(),
             banner: format!(
                 "ergodic {version} — Tab completes, %help NAME or NAME? explains; results go to {}",
                 self.session.interpreter().session().out.display()
@@ -211,12 +214,18 @@ pub fn install(name: &str, display_name: &str, target: &Target) -> Result<String
         display_name,
         language: "rhai",
         argv: &argv,
+        env: colours::environment(target),
         resources: &[("logo-svg.svg", LOGO)],
         ..Spec::default()
     };
     let folder = kernelspec::install(&spec, target)?;
+    colours::install(&folder, target)?;
+    let exports = match spec.env {
+        [] => "Scala; install again after `pip install editors/pygments` for those of Rhai",
+        _ => "Rhai",
+    };
     Ok(format!(
-        "kernel '{name}' installed in {}\nit starts {}; install again after moving that file",
+        "kernel '{name}' installed in {}\nit starts {}; install again after moving that file\nexports have the colours of {exports}",
         folder.display(),
         argv[0]
     ))
@@ -225,6 +234,7 @@ pub fn install(name: &str, display_name: &str, target: &Target) -> Result<String
 /// Remove it again.
 pub fn uninstall(name: &str, target: &Target) -> Result<String> {
     let folder = kernelspec::uninstall(name, target)?;
+    colours::uninstall(&folder, target)?;
     Ok(format!("{} removed", folder.display()))
 }
 

@@ -46,10 +46,10 @@ impl Channels {
             receiving.receive(event, &decoding);
         })?;
         let heartbeat = Socket::bind(&at.endpoint(heartbeat_at)?, Kind::Echo, echo)?;
-        let on = queue(codec, control, control_at);
+        let on = queue(codec, control.clone(), control.clone(), control_at);
+        let on_shell = queue(codec, shell, control, shell_at);
         let control = Socket::bind(&at.endpoint(control_at)?, Kind::Router, on)?;
-        let on = queue(codec, shell, shell_at);
-        let shell = Socket::bind(&at.endpoint(shell_at)?, Kind::Router, on)?;
+        let shell = Socket::bind(&at.endpoint(shell_at)?, Kind::Router, on_shell)?;
         connection.announce(&[
             (shell_at, shell.endpoint()),
             (iopub_at, iopub.endpoint()),
@@ -83,9 +83,13 @@ fn echo(event: Event) {
 }
 
 /// Put requests into a queue. What is not a request of a client with our key is ignored: an answer would help an attacker.
+///
+/// Interrupts are urgent whatever their channel: VS Code, up to November 2025, sends them on shell, where they would wait for the
+/// cell that they should stop.
 fn queue(
     codec: &Arc<Codec>,
     work: Sender<Work>,
+    urgent: Sender<Work>,
     channel: &str,
 ) -> impl Fn(Event) + Send + Sync + use<> {
     let (codec, channel) = (codec.clone(), channel.to_string());
@@ -95,11 +99,17 @@ fn queue(
         };
         let arrived = Instant::now();
         match codec.decode(frames) {
-            Ok(message) => drop(work.send(Work::Request(Request {
-                peer,
-                message,
-                arrived,
-            }))),
+            Ok(message) => {
+                let to = match message.kind() {
+                    "interrupt_request" => &urgent,
+                    _ => &work,
+                };
+                drop(to.send(Work::Request(Request {
+                    peer,
+                    message,
+                    arrived,
+                })));
+            }
             Err(e) => note(format_args!("a message on {channel} is ignored: {e:#}")),
         }
     }

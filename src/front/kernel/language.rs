@@ -1,5 +1,6 @@
 //! What the kernel knows of a language before a cell runs.
 
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Asks the running cell to stop; called from other threads, and only while a cell runs. It must return at once, and must not
@@ -21,8 +22,8 @@ pub struct Info {
     pub mimetype: String,
     /// Extension of its scripts, with the dot.
     pub file_extension: String,
-    /// CodeMirror's name of a mode that highlights it; empty if there is none.
-    pub codemirror_mode: String,
+    /// CodeMirror's mode that highlights it: a name, or an object with a name and a MIME type to fall back on; null if there is none.
+    pub codemirror_mode: Value,
     /// Pygments' name of a lexer that highlights it; empty if there is none.
     pub pygments_lexer: String,
     /// What a console shows first.

@@ -92,6 +92,51 @@ def type_cell(page, text):
     page.keyboard.insert_text(text)
 
 
+def colours_of(page, index):
+    """The coloured pieces of a cell of code: what they say, and JupyterLab's name of their colour."""
+    names = ["keyword", "string", "comment", "number", "atom", "def", "property", "operator", "meta", "bracket"]
+    script = """([index, names]) => {
+        const probe = document.body.appendChild(document.createElement("span"));
+        const colour = (name) => {
+            probe.style.color = `var(--jp-mirror-editor-${name}-color)`;
+            return getComputedStyle(probe).color;
+        };
+        const known = new Map(names.map((name) => [colour(name), name]).reverse());
+        probe.remove();
+        const cell = document.querySelectorAll(".jp-Notebook .jp-CodeCell")[index];
+        return [...cell.querySelectorAll(".cm-line span")].map((s) => [s.textContent, known.get(getComputedStyle(s).color) ?? null]);
+    }"""
+    return [tuple(pair) for pair in page.evaluate(script, [index, names])]
+
+
+SCRIPT = r"""%set width=4
+const A = #{ "b": 1.5e-3, name: 'x' }; // let
+fn own(x) { switch x { 1 => true, _ => loop { break; } } }
+do { print(`let ${ own(#{ c: `in ${1}` }) } fn`); } until is_shared(A);
+/* a /* b */ let */ let raw = #"fn "if" "#; sampler::sgld(A).name"""
+
+
+def test_cells_are_coloured_as_rhai(page):
+    page.click(f"{CELL}.jp-CodeCell .cm-content >> nth=0")
+    type_cell(page, SCRIPT)
+    page.wait_for_timeout(500)
+    shot(page, "colours")
+    found = colours_of(page, 0)
+    words = {text for text, colour in found if colour == "keyword"}
+    assert words == {"const", "fn", "switch", "true", "loop", "break", "do", "print", "until", "is_shared", "let"}, found
+    comments = [text for text, colour in found if colour == "comment"]
+    assert comments == ["// let", "/* a /* b */ let */"]
+    strings = [text for text, colour in found if colour == "string"]
+    assert strings == ['"b"', "'x'", "`let ", "`in ", "`", " fn`", '#"fn "if" "#']
+    assert [text for text, colour in found if colour == "number"] == ["1.5e-3", "1", "1"]
+    assert ("%set width=4", "meta") in found
+    # A new line is indented.
+    type_cell(page, "for i in 0..3 {")
+    page.keyboard.press("Enter")
+    page.keyboard.type("f(")
+    assert page.locator(f"{CELL}.jp-CodeCell").first.locator(".cm-line").nth(1).inner_text() == "    f("
+
+
 def test_a_notebook_is_run_by_clicking(page):
     # Cells that are out of sight may not be drawn: each is looked at when it has run.
     codes, seen_progress, texts, widths = 0, False, "", []
@@ -124,8 +169,7 @@ def test_a_notebook_is_run_by_clicking(page):
     assert seen_progress
     assert len(widths) >= 3 and min(widths) > 300, widths
     assert "T virial" in texts and "chain-steps/s" in texts
-    # Rhai has no colouring of its own there; that of a related language finds keywords and strings.
-    assert page.locator(f"{CELL} .cm-line span").count() > 20
+    assert ("let", "keyword") in colours_of(page, 0)
 
     page.keyboard.press("Escape")
     page.keyboard.press("b")

@@ -57,13 +57,11 @@ fn kernel_info(core: &Core) -> Value {
         "mimetype": info.mimetype,
         "file_extension": info.file_extension,
     });
-    for (key, value) in [
-        ("codemirror_mode", &info.codemirror_mode),
-        ("pygments_lexer", &info.pygments_lexer),
-    ] {
-        if !value.is_empty() {
-            language[key] = json!(value);
-        }
+    if !info.codemirror_mode.is_null() {
+        language["codemirror_mode"] = info.codemirror_mode.clone();
+    }
+    if !info.pygments_lexer.is_empty() {
+        language["pygments_lexer"] = json!(info.pygments_lexer);
     }
     let link = |(text, url): &(String, String)| json!({"text": text, "url": url});
     json!({

@@ -51,7 +51,7 @@ impl Evaluator for RustEvaluator {
             language_version: text("2024"),
             mimetype: text("text/rust"),
             file_extension: text(".rs"),
-            codemirror_mode: text("rust"),
+            codemirror_mode: "rust".into(),
             pygments_lexer: text("rust"),
             banner: format!(
                 "ergodic {}, Rust: the prelude is loaded",
