@@ -29,6 +29,8 @@ pub struct Task {
     pub total: u64,
     /// How many were done before this session.
     pub first: u64,
+    /// How it goes on if this session ends before it, in words; empty if nothing of it is kept.
+    pub goes_on: String,
 }
 
 impl Task {
