@@ -1,6 +1,7 @@
 //! Where a session talks to whoever started it: what scripts print, remarks, and how far its runs are.
 
 use crate::object::Shown;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How far a run is.
@@ -88,6 +89,11 @@ pub trait Console: Send + Sync {
     /// Remove what the input that runs has shown, at once or when it shows something new; a terminal keeps it.
     fn clear(&self, wait: bool) {
         let _ = wait;
+    }
+
+    /// A run of the session that is recorded in this folder has its name.
+    fn named(&self, home: &Path, run: &str) {
+        let _ = (home, run);
     }
 
     /// A run begins.

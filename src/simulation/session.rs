@@ -273,7 +273,12 @@ impl Session {
                 self.name_within(&format!("{scope}{kind}"), requested.as_deref())?
             }
         };
-        self.transcript().note(&name);
+        let mut transcript = self.transcript();
+        transcript.note(&name);
+        if let Some(home) = transcript.home() {
+            self.console.named(&home, &name);
+        }
+        drop(transcript);
         Ok(name)
     }
 
