@@ -168,6 +168,14 @@ pub fn append(folder: &Path, cell: Cell) -> Result<()> {
     store::write_atomic(&file, text.as_bytes())
 }
 
+/// The command that reproduces the runs of the session with this folder; none if it is the folder of no session.
+pub fn reproduces(home: &Path) -> Option<String> {
+    let files = [(FILE, "run"), (RUST_FILE, "notebook run")];
+    let mut files = files.map(|(file, run)| (home.join(file), run)).into_iter();
+    let (file, run) = files.find(|(file, _)| file.is_file())?;
+    Some(format!("ergodic {run} {}", file.display()))
+}
+
 /// How what is not finished goes on, where its folder is not known.
 pub const GOES_ON: &str = "continue with --resume, or in a session with %continue FOLDER";
 
