@@ -10,6 +10,7 @@ mod commands;
 pub(crate) mod engine;
 pub(crate) mod folder;
 pub mod kernel;
+mod progress;
 pub mod repl;
 pub mod setup;
 pub(crate) mod streams;
