@@ -340,6 +340,10 @@ const NEVER: &[(&str, &str)] = &[
         "it was made by sample",
     ),
     (
+        "train(t, optimizer::adam(#{ epochs: 1 })); open(run.folder + `/../train-1`)",
+        "train-1 was made by train and is no run; `ergodic show",
+    ),
+    (
         "sample(t, sampler::hmc(), #{ resume: p.name })",
         "there is no such folder",
     ),
