@@ -49,7 +49,7 @@ const CALLS: &[(&str, &str, &str)] = &[
     (
         "llc",
         "llc(crossing, sgld, #{ start: origin, steps: 8000, halve: true } + o)",
-        "[x.lambda, x.mcse, x.to_map().half]",
+        "[x.lambda, x.mcse, x.to_map().halved]",
     ),
     (
         "calibrate_llc",
@@ -308,7 +308,7 @@ fn commanded(place: &Path, run: &Path) {
         .write_all(command.as_bytes())
         .unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(!text(&output).contains("error"), "{}", text(&output));
+    assert!(!text(&output).contains("error:"), "{}", text(&output));
 }
 
 /// A call with what has no such option, and what is said of it.
