@@ -276,7 +276,7 @@ and once `ergodic notebook setup`. `ergodic docs notebooks` tells more.";
 pub enum NotebookCommand {
     /// Run the cells of a notebook and write their outputs; the first error ends it with exit code 1.
     Run {
-        /// The notebook.
+        /// The notebook, or the record of a session of Rust cells: runs/notebook-1/cells.rs.
         #[arg(value_name = "FILE.ipynb")]
         notebook: PathBuf,
         /// Where the notebook goes with its outputs (default: beside it, as NAME.run.ipynb).

@@ -22,8 +22,17 @@ pub struct Live<F> {
     task: Task,
     show: F,
     begin: Instant,
-    /// When it was shown last.
-    last: Mutex<Option<Instant>>,
+    last: Mutex<Last>,
+}
+
+/// What was shown last, and heard.
+struct Last {
+    /// When it was shown.
+    shown: Option<Instant>,
+    /// When there were news.
+    heard: Instant,
+    /// The longest time between two news.
+    longest: Duration,
 }
 
 /// What is done sooner than this needs no bar.
@@ -32,6 +41,10 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Time between two pictures.
 const BETWEEN: Duration = Duration::from_millis(250);
 
+/// After this time without news, and three times the longest one so far, a picture says by itself how the run goes on: whoever made it may
+/// have been killed, and a front end that restarts a kernel no longer listens to the old one.
+const SILENCE: Duration = Duration::from_secs(20);
+
 impl<F: Fn(Shown, Moment) + Send + Sync> Live<F> {
     /// A bar of this task.
     pub fn new(task: &Task, show: F) -> Self {
@@ -39,7 +52,11 @@ impl<F: Fn(Shown, Moment) + Send + Sync> Live<F> {
             task: task.clone(),
             show,
             begin: Instant::now(),
-            last: Mutex::new(None),
+            last: Mutex::new(Last {
+                shown: None,
+                heard: Instant::now(),
+                longest: Duration::ZERO,
+            }),
         }
     }
 }
@@ -47,23 +64,26 @@ impl<F: Fn(Shown, Moment) + Send + Sync> Live<F> {
 impl<F: Fn(Shown, Moment) + Send + Sync> Bar for Live<F> {
     fn show(&self, stage: &Stage) {
         let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
-        let due = match *last {
+        last.longest = last.longest.max(last.heard.elapsed());
+        last.heard = Instant::now();
+        let due = match last.shown {
             None => self.begin.elapsed() >= PATIENCE,
             Some(then) => then.elapsed() >= BETWEEN,
         };
         if due {
-            let moment = match last.replace(Instant::now()) {
+            let moment = match last.shown.replace(Instant::now()) {
                 None => Moment::First,
                 Some(_) => Moment::Later,
             };
-            (self.show)(draw(&self.task, stage, true), moment);
+            let silence = SILENCE.max(3 * last.longest);
+            (self.show)(draw(&self.task, stage, Some(silence)), moment);
         }
     }
 
     fn finish(&self, stage: &Stage) {
         let last = self.last.lock().unwrap_or_else(|e| e.into_inner());
-        if last.is_some() {
-            (self.show)(draw(&self.task, stage, false), Moment::Last);
+        if last.shown.is_some() {
+            (self.show)(draw(&self.task, stage, None), Moment::Last);
         }
     }
 }
@@ -82,7 +102,9 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-fn draw(task: &Task, stage: &Stage, going: bool) -> Shown {
+/// A picture; of a run that goes on, with the time after which it is out of date.
+fn draw(task: &Task, stage: &Stage, silence: Option<Duration>) -> Shown {
+    let going = silence.is_some();
     let share = task.fraction(stage);
     let percent = format!("{:.0} %", 100.0 * share);
     let rate = task.rate(stage);
@@ -94,7 +116,8 @@ fn draw(task: &Task, stage: &Stage, going: bool) -> Shown {
     if going {
         facts.push(format!("{} left", duration(task.left(stage))));
     } else if share < 1.0 {
-        facts.push("stopped".into());
+        let on = Some(&task.goes_on).filter(|on| !on.is_empty());
+        facts.push(on.map_or("stopped".into(), |on| format!("stopped: {on}")));
     }
     if stage.failed > 0 {
         facts.push(format!("{} failed", stage.failed));
@@ -108,7 +131,7 @@ fn draw(task: &Task, stage: &Stage, going: bool) -> Shown {
         (false, false) => "#3a9a5b",
         (false, true) => "#c77f1a",
     };
-    let html = format!(
+    let mut html = format!(
         "<div class=\"ergodic-progress\" role=\"progressbar\" aria-valuenow=\"{:.0}\" aria-valuemin=\"0\" aria-valuemax=\"100\" aria-label=\"{name}\" \
          style=\"display:flex;flex-wrap:wrap;align-items:center;gap:.3em .8em;font-size:.92em;font-variant-numeric:tabular-nums\">\
          <b>{name}</b><span style=\"flex:0 1 14em;min-width:6em;height:.6em;border-radius:.3em;background:rgba(127,127,127,.25);overflow:hidden\">\
@@ -119,11 +142,28 @@ fn draw(task: &Task, stage: &Stage, going: bool) -> Shown {
         name = escape(&task.name),
         facts = escape(&facts.join(" · ")),
     );
+    if let Some(time) = silence {
+        html += &later(task, time);
+    }
     Shown {
         text,
         html: Some(html),
         ..Shown::default()
     }
+}
+
+/// What a picture says when no other has taken its place for so long.
+fn later(task: &Task, silence: Duration) -> String {
+    let on = match task.goes_on.is_empty() {
+        true => String::new(),
+        false => format!("; if the session is over, {}", task.goes_on),
+    };
+    let time = silence.as_secs();
+    format!(
+        "<div role=\"status\" style=\"font-size:0;animation:ergodic-silence 0s {time}s forwards\">no news for {time} s{}</div>\
+         <style>@keyframes ergodic-silence{{to{{font-size:.92em}}}}</style>",
+        escape(&on)
+    )
 }
 
 /// A small curve, without axes.
@@ -162,6 +202,7 @@ mod tests {
             unit: "steps",
             total: 200,
             first: 0,
+            goes_on: "continue with %continue runs/a".into(),
         }
     }
 
@@ -174,7 +215,7 @@ mod tests {
             rate: 10.0,
             watched: Some(("cost".into(), vec![3.0, 2.0, 1.5])),
         };
-        let shown = draw(&task(), &stage, true);
+        let shown = draw(&task(), &stage, Some(Duration::from_secs(30)));
         let text = "a<b: 25 %, 10.0 steps/s, 5 s elapsed, 15 s left, 1 failed, cost 1.5000";
         assert_eq!(shown.text, text);
         let html = shown.html.unwrap();
@@ -183,8 +224,16 @@ mod tests {
             html.contains("<polyline points=\"1.0,1.0 60.0,14.3 119.0,21.0\""),
             "{html}"
         );
-        let done = draw(&task(), &Stage { done: 50, ..stage }, false);
-        assert!(done.text.contains("stopped"));
+        assert!(
+            html.contains("0s 30s forwards")
+                && html.contains("if the session is over, continue with %continue runs/a")
+        );
+        let done = draw(&task(), &stage, None);
+        assert!(
+            done.text
+                .contains("stopped: continue with %continue runs/a")
+        );
+        assert!(!done.html.unwrap().contains("silence"));
     }
 
     #[test]

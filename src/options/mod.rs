@@ -183,6 +183,19 @@ pub(crate) fn find<T>(
     })
 }
 
+/// That something has no option of this name, and what to do.
+pub(crate) fn no_option<'a>(
+    owner: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
+    let what = match name {
+        "resume" => "; nothing of it is saved on the way, so it begins anew (`ergodic docs sessions` says what goes on)".into(),
+        _ => did_you_mean(name, known),
+    };
+    format!("{owner} has no option '{name}'{what}")
+}
+
 /// Checked options: every name is known, every value is of its kind and in its range, defaults are filled in.
 #[derive(Clone)]
 pub struct Options {
@@ -206,8 +219,8 @@ impl Options {
         };
         for (name, _) in &given {
             if !specs.iter().any(|s| s.name == name) {
-                let known = did_you_mean(name, specs.iter().map(|s| s.name));
-                bail!(bad(name, format!("{owner} has no option '{name}'{known}")));
+                let known = specs.iter().map(|s| s.name);
+                bail!(bad(name, no_option(owner, name, known)));
             }
         }
         let mut values = Vec::new();

@@ -12,7 +12,7 @@ use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::trained::Trained;
-use crate::simulation::transcript::FILE;
+use crate::simulation::transcript::reproduces;
 use crate::store::claim;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,16 +75,10 @@ fn course(home: &Path, record: Option<&Record>) -> Option<String> {
     let owner = claim::owner_of(home);
     match (owner, record.map(|r| &*r.status)) {
         (Some(owner), _) => Some(format!("still running: {owner} writes here")),
-        (None, None) if home.join(FILE).is_file() => {
-            let cells = home.join(FILE);
-            Some(format!(
-                "this is the folder of a session; `ergodic run {}` reproduces its runs",
-                cells.display()
-            ))
-        }
-        (None, None) => Some(
-            "there is no record of a script here: it was killed, or this is the folder of a session".into(),
-        ),
+        (None, None) => Some(match reproduces(home) {
+            Some(command) => format!("this is the folder of a session; `{command}` reproduces its runs"),
+            None => "there is no record of a script here: it was killed, or this is the folder of a session".into(),
+        }),
         (None, Some("")) => Some("the script was killed; continue with --resume".into()),
         (None, Some(_)) => None,
     }

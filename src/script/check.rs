@@ -7,7 +7,7 @@ use super::item::Item;
 use super::report::{self, Failure};
 use super::{Interpreter, calls};
 use crate::error::{did_you_mean, nearest};
-use crate::options::{Spec, Value, accepts};
+use crate::options::{Spec, Value, accepts, no_option};
 use rhai::{AST, ASTNode, Expr, FnCallExpr, FnPtr, OptimizationLevel, Position, Stmt};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -245,9 +245,8 @@ impl<'a> Known<'a> {
         let one = |(key, value): &(rhai::Ident, Expr)| {
             let name = key.name.as_str();
             let Some(spec) = known.iter().find(|s| s.name == name) else {
-                let names: Vec<_> = known.iter().map(|s| s.name).collect();
-                let near = nearest(name, names.iter().copied());
-                let text = format!("{path} has no option '{name}'{}", did_you_mean(name, names));
+                let near = nearest(name, known.iter().map(|s| s.name));
+                let text = no_option(&path, name, known.iter().map(|s| s.name));
                 return (!method || near.is_some()).then_some((key.pos, text));
             };
             let wrong = accepts(&literal(value)?, spec).err()?;

@@ -12,6 +12,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::session;
 use crate::simulation::summary::with_error;
+use crate::simulation::transcript::GOES_ON;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::anyhow;
@@ -131,10 +132,11 @@ fn checked(given: Map, defaults: Map, ranges: &Map) -> Result<Map, String> {
     for (name, value) in given {
         let Some(default) = defaults.get(&name) else {
             let known: Vec<_> = defaults.keys().map(|k| k.as_str()).collect();
-            return Err(format!(
-                "has no option '{name}'{}",
-                did_you_mean(&name, known)
-            ));
+            let what = match name.as_str() {
+                "resume" => format!("; what it runs goes on: {GOES_ON}"),
+                name => did_you_mean(name, known),
+            };
+            return Err(format!("has no option '{name}'{what}"));
         };
         if value.is_unit() {
             continue;

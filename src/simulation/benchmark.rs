@@ -227,7 +227,7 @@ fn measure(
         );
     }
     if run.interrupt.interrupted() {
-        let what = "a benchmark".into();
+        let what = "a benchmark, of which nothing is kept".into();
         return Err(Interrupted { what }.into());
     }
     Ok(measured)

@@ -1,6 +1,7 @@
 //! Where a session talks to whoever started it: what scripts print, remarks, and how far its runs are.
 
 use crate::object::Shown;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How far a run is.
@@ -29,6 +30,8 @@ pub struct Task {
     pub total: u64,
     /// How many were done before this session.
     pub first: u64,
+    /// How it goes on if this session ends before it, in words; empty if nothing of it is kept.
+    pub goes_on: String,
 }
 
 impl Task {
@@ -86,6 +89,11 @@ pub trait Console: Send + Sync {
     /// Remove what the input that runs has shown, at once or when it shows something new; a terminal keeps it.
     fn clear(&self, wait: bool) {
         let _ = wait;
+    }
+
+    /// A run of the session that is recorded in this folder has its name.
+    fn named(&self, home: &Path, run: &str) {
+        let _ = (home, run);
     }
 
     /// A run begins.

@@ -3,6 +3,7 @@
 //! [`drive`] owns the name, the folder, the progress, the checkpoints, interruptions, resuming and the agreement of several processes; a
 //! [`Job`] says what it is, goes on for a while, and names the numbers that it consists of.
 
+use super::console::Task;
 use super::progress::Progress;
 use super::resume;
 use super::session::Session;
@@ -204,9 +205,16 @@ pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
     let (unit, total) = drive.job.size();
     let first = drive.job.standing().done as f64;
     let first: f64 = ranks.all_gather(&[first])?.iter().flatten().sum();
-    let progress = Progress::new(session, &drive.name, unit, total, first as u64);
+    let task = Task {
+        name: drive.name.clone(),
+        unit,
+        total,
+        first: first as u64,
+        goes_on: session.goes_on_later(&drive.folder),
+    };
+    let progress = Progress::new(session, task);
     drive.go_on(&progress)?;
-    progress.finish();
+    drop(progress);
     (drive.record.done, drive.record.share) = (true, Some(1.0));
     drive.save()?;
     drive.job.finish(&drive.folder, drive.record, session)
@@ -283,10 +291,9 @@ impl<J: Job> Drive<'_, J> {
             if !some(0) {
                 return Ok(());
             }
-            let on = session.goes_on(Some(&*self.folder).filter(|_| self.job.opens()));
+            let on = session.goes_on(&self.folder, self.job.opens());
             if some(1) {
                 self.save()?;
-                progress.finish();
                 let what = format!("'{}' {}; {on}", self.name, self.job.place());
                 return Err(Interrupted { what }.into());
             }

@@ -26,23 +26,17 @@ pub(crate) struct Progress {
 const WATCHED: usize = 256;
 
 impl Progress {
-    /// Progress towards `total` of what `unit` names ("steps"), from `done` on.
-    pub fn new(session: &Session, name: &str, unit: &'static str, total: u64, done: u64) -> Self {
-        let task = Task {
-            name: name.into(),
-            unit,
-            total,
-            first: done,
-        };
+    /// Progress of a task, from what was done before.
+    pub fn new(session: &Session, task: Task) -> Self {
         RUNS.fetch_add(1, Ordering::SeqCst);
         Self {
             bar: (!session.quiet).then(|| session.console.begin(&task)),
-            task,
             begin: Instant::now(),
             last: Mutex::new(Stage {
-                done,
+                done: task.first,
                 ..Stage::default()
             }),
+            task,
         }
     }
 
@@ -67,13 +61,6 @@ impl Progress {
         }
     }
 
-    /// Take the bar away.
-    pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish(&self.last.lock().unwrap_or_else(|e| e.into_inner()));
-        }
-    }
-
     fn update(&self, change: impl FnOnce(&mut Stage)) {
         let mut stage = self.last.lock().unwrap_or_else(|e| e.into_inner());
         change(&mut stage);
@@ -86,7 +73,11 @@ impl Progress {
 }
 
 impl Drop for Progress {
+    /// The bar comes to its end, however the work does.
     fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish(&self.last.lock().unwrap_or_else(|e| e.into_inner()));
+        }
         RUNS.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn saving<T>(done: Result<T>, folder: &Path, session: &Session) -> Re
     done.map_err(|e| match folder.join("checkpoint").exists() {
         true => anyhow::anyhow!(
             "{e:#}; the last checkpoint is intact: {}",
-            session.goes_on(None)
+            session.goes_on(folder, false)
         ),
         false => e,
     })

@@ -3,6 +3,7 @@
 use super::exchange::Ladders;
 use super::keep::Kept;
 use super::origin::Origin;
+use super::resume;
 use super::temper::Temper;
 use super::transcript;
 use crate::diagnostic;
@@ -479,13 +480,15 @@ impl Run {
 
     /// A run that was saved before, finished or not, from its folder.
     pub fn open(folder: &Path) -> Result<Self> {
-        let (run, _) = Self::load(folder)?.ok_or_else(|| {
-            anyhow::anyhow!(
-                "open: \"{}\" is the folder of a training or of populations, not of a run",
-                folder.display()
-            )
-        })?;
-        Ok(run)
+        if let Some((run, _)) = Self::load(folder)? {
+            return Ok(run);
+        }
+        let saved = checkpoint::load(&folder.join("checkpoint"))?;
+        let kind = saved.map_or_else(String::new, |(saved, _)| resume::kind(&saved.meta));
+        let shown = folder.display();
+        anyhow::bail!(
+            "open: {shown} was made by {kind} and is no run; `ergodic show {shown}` shows it, and the option resume: \"{shown}\" of its verb continues or returns it"
+        )
     }
 
     /// A run from its folder: the newest checkpoint, complete or not; none if the folder is that of a training.

@@ -273,7 +273,12 @@ impl Session {
                 self.name_within(&format!("{scope}{kind}"), requested.as_deref())?
             }
         };
-        self.transcript().note(&name);
+        let mut transcript = self.transcript();
+        transcript.note(&name);
+        if let Some(home) = transcript.home() {
+            self.console.named(&home, &name);
+        }
+        drop(transcript);
         Ok(name)
     }
 
@@ -370,22 +375,27 @@ impl Session {
         self.ranks.rank() == 0
     }
 
-    /// What can be done after an interrupt, in words; with the folder of the run that was interrupted, if it can be opened.
-    pub fn goes_on(&self, run: Option<&Path>) -> String {
-        match (self.interactive, run) {
-            (None, _) => "continue with --resume".into(),
-            (Some(""), None) => "run it again".into(),
-            (Some(""), Some(folder)) => {
-                let folder = folder.display();
-                format!(
-                    "the option resume \"{folder}\" continues it, open(\"{folder}\") shows what there is"
-                )
-            }
-            (Some(command), None) => format!("{command} resumes it"),
-            (Some(command), Some(folder)) => format!(
-                "{command} resumes it, open(\"{}\") shows what there is so far",
-                folder.display()
-            ),
+    /// What can be done after an interrupt, in words; `opens` says that the run can be opened.
+    pub fn goes_on(&self, run: &Path, opens: bool) -> String {
+        let folder = run.display();
+        let on = match self.interactive {
+            None => return "continue with --resume".into(),
+            Some("") => format!("the option resume \"{folder}\" continues it"),
+            Some(command) => format!("{command} resumes it"),
+        };
+        match opens {
+            true => format!("{on}, open(\"{folder}\") shows what there is so far"),
+            false => on,
+        }
+    }
+
+    /// How a run goes on when this session is over, in words.
+    pub fn goes_on_later(&self, run: &Path) -> String {
+        let folder = run.display();
+        match self.interactive {
+            None => "continue with --resume".into(),
+            Some("") => format!("continue with the option resume \"{folder}\""),
+            Some(command) => format!("continue with {command} {folder}"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Transcripts: the executed cells of an interactive session, as a script that reproduces its runs.
 //!
-//! The file `cells.rhai` in the folder of the session has them in the percent format that editors know: a line `// %% [3] {…}` with what
+//! The file `cells.rhai` in the folder of the session, `cells.rs` where cells are Rust, has them in the percent format that editors know: a line `// %% [3] {…}` with what
 //! is known of a cell, then its source. Commands are comments, and so is all of a cell that failed, with its error.
 
 use crate::dataset::date;
@@ -13,6 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the file.
 pub const FILE: &str = "cells.rhai";
+
+/// Its name where cells are Rust.
+pub const RUST_FILE: &str = "cells.rs";
 
 /// How the line before a cell begins.
 const MARK: &str = "// %% [";
@@ -28,6 +31,7 @@ pub struct Cell {
     /// When it began.
     pub time: String,
     /// Master seed.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub seed: u64,
     /// Whether steps were cut by --quick.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -60,6 +64,10 @@ pub struct Cell {
 
 fn is_false(x: &bool) -> bool {
     !x
+}
+
+fn is_zero(x: &u64) -> bool {
+    *x == 0
 }
 
 impl Cell {
@@ -160,6 +168,14 @@ pub fn append(folder: &Path, cell: Cell) -> Result<()> {
     store::write_atomic(&file, text.as_bytes())
 }
 
+/// The command that reproduces the runs of the session with this folder; none if it is the folder of no session.
+pub fn reproduces(home: &Path) -> Option<String> {
+    let files = [(FILE, "run"), (RUST_FILE, "notebook run")];
+    let mut files = files.map(|(file, run)| (home.join(file), run)).into_iter();
+    let (file, run) = files.find(|(file, _)| file.is_file())?;
+    Some(format!("ergodic {run} {}", file.display()))
+}
+
 /// How what is not finished goes on, where its folder is not known.
 pub const GOES_ON: &str = "continue with --resume, or in a session with %continue FOLDER";
 
@@ -176,11 +192,22 @@ pub fn goes_on(run: &Path) -> String {
 }
 
 /// What was executed in a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Transcript {
     /// The folder of the session; none where nothing is recorded.
     home: Option<PathBuf>,
+    file: &'static str,
     cells: Vec<Cell>,
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self {
+            home: None,
+            file: FILE,
+            cells: Vec::new(),
+        }
+    }
 }
 
 impl Transcript {
@@ -188,12 +215,31 @@ impl Transcript {
     pub fn of(home: PathBuf) -> Self {
         Self {
             home: Some(home),
-            cells: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// That of cells in Rust, which has no folder yet.
+    pub fn of_rust() -> Self {
+        Self {
+            file: RUST_FILE,
+            ..Self::default()
+        }
+    }
+
+    /// The session goes on in this folder. If that is another one, its process has died: names begin anew, and runs of before belong to the
+    /// folder of before.
+    pub fn settle(&mut self, home: &Path) {
+        let before = self.home.replace(home.into());
+        if before.is_some_and(|before| before != home) {
+            let running = self.cells.pop();
+            self.cells.retain(|cell| cell.runs.is_empty());
+            self.cells.extend(running);
         }
     }
 
     /// The folder of the session.
-    pub(super) fn home(&self) -> Option<PathBuf> {
+    pub fn home(&self) -> Option<PathBuf> {
         self.home.clone()
     }
 
@@ -203,7 +249,7 @@ impl Transcript {
     }
 
     /// A run of the last cell has its name.
-    pub(super) fn note(&mut self, run: &str) {
+    pub fn note(&mut self, run: &str) {
         if let Some(cell) = self.cells.last_mut() {
             cell.runs.push(run.into());
         }
@@ -219,18 +265,28 @@ impl Transcript {
         cell.clone()
     }
 
-    /// Write it, once the session has a folder with something in it.
+    /// The number of the next cell.
+    pub fn number(&self) -> usize {
+        self.cells.len() + 1
+    }
+
+    /// Write it, once the session has a folder and a cell.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn save(&self) -> Result<()> {
-        let Some(home) = self.home.as_ref().filter(|h| h.is_dir()) else {
+        let home = self.home.as_ref().filter(|h| h.is_dir());
+        let Some(home) = home.filter(|_| !self.cells.is_empty()) else {
             return Ok(());
         };
-        let file = home.join(FILE);
+        let file = home.join(self.file);
         let shown = file.display();
+        let run = match self.file {
+            RUST_FILE => "notebook run",
+            _ => "run",
+        };
         let mut out = format!(
-            "//! Cells of an interactive session. To reproduce its runs:\n//! ergodic run {shown}\n"
+            "//! Cells of an interactive session. To reproduce its runs:\n//! ergodic {run} {shown}\n"
         );
         for (k, cell) in self.cells.iter().enumerate() {
             out += &cell.text(k + 1)?;

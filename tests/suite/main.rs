@@ -10,6 +10,7 @@ mod by_candle;
 mod claims;
 mod cli;
 mod closures;
+mod continued;
 mod contract;
 mod custom;
 mod damage;

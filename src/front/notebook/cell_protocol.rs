@@ -2,6 +2,7 @@
 
 use crate::object::Shown;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Set in the process that cells run in, if whoever runs them understands marks.
 pub const WANTED: &str = "ERGODIC_CELLS";
@@ -27,6 +28,8 @@ pub enum Mark {
     Shown(Shown),
     /// The value of the last expression.
     Value(Shown),
+    /// The folder of the session, and the name of a run there.
+    Named(PathBuf, String),
     /// How far a run is: its name, how that is shown, whether it is over.
     Progress(String, Shown, bool),
 }
@@ -41,6 +44,7 @@ impl Mark {
             Self::Shown(s) | Self::Value(s) => {
                 json!({"text": s.text, "html": s.html, "svg": s.svg, "markdown": s.markdown, "value": matches!(self, Self::Value(_))})
             }
+            Self::Named(home, run) => json!({"named": run, "home": home}),
             Self::Progress(name, s, over) => {
                 json!({"run": name, "text": s.text, "html": s.html, "over": over})
             }
@@ -58,6 +62,8 @@ impl Mark {
             Self::Done
         } else if let Some(how) = text("failed") {
             Self::Failed(how)
+        } else if let Some(run) = text("named") {
+            Self::Named(text("home")?.into(), run)
         } else if let Some(run) = text("run") {
             Self::Progress(
                 run,
@@ -98,6 +104,7 @@ mod tests {
             Mark::Running,
             Mark::Failed("panic".into()),
             Mark::Done,
+            Mark::Named("runs/notebook-1".into(), "sweep-1".into()),
             Mark::Shown(shown.clone()),
             Mark::Value(shown),
             Mark::Progress("sweep-1".into(), Shown::text("50 %"), false),

@@ -2,11 +2,12 @@
 
 use super::cells::{Cells, Scripts, Stop};
 use super::format::{Notebook, Output};
+use super::record;
 use crate::error::{Interrupted, Result};
 use crate::front::jupyter;
 use crate::output;
 use crate::simulation::session;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -40,15 +41,24 @@ impl Request {
 /// to call, where it has to reach another process.
 pub fn run(request: &Request, on_interrupt: &dyn Fn(Stop)) -> Result<PathBuf> {
     session::clear_interrupt();
-    let notebook = Notebook::read(&request.notebook)?;
+    let is_record = record::is_record(&request.notebook);
+    ensure!(
+        !is_record || !request.in_place,
+        "{}: a record stays as it is; its outputs go into a notebook, which --out can name",
+        request.notebook.display()
+    );
+    let notebook = match is_record {
+        true => record::read(&request.notebook)?,
+        false => Notebook::read(&request.notebook)?,
+    };
     let out = std::path::absolute(request.out())?;
     let file = request.notebook.display().to_string();
     let name = jupyter::session_name(&request.notebook);
     let folder = request
         .notebook
         .parent()
-        .filter(|p| !p.as_os_str().is_empty());
-    // As in Jupyter, relative paths begin where the notebook is.
+        .filter(|p| !p.as_os_str().is_empty() && !is_record);
+    // As in Jupyter, relative paths begin where the notebook is; those of a record where its session was.
     if let Some(folder) = folder {
         std::env::set_current_dir(folder)
             .with_context(|| format!("cannot enter {}", folder.display()))?;

@@ -114,6 +114,25 @@ impl Notebook {
         })
     }
 
+    /// A notebook of these cells in Rust.
+    pub fn of_rust(sources: &[String]) -> Self {
+        let cell = |(k, source): (usize, &String)| {
+            json!({
+                "cell_type": "code", "id": format!("cell-{}", k + 1), "metadata": {}, "execution_count": null, "source": lines(source), "outputs": [],
+            })
+        };
+        let cells: Vec<_> = sources.iter().enumerate().map(cell).collect();
+        Self {
+            content: json!({
+                "cells": cells,
+                "metadata": {"kernelspec": {"name": "ergodic-rust", "display_name": "Rust (ergodic)", "language": "rust"}},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }),
+            indent: 1,
+        }
+    }
+
     /// The language of its kernel, in small letters; empty if the file does not say.
     pub fn language(&self) -> String {
         let metadata = &self.content["metadata"];

@@ -6,11 +6,13 @@ pub(crate) mod cell_protocol;
 pub(crate) mod cells;
 pub mod execute;
 pub(crate) mod format;
+#[cfg_attr(not(feature = "evcxr"), allow(dead_code))]
+pub(crate) mod record;
 #[cfg(feature = "evcxr")]
 pub mod rust;
 pub(crate) mod session;
 
-pub use session::{Session, prepare};
+pub use session::{Session, plan, prepare};
 
 /// What cells have beside the library, as the library has it.
 pub mod crates {

@@ -113,6 +113,10 @@ impl Console for Marked {
         output::print(Mark::Shown(shown.clone()).line());
     }
 
+    fn named(&self, home: &Path, run: &str) {
+        output::print(Mark::Named(home.into(), run.into()).line());
+    }
+
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {
         let name = task.name.clone();
         Arc::new(Live::new(task, move |shown, moment| {
@@ -152,6 +156,11 @@ impl fmt::Debug for Value {
     }
 }
 
+/// The names that the next runs get: those that they had in a session whose record is replayed.
+pub fn plan<const N: usize>(names: [&str; N]) {
+    Settings::current().plan(names.map(String::from));
+}
+
 /// Get ready for cells: an interrupt (SIGINT) makes the running simulation stop and keeps the variables.
 ///
 /// What loads the library calls this once; a program that handles Ctrl-C itself does not need it.
@@ -162,6 +171,8 @@ pub fn prepare() {
             let mut settings = Settings::new(PathBuf::new()).numbered("notebook");
             if cell_protocol::wanted() {
                 settings.console = Arc::new(Marked);
+                // Cells are recorded by whoever runs them.
+                settings = settings.recording();
             }
             settings
         });

@@ -2,7 +2,7 @@
 
 use crate::report::layout::{GRID, Kind, name};
 use crate::simulation::sharding::is_shard;
-use crate::simulation::transcript::FILE;
+use crate::simulation::transcript::{FILE, RUST_FILE};
 use crate::store::claim::{ASIDE, LOCK, MOVING};
 use crate::store::tags::TAGS;
 use std::path::Path;
@@ -19,11 +19,14 @@ const OF_PART: [&str; 7] = [
 ];
 
 /// What is in the folder of a script's results, or of a grid.
-const OF_RESULTS: [&str; 8] = ["run.json", "figures", GRID, TAGS, LOCK, ASIDE, MOVING, FILE];
+const OF_RESULTS: [&str; 9] = [
+    "run.json", "figures", GRID, TAGS, LOCK, ASIDE, MOVING, FILE, RUST_FILE,
+];
 
 /// Endings of files that scripts and reports write.
-const WRITTEN: [&str; 10] = [
+const WRITTEN: [&str; 11] = [
     "json",
+    "ipynb",
     "csv",
     "svg",
     "html",

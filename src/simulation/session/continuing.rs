@@ -27,6 +27,11 @@ impl Session {
         }
     }
 
+    /// The names that the next runs get.
+    pub fn plan(&self, names: impl IntoIterator<Item = String>) {
+        self.planned().extend(names);
+    }
+
     /// The names of runs that were planned and have not begun.
     pub fn take_planned(&self) -> Vec<String> {
         self.planned().drain(..).collect()

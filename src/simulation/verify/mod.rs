@@ -12,6 +12,7 @@ pub use self::drift::{Line, Verification};
 
 use self::drift::{Pairs, lines};
 use self::exact::Exact;
+use super::console::Task;
 use super::origin::Origin;
 use super::plan::Plan;
 use super::progress::Progress;
@@ -92,7 +93,16 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
     };
     let mut state = restored(run, target, sampler)?;
     let total = (chains * work.draws) as u64;
-    let progress = Progress::new(session, "verify", "exact chains", total, 0);
+    let progress = Progress::new(
+        session,
+        Task {
+            name: "verify".into(),
+            unit: "exact chains",
+            total,
+            first: 0,
+            goes_on: String::new(),
+        },
+    );
     let temperature = |chain: usize| match &run.ladders {
         Some(l) => l.temperatures[l.rung_of(chain)],
         None => run.info.temperatures[chain / run.info.chains],
@@ -131,7 +141,7 @@ pub fn verify(run: &Run, origin: &Origin, o: &Options, session: &Session) -> Res
             each.collect::<Result<()>>()
         }),
     };
-    progress.finish();
+    drop(progress);
     outcome?;
     let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
     found.sort_by_key(|(chain, ..)| *chain);

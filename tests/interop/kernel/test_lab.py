@@ -197,3 +197,24 @@ def test_a_notebook_is_run_by_clicking(page):
     page.keyboard.insert_text("run.name")
     click(page, "Run this cell")
     page.locator(CELL).nth(index + 1).get_by_text("sweep-1").wait_for(timeout=5_000)
+
+
+@pytest.mark.parametrize("page", ["JupyterLab Light"], indirect=True)
+def test_a_restart_leaves_a_bar_that_says_how_its_run_goes_on(page):
+    # Once it restarts a kernel, JupyterLab drops whatever the old one still says.
+    page.click(f"{CELL} >> nth=0")
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    page.keyboard.insert_text("let t = target(potential::gaussian()); sample(t, sampler::hmc(), #{ steps: 500_000_000, every: 100_000 });")
+    click(page, "Run this cell")
+    cell = page.locator(CELL).nth(1)
+    cell.locator(".ergodic-progress").wait_for(timeout=20_000)
+    page.wait_for_timeout(1000)
+    said = cell.get_by_text("if the session is over, continue with %continue runs/")
+    assert said.bounding_box()["height"] == 0
+    click(page, "Restart the kernel")
+    page.click(".jp-Dialog button.jp-mod-accept")
+    page.wait_for_timeout(25_000)
+    assert said.bounding_box()["height"] > 8
+    shot(page, "restarted")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from queue import Empty
 
 import psutil
 import pytest
@@ -144,6 +145,61 @@ def test_shutdown_replies_before_it_leaves(program, tmp_path, channel):
         assert kinds == ["shutdown_reply"]
         assert p.process.wait(5) == 0
         client.stop_channels()
+
+
+MADE = "let t = target(potential::gaussian(#{ dim: 3 }));"
+# It goes on for minutes unless it is stopped.
+LONG = "let run = sample(t, sampler::sgld(#{ step: 1e-2, gradient: gradient::full() }), #{ chains: 2, steps: 200_000_000, every: 100_000 });"
+AGAIN = "continue with %continue runs/notebook-1/sample-1"
+
+
+def pictures(client, end):
+    """What a bar shows from now on, until `end` says so of the last picture or nothing comes any more."""
+    found = []
+    while not (found and end(found)):
+        try:
+            message = client.get_iopub_msg(timeout=3)
+        except Empty:
+            break
+        if message["msg_type"].endswith("display_data"):
+            found.append(message["content"])
+    return found
+
+
+@pytest.mark.parametrize("how", ["restart", "shutdown", "SIGTERM", "SIGKILL", "error"])
+def test_no_bar_is_left_behind_without_a_word(how, tmp_path):
+    with kernel("ergodic", cwd=str(tmp_path)) as (manager, client):
+        assert run(client, MADE)[0]["status"] == "ok"
+        # One that fails on the way.
+        late = ", observe: [|s| { if s.step > 20_000_000 { throw `late` } 1.0 }]" if how == "error" else ""
+        client.execute(LONG.replace(" });", late + " });"))
+        first = pictures(client, lambda found: len(found) == 2)
+        assert len({p["transient"]["display_id"] for p in first}) == 1
+        # Killed, nobody shows anything any more: so each picture itself says so after a while.
+        assert "animation:ergodic-silence 0s 20s" in first[-1]["data"]["text/html"]
+        assert f"if the session is over, {AGAIN}" in first[-1]["data"]["text/html"]
+        if how == "restart":
+            manager.restart_kernel()
+        elif how == "shutdown":
+            control(client, "shutdown_request", {"restart": False})
+        elif how.startswith("SIG"):
+            os.kill(pid_of(client), getattr(signal, how))
+        if how == "SIGKILL":
+            return
+        last = pictures(client, lambda found: "stopped" in found[-1]["data"]["text/plain"])[-1]
+        assert last["transient"] == first[0]["transient"]
+        assert f"stopped: {AGAIN}" in last["data"]["text/plain"], last
+        assert AGAIN in last["data"]["text/html"] and "ergodic-silence" not in last["data"]["text/html"]
+        if how == "restart":
+            # The very words go on where it was.
+            client.wait_for_ready(timeout=LIMIT)
+            message = client.execute(AGAIN.removeprefix("continue with "))
+            assert "execute these first" in reply_to(client, message)["content"]["evalue"]
+            run(client, MADE)
+            client.execute(AGAIN.removeprefix("continue with "))
+            share = [float(pictures(client, lambda f: len(f) == 1)[0]["data"]["text/plain"].split()[1]) for _ in range(2)]
+            assert share[1] >= share[0] >= float(last["data"]["text/plain"].split()[1]), (share, last)
+            manager.interrupt_kernel()
 
 
 def test_two_clients_at_once():

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import subprocess
 import time
 import unittest
 
@@ -89,6 +90,32 @@ def test_progress_is_updated_in_its_place_and_an_interrupt_keeps_variables(clien
     # And the next run goes to its end.
     assert run(client, RUN.replace("STEPS", "2000"), limit=LATER)[0]["status"] == "ok"
     assert "virial" in value_of(client, "run.summary()?")
+
+
+def test_cells_are_recorded_and_the_record_reproduces_their_runs(rust_kernel, ergodic, tmp_path):
+    short = RUN.replace("STEPS", "2000")
+    with kernel(rust_kernel, cwd=str(tmp_path)) as (_, client):
+        assert run(client, WELL, limit=FIRST)[0]["status"] == "ok"
+        # A run whose cell fails has a name all the same.
+        assert run(client, short + 'panic!("enough");', limit=LATER)[0]["status"] == "error"
+        assert run(client, short, limit=LATER)[0]["status"] == "ok"
+        # It is there while a run goes on, too.
+        client.execute(RUN.replace("STEPS", "500_000_000"))
+        cells = tmp_path / "runs/notebook-1/cells.rs"
+        wait_until(lambda: "500_000_000" in cells.read_text(), LATER)
+    text = cells.read_text()
+    assert 'panic!("enough");\n// ERROR: ' in text and "// %% [1] {" in text, text
+    # The kernel was killed in the last cell.
+    cells.write_text(text[: text.index("\n// %% [4]")] + "\n")
+    said = subprocess.run([ergodic, "notebook", "run", "runs/notebook-1/cells.rs"], cwd=tmp_path, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    again = tmp_path / "runs/notebook-2"
+    assert [p.name for p in sorted(again.glob("sample-*"))] == ["sample-2"]
+    files = [p for p in (again / "sample-2").rglob("*") if p.is_file() and "/c/" in str(p)]
+    assert len(files) > 4
+    for file in files:
+        assert file.read_bytes() == (tmp_path / "runs/notebook-1" / file.relative_to(again)).read_bytes(), file
+    assert (cells.parent / "cells.run.ipynb").exists()
 
 
 def test_what_does_not_listen_is_ended_by_one_interrupt(client):

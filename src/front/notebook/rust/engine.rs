@@ -178,7 +178,13 @@ impl Engine {
         if self.stale.swap(false, Ordering::SeqCst) {
             let _ = self.run(REARM, Box::new(|_| {}));
         }
+        self.streams.record.begin(code);
         let result = self.run(code, sink);
+        let error = result
+            .as_ref()
+            .err()
+            .map(|trouble| trouble.lines.join("\n"));
+        self.streams.record.end(error.as_deref());
         let interrupted = self.streams.interrupts.load(Ordering::SeqCst) > 0;
         let died = matches!(&result, Err(trouble) if trouble.name == "ProcessDied");
         let restarted = code.lines().any(|line| line.trim() == ":restart");

@@ -12,6 +12,7 @@ pub(crate) mod engine;
 pub(crate) mod folder;
 pub mod kernel;
 mod members;
+mod progress;
 pub mod repl;
 pub mod setup;
 pub(crate) mod streams;

@@ -3,6 +3,7 @@
 use super::commands::optimise;
 use super::engine::{Engine, SERDE};
 use super::folder::{CELLS, Prepared, compiler, default_folder, says};
+use super::progress::Watch;
 use crate::error::Result;
 use crate::output;
 use crate::store::free_space;
@@ -148,11 +149,21 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         folder.display()
     ));
     Prepared::forget(&folder);
+    if request.force {
+        // All files are new then, and the library is compiled again.
+        let _ = fs::remove_dir_all(folder.join("source"));
+    }
     lay_out(&prepared, &source)?;
-    Engine::warm(&prepared)
+    let template = prepared.template();
+    let watch = Watch::new(&template, &template.join(CELLS).join("target"), |text| {
+        output::line(text);
+    });
+    let compiled = Engine::warm(&prepared);
+    drop(watch);
+    compiled
         .context("the library could not be compiled for cells; what is compiled is kept for the next attempt")?;
     prepared.watch_variables();
-    tidy(&prepared.template());
+    tidy(&template);
     prepared.write()?;
     output::line(format_args!(
         "ready after {:.0} s",
@@ -186,9 +197,8 @@ fn source(request: &Request) -> Result<PathBuf> {
 /// Copy the source, so that no change of it disturbs a session, and write what evcxr will find.
 fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
     let own = prepared.folder.join("source");
-    let _ = fs::remove_dir_all(&own);
     for part in SOURCES {
-        copy(&source.join(part), &own.join(part))?;
+        mirror(&source.join(part), &own.join(part))?;
     }
     let manifest = fs::read_to_string(source.join("Cargo.toml"))?;
     // Tests are not copied.
@@ -196,23 +206,22 @@ fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
         Some((before, _)) => before.to_string(),
         None => manifest,
     };
-    fs::write(own.join("Cargo.toml"), format!("{manifest}{DYNAMIC}"))?;
+    let written = format!("{manifest}{DYNAMIC}");
+    keep_or_write(&own.join("Cargo.toml"), written.as_bytes())?;
     fs::create_dir_all(prepared.folder.join(".cargo"))?;
-    fs::write(
-        prepared.folder.join(".cargo/config.toml"),
-        profile(&manifest),
-    )?;
+    let settings = prepared.folder.join(".cargo/config.toml");
+    keep_or_write(&settings, profile(&manifest).as_bytes())?;
     fs::create_dir_all(prepared.folder.join("config"))?;
     let template = prepared.template();
     let kept = template.join("kept");
     for folder in [template.join(CELLS), kept.join("src")] {
         fs::create_dir_all(folder)?;
     }
-    fs::write(kept.join("src/lib.rs"), "")?;
+    keep_or_write(&kept.join("src/lib.rs"), b"")?;
     let package =
         "[package]\nname = \"kept\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n";
     let dependencies = format!("{package}{}\n{SERDE}\n", prepared.dependency());
-    fs::write(kept.join("Cargo.toml"), dependencies)?;
+    keep_or_write(&kept.join("Cargo.toml"), dependencies.as_bytes())?;
     optimise(&template, 0)?;
     // The versions that the program itself was compiled with.
     fs::copy(source.join("Cargo.lock"), template.join("Cargo.lock"))
@@ -293,17 +302,36 @@ fn source_of_std(folder: &Path, toolchain: Option<&str>, yes: bool) -> Result<()
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Make a folder the same as another one. What is the same already stays as it is, with its time: cargo compiles what is newer than its notes
+/// again, and a setup that was interrupted would begin anew.
+fn mirror(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        let (path, original) = (entry.path(), from.join(entry.file_name()));
+        match (path.is_dir(), original.is_dir(), original.is_file()) {
+            (true, true, _) | (false, _, true) => {}
+            (true, false, _) => fs::remove_dir_all(path)?,
+            (false, _, false) => fs::remove_file(path)?,
+        }
+    }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {
-            true => copy(&entry.path(), &target)?,
-            false => drop(fs::copy(entry.path(), target)?),
+            true => mirror(&entry.path(), &target)?,
+            false => keep_or_write(&target, &fs::read(entry.path())?)?,
         }
     }
     Ok(())
+}
+
+/// Write a file, unless it has this content.
+fn keep_or_write(path: &Path, content: &[u8]) -> Result<()> {
+    match fs::read(path).is_ok_and(|old| old == content) {
+        true => Ok(()),
+        false => Ok(fs::write(path, content)?),
+    }
 }
 
 /// A checksum of all that the library is made from.
@@ -333,6 +361,45 @@ fn checksum(source: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_the_same_keeps_its_time() {
+        let place = std::env::temp_dir().join(format!("ergodic-mirror-{}", std::process::id()));
+        let (from, to) = (place.join("from"), place.join("to"));
+        let write = |folder: &Path, name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+        for (name, text) in [
+            ("in/same", "a"),
+            ("changed", "a"),
+            ("gone/x", "a"),
+            ("kind", "a"),
+        ] {
+            write(&to, name, text);
+            let file = fs::File::options().write(true).open(to.join(name));
+            file.unwrap().set_modified(old).unwrap();
+        }
+        for (name, text) in [
+            ("in/same", "a"),
+            ("changed", "b"),
+            ("new", "c"),
+            ("kind/x", "d"),
+        ] {
+            write(&from, name, text);
+        }
+        mirror(&from, &to).unwrap();
+        let text = |name: &str| fs::read_to_string(to.join(name)).unwrap();
+        let is_old = |name: &str| fs::metadata(to.join(name)).unwrap().modified().unwrap() == old;
+        assert_eq!(
+            ["in/same", "changed", "new", "kind/x"].map(text),
+            ["a", "b", "c", "d"]
+        );
+        assert!(is_old("in/same") && !is_old("changed") && !to.join("gone").exists());
+        fs::remove_dir_all(&place).unwrap();
+    }
 
     #[test]
     fn what_is_not_optimised_is_among_the_dependencies() {

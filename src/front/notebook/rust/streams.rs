@@ -1,6 +1,7 @@
 //! What comes from the process that the cells run in: sorted into what is printed, shown, and how the cell has ended; and signals to it.
 
 use super::super::cell_protocol::{Mark, START};
+use super::super::record::Record;
 use crate::front::display::Shown;
 use evcxr::EvalContextOutputs;
 use std::collections::HashSet;
@@ -56,6 +57,8 @@ pub(super) struct Streams {
     ended: Mutex<[bool; 2]>,
     all_ended: Condvar,
     pub(super) child: Mutex<Option<Arc<Mutex<Child>>>>,
+    /// The cells so far.
+    pub(super) record: Record,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,6 +81,7 @@ impl Streams {
             ended: Mutex::new([true; 2]),
             all_ended: Condvar::new(),
             child: Mutex::default(),
+            record: Record::new(),
         }
     }
 
@@ -237,6 +241,7 @@ impl Streams {
             Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
             Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
             Some(Mark::Value(shown)) => *lock(&self.value) = Some(shown),
+            Some(Mark::Named(home, run)) => self.record.named(&home, &run),
             Some(Mark::Progress(name, line, over)) => self.tell(Event::Progress(name, line, over)),
         }
     }
@@ -263,6 +268,7 @@ impl Streams {
             match Mark::parse(line) {
                 Some(Mark::Done) => self.end(1),
                 Some(Mark::Progress(name, line, over)) => {
+                    self.record.goes_on();
                     self.tell(Event::Progress(name, line, over));
                 }
                 _ => lock(&self.held).push(line.to_string()),
