@@ -30,11 +30,15 @@ def shown(outputs):
     kept = []
     for output in outputs:
         data = output.get("data", {})
-        if 'class="ergodic-progress"' in joined(data.get("text/html")):
+        html = joined(data.get("text/html"))
+        if 'class="ergodic-progress"' in html:
             continue
-        output = dict(output)
+        drawing = re.search(r"<svg.*</svg>", html, re.DOTALL)
+        if drawing and FIGURE not in data:
+            # A figure of plotters; code hosts take drawings out of HTML.
+            data = data | {FIGURE: drawing[0].splitlines(True)}
         if FIGURE in data:
-            output["data"] = {kind: value for kind, value in data.items() if kind != "text/html"}
+            output = dict(output, data={kind: value for kind, value in data.items() if kind != "text/html"})
         kept.append(output)
     return kept
 

@@ -22,7 +22,7 @@ if CHROMIUM is None:
     pytest.skip("there is no Chromium in the PATH (Debian: chromium)", allow_module_level=True)
 NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks/01_first_sweep.ipynb"
 # The steps of its sweep, as they stand in the file.
-STEPS = '"steps", 1600'
+STEPS = '"steps", 2000'
 CELL = ".jp-Notebook .jp-Cell"
 
 
@@ -33,7 +33,7 @@ def page(request, tmp_path):
     sources = []
     for cell in book["cells"]:
         sources.append("".join(cell["source"]))
-        cell["source"] = sources[-1].replace(STEPS, STEPS.replace("1600", "300"))
+        cell["source"] = sources[-1].replace(STEPS, STEPS.replace("2000", "300"))
         if cell["cell_type"] == "code":
             cell |= {"outputs": [], "execution_count": None}
     assert any(STEPS in source for source in sources)
