@@ -581,28 +581,74 @@ fn what_cannot_be_run_is_refused_in_words() {
     }
 }
 
+/// As tests/interop/kernel/ship.py writes them; that a run shows the same is tested there.
 #[test]
-fn the_notebooks_of_the_repository_are_stripped() {
+fn the_notebooks_of_the_repository_are_shipped_with_clean_outputs() {
     let mut count = 0;
     for entry in std::fs::read_dir(root().join("notebooks"))
         .unwrap()
         .flatten()
     {
         let path = entry.path();
-        if path.extension().is_none_or(|e| e != "ipynb")
-            || path.to_string_lossy().ends_with(".run.ipynb")
-        {
+        let name = path.file_name().unwrap().to_string_lossy().to_string();
+        if !name.ends_with(".ipynb") || name.ends_with(".run.ipynb") {
             continue;
         }
         count += 1;
-        for cell in read(&path)["cells"].as_array().unwrap() {
-            if cell["cell_type"] == "code" {
-                assert_eq!(cell["outputs"], json!([]), "{}", path.display());
-                assert_eq!(cell["execution_count"], Value::Null, "{}", path.display());
+        assert!(
+            path.metadata().unwrap().len() < 1_500_000,
+            "{name} is large"
+        );
+        let whole = read(&path);
+        let cells = whole["cells"].as_array().unwrap();
+        let code = cells.iter().filter(|c| c["cell_type"] == "code");
+        let mut said = String::new();
+        for (i, cell) in code.enumerate() {
+            let place = format!("{name}, code cell {}", i + 1);
+            assert_eq!(cell["execution_count"], json!(i + 1), "{place}");
+            assert!(cell["metadata"]["execution"].is_null(), "{place}");
+            let source = joined(&cell["source"]);
+            let outputs = cell["outputs"].as_array().unwrap();
+            // A cell that ends with an expression shows it.
+            let shows = !source.trim_end().ends_with([';', '}']);
+            assert!(!shows || !outputs.is_empty(), "{place} shows nothing");
+            let on_purpose = cell["metadata"]["tags"].as_array();
+            let on_purpose =
+                on_purpose.is_some_and(|tags| tags.contains(&json!("fails-on-purpose")));
+            for output in outputs {
+                assert_ne!(output["output_type"], "error", "{place}");
+                assert_ne!(output["name"], "stderr", "{place}");
+                let data = output["data"].as_object();
+                for text in data
+                    .into_iter()
+                    .flat_map(|d| d.values())
+                    .chain([&output["text"]])
+                {
+                    let text = joined(text);
+                    for part in [
+                        "/home/",
+                        "/root/",
+                        "/tmp/",
+                        "/var/",
+                        "/Users/",
+                        "/work/",
+                        "/dev/shm",
+                        "ergodic-progress",
+                    ] {
+                        assert!(!text.contains(part), "{place} has {part}");
+                    }
+                    let words = ["NOT YET", "WRONG", "NOT MIXED", "not yet", "wrong"];
+                    for word in words.into_iter().filter(|_| !on_purpose) {
+                        assert!(!text.contains(word), "{place} says {word}");
+                    }
+                    said += &text;
+                }
             }
         }
+        assert!(said.contains("<svg"), "{name} has no figure");
+        assert!(said.contains("converged"), "{name} has no verdict");
     }
-    assert!(count >= 2);
+    assert!(count >= 9);
 }
 
 /// Minutes, the first time: the library is compiled for cells, into the folder of build outputs. With ERGODIC_TEST_ALL, or if that is done.
