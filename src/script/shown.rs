@@ -2,7 +2,7 @@
 
 use super::binder::Binder;
 use super::words::a_kind;
-use super::{Bound, Interpreter, Value, kinds, raise};
+use super::{Bound, Interpreter, OrRaise as _, Value, kinds, raise};
 use crate::error::count;
 use crate::object::Shown;
 use crate::table::Table;
@@ -76,6 +76,16 @@ pub(super) fn bind(b: &mut Binder) {
         },
     )
     .with(&[], "clear_output()");
+    let context = b.context.clone();
+    b.defaulted(
+        "input(prompt) -> string",
+        "Ask whoever runs the session for a line of text. A script that is to run unattended takes values by `param` instead.",
+        ImmutableString::default(),
+        move |prompt: ImmutableString| -> Bound<String> {
+            context.session.console.ask(&prompt).or_raise()
+        },
+    )
+    .with(&[], "let ask = || input(\"temperature? \").parse_float();");
 }
 
 /// A value as `print` shows it.

@@ -1,6 +1,8 @@
 //! Where a session talks to whoever started it: what scripts print, remarks, and how far its runs are.
 
+use crate::error::Result;
 use crate::object::Shown;
+use anyhow::bail;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,6 +86,15 @@ pub trait Console: Send + Sync {
     /// A value that a script shows.
     fn show(&self, shown: &Shown) {
         self.print(&shown.text);
+    }
+
+    /// Ask for a line, which comes without its end.
+    ///
+    /// # Errors
+    /// If there is nobody to ask.
+    fn ask(&self, prompt: &str) -> Result<String> {
+        let _ = prompt;
+        bail!("there is nobody to ask here; a script that runs unattended takes values by param()")
     }
 
     /// Remove what the input that runs has shown, at once or when it shows something new; a terminal keeps it.

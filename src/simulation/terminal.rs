@@ -1,7 +1,9 @@
 //! The terminal: a bar with rate and time left, or a line now and then where there is no terminal.
 
 use super::console::{Bar, Console, Stage, Task};
+use crate::error::Result;
 use crate::output;
+use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
@@ -23,6 +25,16 @@ impl Console for Terminal {
 
     fn remark(&self, text: &str) {
         output::remark(text);
+    }
+
+    fn ask(&self, prompt: &str) -> Result<String> {
+        output::remark_part(prompt);
+        let mut line = String::new();
+        ensure!(
+            std::io::stdin().read_line(&mut line)? > 0,
+            "standard input has ended before there was an answer"
+        );
+        Ok(line.trim_end_matches(['\r', '\n']).into())
     }
 
     fn begin(&self, task: &Task) -> Arc<dyn Bar> {

@@ -1,5 +1,6 @@
 //! What a session says, as the output of the cell that runs.
 
+use crate::error::Result;
 use crate::front::bar::{Live, Moment};
 use crate::front::kernel::{Output, Rich, Stream};
 use crate::object::Shown;
@@ -44,6 +45,10 @@ impl Console for Cell {
 
     fn show(&self, shown: &Shown) {
         self.out().display(rich(shown), None);
+    }
+
+    fn ask(&self, prompt: &str) -> Result<String> {
+        self.out().input(prompt, false)
     }
 
     fn clear(&self, wait: bool) {

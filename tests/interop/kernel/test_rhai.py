@@ -58,6 +58,22 @@ def client(tmp_path_factory):
         yield client
 
 
+def test_input_asks_the_client(client):
+    message = client.execute('let name = input("who? "); name + "!"', allow_stdin=True)
+    assert client.get_stdin_msg(timeout=10)["content"]["prompt"] == "who? "
+    client.input("Ada")
+    assert outputs_of(client, message)[-1]["content"]["data"]["text/plain"] == "Ada!"
+    assert reply_to(client, message)["content"]["status"] == "ok"
+    reply, _ = run(client, "input()", allow_stdin=False)
+    assert "does not allow" in reply["evalue"]
+    # A cell that waits can be interrupted.
+    message = client.execute("input()", allow_stdin=True)
+    client.get_stdin_msg(timeout=10)
+    client.manager.interrupt_kernel()
+    assert reply_to(client, message)["content"]["status"] == "error"
+    outputs_of(client, message)
+
+
 LONG = "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 50_000_000, every: 1000, chains: 2, observe: [observable::cost()] })"
 
 
