@@ -33,6 +33,15 @@ pub fn remark_part(text: impl Display) {
     let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
+/// Text without the codes of its colours.
+pub fn plain(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |out, part| {
+        out + part.split_once('m').map_or(part, |(_, rest)| rest)
+    })
+}
+
 /// Take note of how writing to standard output has gone.
 pub fn keep(written: io::Result<()>) {
     if let Err(e) = written
@@ -46,4 +55,13 @@ pub fn keep(written: io::Result<()>) {
 pub fn failure() -> Option<&'static str> {
     keep(io::stdout().flush());
     FAILURE.get().map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn colours_are_left_out() {
+        assert_eq!(super::plain("a\x1b[31mb m\x1b[0mc"), "ab mc");
+        assert_eq!(super::plain("none"), "none");
+    }
 }

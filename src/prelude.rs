@@ -24,7 +24,7 @@ pub use crate::dataset::{Dataset, Inputs, Split, Targets};
 pub use crate::engine::report::{self, Report};
 pub use crate::engine::{Chains, Member, Vector};
 pub use crate::error::{BadFile, BadOption, EveryChainFailed, Interrupted, Result};
-pub use crate::front::display::{Display as _, Table, display};
+pub use crate::front::display::{Display as _, Table, clear_output, display};
 pub use crate::front::notebook::{Session, prepare};
 pub use crate::front::report::report as write_report;
 pub use crate::kernels::map::Kernel;

@@ -40,6 +40,13 @@ pub fn display(value: impl Displayed) {
     value.tell(Mark::Shown);
 }
 
+/// Remove what the cell has shown so far, at once or, with `wait`, when it shows something new.
+pub fn clear_output(wait: bool) {
+    if cell_protocol::wanted() {
+        crate::output::print(Mark::Clear(wait).line());
+    }
+}
+
 /// What [`display`] takes: a reference to anything printable, or a value of these types.
 pub trait Displayed {
     /// Tell whoever runs the cells.

@@ -45,6 +45,9 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
+/// Pixels of a page that a document takes at most.
+const WIDEST: f64 = 900.0;
+
 /// An SVG document of this size in pixels, white, with what `draw` puts on it.
 pub(super) fn document(
     (width, height): Pixel,
@@ -62,7 +65,9 @@ pub(super) fn document(
         canvas.area.present().map_err(failed)?;
     }
     let drawn_at = format!("<svg width=\"{wide}\" height=\"{high}\"");
-    // Where it stands in a page, it is never wider than its place.
+    // Where it stands in a page, it is never wider than its place; what shows it as an image of its own width cuts off what is wider than this.
+    let scale = (WIDEST / width).min(1.0);
+    let [width, height] = [width, height].map(|x| (x * scale).round());
     let shown_at = format!(
         "<svg width=\"{width}\" height=\"{height}\" style=\"max-width:100%;height:auto\" stroke-linejoin=\"round\""
     );

@@ -28,6 +28,8 @@ pub enum Mark {
     Shown(Shown),
     /// The value of the last expression.
     Value(Shown),
+    /// What was shown so far is to go, at once or when something else is shown.
+    Clear(bool),
     /// The folder of the session, and the name of a run there.
     Named(PathBuf, String),
     /// How far a run is: its name, how that is shown, whether it is over.
@@ -44,6 +46,7 @@ impl Mark {
             Self::Shown(s) | Self::Value(s) => {
                 json!({"text": s.text, "html": s.html, "svg": s.svg, "markdown": s.markdown, "value": matches!(self, Self::Value(_))})
             }
+            Self::Clear(wait) => json!({"clear": wait}),
             Self::Named(home, run) => json!({"named": run, "home": home}),
             Self::Progress(name, s, over) => {
                 json!({"run": name, "text": s.text, "html": s.html, "over": over})
@@ -62,6 +65,8 @@ impl Mark {
             Self::Done
         } else if let Some(how) = text("failed") {
             Self::Failed(how)
+        } else if let Some(wait) = content["clear"].as_bool() {
+            Self::Clear(wait)
         } else if let Some(run) = text("named") {
             Self::Named(text("home")?.into(), run)
         } else if let Some(run) = text("run") {
@@ -104,6 +109,7 @@ mod tests {
             Mark::Running,
             Mark::Failed("panic".into()),
             Mark::Done,
+            Mark::Clear(true),
             Mark::Named("runs/notebook-1".into(), "sweep-1".into()),
             Mark::Shown(shown.clone()),
             Mark::Value(shown),

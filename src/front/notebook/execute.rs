@@ -139,7 +139,7 @@ pub(crate) fn execute(
             Some((_, value, traceback)) if !notebook.may_fail(*at) => {
                 let lines = match traceback.is_empty() {
                     true => value.clone(),
-                    false => traceback.join("\n"),
+                    false => output::plain(&traceback.join("\n")),
                 };
                 bail!("{place} failed:\n{lines}")
             }

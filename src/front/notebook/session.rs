@@ -113,6 +113,10 @@ impl Console for Marked {
         output::print(Mark::Shown(shown.clone()).line());
     }
 
+    fn clear(&self, wait: bool) {
+        output::print(Mark::Clear(wait).line());
+    }
+
     fn named(&self, home: &Path, run: &str) {
         output::print(Mark::Named(home.into(), run.into()).line());
     }

@@ -283,11 +283,12 @@ impl fmt::Display for Estimate {
             )?;
         }
         let m = self.m.map_or("all examples".into(), |m| format!("m = {m}"));
+        let nbeta = format!("{:.6}", self.point.nbeta);
+        let nbeta = nbeta.trim_end_matches('0').trim_end_matches('.');
         write!(
             f,
-            "\n  n = {}, {m}, nβ = {:.6}, γ = {}, baseline {}, {} parameters",
+            "\n  n = {}, {m}, nβ = {nbeta}, γ = {}, baseline {}, {} parameters",
             self.n,
-            self.point.nbeta,
             self.point.gamma,
             self.point.baseline.name(),
             self.parameters

@@ -19,21 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
 FIGURE = "image/svg+xml"
-# Pixels. nbconvert and code hosts cut off what is wider than their page.
-WIDEST = 900
 
 
 def joined(text):
     return text if isinstance(text, str) else "".join(text or [])
-
-
-def fitting(figure):
-    """A drawing that is not too wide; what it shows is scaled with it."""
-    size = re.match(r'<svg width="(\d+)" height="(\d+)"', figure)
-    if size is None or int(size[1]) <= WIDEST:
-        return figure
-    height = round(int(size[2]) * WIDEST / int(size[1]))
-    return f'<svg width="{WIDEST}" height="{height}"' + figure[size.end():]
 
 
 def shown(outputs):
@@ -50,7 +39,7 @@ def shown(outputs):
             data = data | {FIGURE: drawing[0]}
         if FIGURE in data:
             data = {kind: value for kind, value in data.items() if kind != "text/html"}
-            output = dict(output, data=data | {FIGURE: fitting(joined(data[FIGURE]))})
+            output = dict(output, data=data)
         kept.append(output)
     return kept
 
@@ -90,7 +79,7 @@ def ship(path, program):
                 if "execution_count" in output:
                     output["execution_count"] = count
                 if FIGURE in output.get("data", {}):
-                    output["data"][FIGURE] = output["data"][FIGURE].splitlines(True)
+                    output["data"][FIGURE] = joined(output["data"][FIGURE]).splitlines(True)
     path.write_text(json.dumps(book, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -31,21 +31,27 @@ class Suite(jkt.KernelTests):
         {"text": "let v = vec![1]; v.is_em", "matches": {"is_empty()"}},
     ]
     complete_code_samples = ["1 + 1", "let x = 2;", "fn f() {}"]
-    incomplete_code_samples = ["f(", "fn f() {"]
+    incomplete_code_samples = ["f(", "fn f() {", "let a = \"text"]
+    invalid_code_samples = ["1 )", "let = 2;"]
     code_generate_error = "no_such_function()"
     code_execute_result = [{"code": "1 + 2", "result": "3"}, {"code": "2 * 3", "result": "6"}]
     code_history_pattern = "1?+ 2*"
     supported_history_operations = ("tail", "range", "search")
     code_inspect_sample = "sampler::Sgld"
     code_display_data = [{"code": 'display(&Table::new(["a"]).row(["1"]))', "mime": "text/html"}]
-    # Explanations are values, not pages; cells do not take back what they have shown.
-    test_pager = None
-    test_clear_output = None
+    code_page_something = "?sampler::Sgld"
+    code_clear_output = "clear_output(false)"
 
     @classmethod
     def setUpClass(cls):
         cls.km, cls.kc = start_new_kernel(kernel_name=cls.kernel_name)
         cls.kc.execute_interactive("1", timeout=FIRST, output_hook=lambda _: None)
+
+
+@pytest.mark.usefixtures("rust_kernel")
+class Welcome(jkt.IopubWelcomeTests):
+    kernel_name = "ergodic-rust"
+    support_iopub_welcome = True
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 use super::engine::Engine;
 use super::folder::Prepared;
-use super::repl::is_unfinished;
 use super::streams::Event;
+use super::value::{self, Written};
 use crate::error::Result;
 use crate::front::jupyter::rich;
 use crate::front::kernel::kernelspec::{self, Spec, Target};
@@ -62,11 +62,33 @@ impl Evaluator for RustEvaluator {
     }
 
     fn execute(&mut self, code: &str, count: u32, out: &Output) -> Outcome {
+        // `?name` is no Rust; it opens what is known of the name beside the notebook.
+        if let Some(name) = code.trim().strip_prefix('?') {
+            let failed = |value| {
+                let (name, traceback) = ("Error".into(), Vec::new());
+                Outcome::Err(Failure {
+                    name,
+                    value,
+                    traceback,
+                })
+            };
+            if let Err(e) = self.engine.wait() {
+                return failed(format!("{e:#}"));
+            }
+            return match self.inspect(name, name.chars().count(), 0) {
+                Some(page) => {
+                    out.page(page);
+                    Outcome::Ok(None)
+                }
+                None => failed(format!("nothing is known of '{name}'")),
+            };
+        }
         let (to, mut begun) = (out.clone(), HashSet::new());
         let sink = move |event: Event| match event {
             Event::Printed("stdout", text) => to.stream(Stream::Stdout, &text),
             Event::Printed(_, text) => to.stream(Stream::Stderr, &text),
             Event::Shown(shown) => to.display(rich(&shown), None),
+            Event::Clear(wait) => to.clear(wait),
             // One line per run, which changes.
             Event::Progress(run, line, _) => {
                 let id = format!("progress-{}-{count}-{run}", std::process::id());
@@ -117,11 +139,12 @@ impl Evaluator for RustEvaluator {
     }
 
     fn is_complete(&self, code: &str) -> Completeness {
-        match is_unfinished(code) {
-            true => Completeness::Incomplete {
+        match value::state(code) {
+            Written::InPart => Completeness::Incomplete {
                 indent: String::new(),
             },
-            false => Completeness::Complete,
+            Written::Whole => Completeness::Complete,
+            Written::Badly => Completeness::Invalid,
         }
     }
 }

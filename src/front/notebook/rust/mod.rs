@@ -57,6 +57,11 @@ impl Cells for RustCells {
             let output = match event {
                 Event::Printed(stream, text) => Output::Stream(stream, text),
                 Event::Shown(shown) => Output::Display(data(&shown)),
+                Event::Clear(_) => {
+                    // As Jupyter would leave it.
+                    own.lock().unwrap_or_else(|e| e.into_inner()).clear();
+                    return;
+                }
                 Event::Progress(_, line, over) => {
                     // Where nobody watches, the end of a run is enough.
                     if over {

@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::folder::Prepared;
 use super::streams::Event;
+use super::value::{self, Written};
 use crate::error::Result;
 use crate::output;
 use rustyline::completion::{Completer, Pair};
@@ -48,7 +49,7 @@ pub fn run(on_interrupt: OnInterrupt) -> Result<()> {
             Err(ReadlineError::Eof) => return Ok(()),
             Err(e) => return Err(e.into()),
         }
-        if is_unfinished(&pending) {
+        if value::state(&pending) == Written::InPart {
             continue;
         }
         let code = std::mem::take(&mut pending);
@@ -70,6 +71,7 @@ fn evaluate(engine: &Engine, code: &str) {
         }
         Event::Printed(_, text) => output::remark_part(&text),
         Event::Shown(shown) => output::line(shown.text.trim_end()),
+        Event::Clear(_) => {}
         // One line that changes.
         Event::Progress(_, line, over) if terminal => {
             output::remark_part(format_args!(
@@ -128,109 +130,9 @@ impl Validator for Helper {
         &self,
         context: &mut ValidationContext,
     ) -> std::result::Result<ValidationResult, ReadlineError> {
-        Ok(match is_unfinished(context.input()) {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Valid(None),
+        Ok(match value::state(context.input()) {
+            Written::InPart => ValidationResult::Incomplete,
+            _ => ValidationResult::Valid(None),
         })
-    }
-}
-
-/// Whether a bracket, a string or a comment is open, so that more has to be typed.
-pub(crate) fn is_unfinished(code: &str) -> bool {
-    if code.trim_start().starts_with(':') {
-        return false;
-    }
-    let mut depth = 0i64;
-    let mut rest = code.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            '/' if rest.peek() == Some(&'/') => {
-                for c in rest.by_ref() {
-                    if c == '\n' {
-                        break;
-                    }
-                }
-            }
-            '/' if rest.peek() == Some(&'*') => {
-                let (mut before, mut nested) = (' ', 1);
-                rest.next();
-                for c in rest.by_ref() {
-                    match (before, c) {
-                        ('*', '/') => nested -= 1,
-                        ('/', '*') => nested += 1,
-                        _ => {}
-                    }
-                    before = c;
-                    if nested == 0 {
-                        break;
-                    }
-                }
-                if nested > 0 {
-                    return true;
-                }
-            }
-            '"' => {
-                let mut closed = false;
-                while let Some(c) = rest.next() {
-                    match c {
-                        '\\' => drop(rest.next()),
-                        '"' => {
-                            closed = true;
-                            break;
-                        }
-                        _ => {}
-                    }
-                }
-                if !closed {
-                    return true;
-                }
-            }
-            // A character, or else a lifetime.
-            '\'' => {
-                let ahead: Vec<char> = rest.clone().take(3).collect();
-                match ahead[..] {
-                    ['\\', _, '\''] => drop(rest.nth(2)),
-                    [_, '\'', ..] => drop(rest.nth(1)),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    depth > 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_unfinished;
-
-    #[test]
-    fn open_brackets_strings_and_comments_need_more() {
-        for open in [
-            "fn f() {",
-            "let a = [1,",
-            "f(",
-            "\"text",
-            "/* a",
-            "{ '}'",
-            "// )\n(",
-        ] {
-            assert!(is_unfinished(open), "{open}");
-        }
-        for whole in [
-            "1 + 1",
-            "f('(')",
-            "\"(\\\"\"",
-            "// (",
-            "/* ( */ 1",
-            "fn f<'a>(x: &'a str) {}",
-            ":dep (",
-            "'\\n'",
-            ")",
-        ] {
-            assert!(!is_unfinished(whole), "{whole}");
-        }
     }
 }

@@ -18,6 +18,8 @@ pub enum Event {
     Printed(&'static str, String),
     /// Something shown.
     Shown(Shown),
+    /// What was shown so far is to go, at once or when something else is shown.
+    Clear(bool),
     /// How far a run is: its name, a line about it, whether it is over.
     Progress(String, Shown, bool),
 }
@@ -239,6 +241,7 @@ impl Streams {
             }
             Some(Mark::Done) => self.end(0),
             Some(Mark::Failed(how)) => *lock(&self.failed) = Some(how),
+            Some(Mark::Clear(wait)) => self.tell(Event::Clear(wait)),
             Some(Mark::Shown(shown)) => self.tell(Event::Shown(shown)),
             Some(Mark::Value(shown)) => *lock(&self.value) = Some(shown),
             Some(Mark::Named(home, run)) => self.record.named(&home, &run),

@@ -1,7 +1,7 @@
-//! The value of a cell.
+//! The value of a cell, and whether there is more to come of it.
 
 use ra_ap_syntax::ast::{self, AstNode};
-use ra_ap_syntax::{Edition, SourceFile, SyntaxNode};
+use ra_ap_syntax::{Edition, SourceFile, SyntaxNode, T};
 
 /// What shows a value.
 pub const SHOW: &str = ".evcxr_display();";
@@ -45,6 +45,48 @@ pub fn shown(code: &str) -> String {
     }
 }
 
+/// How far something is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It can be run.
+    Whole,
+    /// A bracket, a string or a comment is open.
+    InPart,
+    /// It is wrong, whatever follows.
+    Badly,
+}
+
+/// How far a cell is written.
+pub fn state(code: &str) -> Written {
+    let rust = &code[first_of_rust(code)..];
+    let alone = SourceFile::parse(rust, Edition::CURRENT);
+    let open = ["\"` symbol to terminate", "*/` symbols to terminate"];
+    let is_open = |e: String| open.iter().any(|what| e.contains(what));
+    if alone.errors().iter().any(|e| is_open(e.to_string())) {
+        return Written::InPart;
+    }
+    let mut depth = 0;
+    for element in alone.syntax_node().descendants_with_tokens() {
+        match element.kind() {
+            T!['('] | T!['['] | T!['{'] => depth += 1,
+            T![')'] | T![']'] | T!['}'] => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return Written::Badly;
+        }
+    }
+    let whole = SourceFile::parse(
+        &format!("fn cell() {{{}\n}}", shown(rust)),
+        Edition::CURRENT,
+    );
+    match depth {
+        0 if whole.errors().is_empty() => Written::Whole,
+        0 => Written::Badly,
+        _ => Written::InPart,
+    }
+}
+
 /// Where Rust begins, after evcxr's commands, blank lines and comments.
 fn first_of_rust(code: &str) -> usize {
     let passed = |line: &&str| {
@@ -84,7 +126,41 @@ fn binds_tightly(e: &ast::Expr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{Written, shown, state};
+
+    #[test]
+    fn open_brackets_strings_and_comments_need_more() {
+        for open in [
+            "fn f() {",
+            "let a = [1,",
+            "f(",
+            "\"text",
+            "/* a",
+            "{ '}'",
+            "// )\n(",
+        ] {
+            assert_eq!(state(open), Written::InPart, "{open}");
+        }
+        for whole in [
+            "",
+            "1 + 1",
+            "let x = 2",
+            "f('(')",
+            "\"(\\\"\"",
+            "// (",
+            "/* ( */ 1",
+            "fn f<'a>(x: &'a str) {}",
+            ":dep (",
+            ":opt 2\nmod a { use b::c; }",
+            "'\\n'",
+            "kernel! { pub K = k(p; g) { p = p - g; } }",
+        ] {
+            assert_eq!(state(whole), Written::Whole, "{whole}");
+        }
+        for wrong in [")", "1 )", "let = 2;", "fn 1() {}"] {
+            assert_eq!(state(wrong), Written::Badly, "{wrong}");
+        }
+    }
 
     #[test]
     fn last_expressions_are_shown_and_nothing_else_changes() {
