@@ -3,7 +3,7 @@
 use super::super::cell_protocol::{Mark, WANTED};
 use super::commands::{Commands, optimise};
 use super::folder::{CELLS, Prepared, Workshop};
-use super::members::Members;
+use super::members::{Candidate, Members};
 use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
 use super::{complaint, value};
 use crate::error::{Interrupted, Result};
@@ -45,9 +45,6 @@ impl Trouble {
         }
     }
 }
-
-/// A possible completion: text, kind, and how it is shown, with its documentation if that is known.
-pub type Candidate = (String, &'static str, String);
 
 /// From, to, candidates.
 pub type Found = (usize, usize, Vec<Candidate>);

@@ -1,10 +1,12 @@
 //! What completion offers: rust-analyzer lists all members of a type, in its own order and with those that cells cannot use.
 
-use super::engine::Candidate;
 use ra_ap_syntax::ast::{self, AstNode, HasName, HasVisibility};
 use ra_ap_syntax::{Edition, SourceFile};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+
+/// A possible completion: text, kind, and how it is shown, with its documentation if that is known.
+pub type Candidate = (String, &'static str, String);
 
 /// Members of handles that rust-analyzer reads in the source of the standard library, and what evcxr calls.
 const INNER: [&str; 6] = [
