@@ -103,7 +103,7 @@ pub trait Job: Kept {
             folder.display(),
             self.whose(),
             match was.is_null() || was["job"] != is["job"] {
-                true => format!(" (it was made by {})", resume::kind(meta)),
+                true => format!(" (it was made by {})", super::run::kind(meta)),
                 false => resume::difference(was, &is),
             }
         );

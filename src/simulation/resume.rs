@@ -1,24 +1,11 @@
 //! Whether a run can start, and whether it is the one that a checkpoint on disk belongs to.
 
-use super::run::{Meta, RunInfo};
+use super::run::{Meta, RunInfo, kind};
 use super::session::Session;
 use crate::error::Result;
 use crate::store::checkpoint::{self, Checkpoint, Generation, Tensors};
 use serde_json::Value;
 use std::path::Path;
-
-/// What made a checkpoint: the verb, or what its job is called.
-pub(crate) fn kind(meta: &Value) -> String {
-    let what = &meta["what"];
-    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
-    said.map_or_else(
-        || match what["columns"].is_array() {
-            true => "train".into(),
-            false => "smc".into(),
-        },
-        String::from,
-    )
-}
 
 /// The newest checkpoint in a folder, and why it is an older one if it is; none if nothing was saved.
 pub(super) fn newest(

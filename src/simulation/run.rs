@@ -3,7 +3,6 @@
 use super::exchange::Ladders;
 use super::keep::Kept;
 use super::origin::Origin;
-use super::resume;
 use super::temper::Temper;
 use super::transcript;
 use crate::diagnostic;
@@ -235,6 +234,19 @@ pub(super) fn within(folder: &Path) -> String {
         true => "; is it the folder of a run?".into(),
         false => format!("; the runs are within: {}", crate::error::listed(&runs)),
     }
+}
+
+/// What made a checkpoint: the verb, or what its job is called.
+pub(crate) fn kind(meta: &serde_json::Value) -> String {
+    let what = &meta["what"];
+    let said = meta["info"]["kind"].as_str().or(what["job"].as_str());
+    said.map_or_else(
+        || match what["columns"].is_array() {
+            true => "train".into(),
+            false => "smc".into(),
+        },
+        String::from,
+    )
 }
 
 /// A finished run. Chains are ordered by temperature, then by number.
@@ -484,7 +496,7 @@ impl Run {
             return Ok(run);
         }
         let saved = checkpoint::load(&folder.join("checkpoint"))?;
-        let kind = saved.map_or_else(String::new, |(saved, _)| resume::kind(&saved.meta));
+        let kind = saved.map_or_else(String::new, |(saved, _)| kind(&saved.meta));
         let shown = folder.display();
         anyhow::bail!(
             "open: {shown} was made by {kind} and is no run; `ergodic show {shown}` shows it, and the option resume: \"{shown}\" of its verb continues or returns it"

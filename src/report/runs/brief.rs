@@ -3,8 +3,8 @@
 use crate::diagnostic::Verdict;
 use crate::report::layout::name;
 use crate::simulation::job::Record;
-use crate::simulation::resume::kind;
 use crate::simulation::run::Run;
+use crate::simulation::run::kind;
 use crate::store::{self, checkpoint};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
