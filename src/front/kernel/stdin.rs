@@ -3,13 +3,16 @@
 use super::message::{Codec, Message};
 use super::note::note;
 use super::zmtp::{Event, Peer, Socket};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a waiting cell looks whether the client is still there.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// For how long a question waits until its client has connected.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A question that waits for its answer.
 #[derive(Default)]
@@ -85,10 +88,22 @@ impl Stdin {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let named = || self.socket.peers(identity).into_iter().next();
         // Clients without an identity cannot be told apart; a single one need not be.
-        let peer = if identity.is_empty() { None } else { named() };
-        let peer = peer.or_else(|| self.socket.only_peer()).context(
-            "cannot ask for input: the client that sent this cell is not connected to the stdin channel",
-        )?;
+        let peer = || match identity.is_empty() {
+            true => self.socket.only_peer(),
+            false => named().or_else(|| self.socket.only_peer()),
+        };
+        // A client connects its channels one after the other, and may send a cell before it is there on this one.
+        let begin = Instant::now();
+        let peer = loop {
+            match peer() {
+                Some(peer) => break peer,
+                None => ensure!(
+                    begin.elapsed() < PATIENCE,
+                    "cannot ask for input: the client that sent this cell is not connected to the stdin channel"
+                ),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
         *self.answers.lock() = Question {
             asked: Some(peer.clone()),
             ..Question::default()

@@ -84,7 +84,7 @@ const COLD: &str = "\n[profile.release.package]\n";
 const DYNAMIC: &str = "\n[lib]\ncrate-type = [\"dylib\"]\n";
 
 /// Folders that the library is compiled from.
-const SOURCES: [&str; 3] = ["src", "stdlib", "crates"];
+const SOURCES: [&str; 4] = ["src", "stdlib", "crates", "editors"];
 
 /// Prepare the folder, or find that it is ready. Says what it does.
 pub fn setup(request: &Request) -> Result<Prepared> {
