@@ -205,11 +205,17 @@ fn figures_stand_beside_each_other() {
     let size = |figure: &Figure| {
         let svg = figure.to_svg().unwrap();
         check(&svg);
-        let number = |name: &str| -> f64 {
+        let value = |name: &str| -> String {
             let rest = svg.split(&format!("{name}=\"")).nth(1).unwrap();
-            rest.split('"').next().unwrap().parse().unwrap()
+            rest.split('"').next().unwrap().into()
         };
-        (number("width"), number("height"))
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let view = value("viewBox");
+        let drawn: Vec<_> = view.split(' ').map(number).collect();
+        // What it takes of a page has the same shape, and an end.
+        let (width, height) = (number(&value("width")), number(&value("height")));
+        assert!(width <= 900.0 && (width / height / (drawn[2] / drawn[3]) - 1.0).abs() < 0.01);
+        (drawn[2], drawn[3])
     };
     let (wide, high) = (size(&row), size(&Figure::beside(figures(), 0)));
     assert!(wide.0 > 2.9 * high.0 && high.1 > 2.9 * wide.1);

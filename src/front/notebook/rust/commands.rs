@@ -21,8 +21,8 @@ const SHARED: [&str; 7] = [
 pub(super) struct Commands {
     /// The cell without what is done already; its lines keep their numbers.
     pub code: String,
-    /// What is to be told.
-    pub notes: Vec<String>,
+    /// What is to be told, in lines.
+    pub notes: String,
     /// The level of optimisation that cells are compiled with from now on, if there is another.
     pub level: Option<u8>,
 }
@@ -40,7 +40,7 @@ impl Commands {
             match word {
                 ":dep" => {
                     if let Some(note) = shared(rest.trim(), prepared)? {
-                        out.notes.push(note);
+                        out.notes += &(note + "\n");
                         out.code.push('\n');
                         continue;
                     }
@@ -127,14 +127,18 @@ mod tests {
         let of = |code: &str| Commands::of(code, &prepared, 0);
         let found = of(":dep candle_core = \"0.11\"\n:dep libm\nlet x = 1;").unwrap();
         assert_eq!(found.code, "\n:dep libm\nlet x = 1;\n");
-        assert!(found.notes[0].starts_with("candle-core 0.11.1 is there without :dep"));
+        assert!(
+            found
+                .notes
+                .starts_with("candle-core 0.11.1 is there without :dep")
+        );
         for fine in [
             "serde_json",
             "serde_json = \"1\"",
             "serde_json = { version = \"=1.0.2\", features = [\"std\"] }",
         ] {
             assert_eq!(
-                of(&format!(":dep {fine}")).unwrap().notes.len(),
+                of(&format!(":dep {fine}")).unwrap().notes.lines().count(),
                 1,
                 "{fine}"
             );

@@ -4,7 +4,7 @@ use super::super::cell_protocol::{Mark, WANTED};
 use super::commands::{Commands, optimise};
 use super::folder::{CELLS, Prepared, Workshop};
 use super::members::{Candidate, Members};
-use super::streams::{IDLE, RUNNING, Sink, Streams, lock};
+use super::streams::{Event, IDLE, RUNNING, Sink, Streams, lock};
 use super::{complaint, value};
 use crate::error::{Interrupted, Result};
 use crate::front::display::Shown;
@@ -400,7 +400,9 @@ fn serve(
                         continue;
                     }
                 };
-                streams.give(commands.notes);
+                if !commands.notes.is_empty() {
+                    streams.tell(Event::Printed("stdout", commands.notes));
+                }
                 if let Some(new) = commands.level {
                     level = new;
                     if let Err(e) = optimise(workspace, level) {

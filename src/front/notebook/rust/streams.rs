@@ -190,7 +190,7 @@ impl Streams {
         let _ = (end, child.kill());
     }
 
-    fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, event: Event) {
         if let Event::Progress(run, _, over) = &event {
             let mut active = lock(&self.active);
             match over {
