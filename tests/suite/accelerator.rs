@@ -423,6 +423,7 @@ fn closures_of_parameters_are_measured_there() {
     for open in [emulated(&Sources::default()), two] {
         let value = run(&source, Some(open));
         let header = value["header"].as_str().unwrap();
+        println!("{header}");
         for (i, closure) in closures.iter().enumerate() {
             let computed = header
                 .lines()
