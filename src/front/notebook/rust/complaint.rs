@@ -6,13 +6,8 @@ use evcxr::CompilationError;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// An error of the compiler as text, in colours if wanted. `code` is the cell as it was written, `compiled` what evcxr got of it: that with insertions.
-pub(super) fn rendered(
-    error: &CompilationError,
-    code: &str,
-    compiled: &str,
-    coloured: bool,
-) -> String {
+/// An error of the compiler as text, in colours. `code` is the cell as it was written, `compiled` what evcxr got of it: that with insertions.
+pub(super) fn rendered(error: &CompilationError, code: &str, compiled: &str) -> String {
     let mut labels = Vec::new();
     for spanned in error.spanned_messages().iter().chain(error.help_spanned()) {
         // Without a label of its own evcxr gives a place the message.
@@ -39,7 +34,7 @@ pub(super) fn rendered(
     const CELL: &str = "cell";
     let id = |range: &Range<usize>| (CELL, range.clone());
     let mut report = Report::build(ReportKind::Error, id(first))
-        .with_config(Config::default().with_color(coloured).with_compact(true))
+        .with_config(Config::default().with_compact(true))
         .with_message(error.message());
     if let Some(code) = error.code() {
         report = report.with_code(code);
@@ -83,15 +78,10 @@ fn legible(text: &str) -> String {
             continue;
         }
         if wanted != now {
-            let _ = write!(
-                out,
-                "\x1b[0m{}",
-                if wanted == "0" {
-                    String::new()
-                } else {
-                    format!("\x1b[{wanted}m")
-                }
-            );
+            out += "\x1b[0m";
+            if wanted != "0" {
+                let _ = write!(out, "\x1b[{wanted}m");
+            }
             now = wanted;
         }
         out += rest;

@@ -470,16 +470,12 @@ fn described(e: &Error, code: &str, compiled: &str) -> Trouble {
     let lines = |text: String| text.lines().map(str::to_string).collect();
     match e {
         Error::CompilationErrors(all) => {
-            let text = |coloured| {
-                let all = all
-                    .iter()
-                    .map(|e| complaint::rendered(e, code, compiled, coloured));
-                lines(all.collect::<Vec<_>>().join("\n"))
-            };
+            let all = all.iter().map(|e| complaint::rendered(e, code, compiled));
+            let text = all.collect::<Vec<_>>().join("\n");
             Trouble {
                 name: "CompilationError",
-                lines: text(false),
-                coloured: text(true),
+                lines: lines(output::plain(&text)),
+                coloured: lines(text),
             }
         }
         Error::SubprocessTerminated(text) => Trouble::new(
