@@ -313,6 +313,7 @@ fn off(test: &Test) -> String {
 pub(crate) fn percent(x: f64) -> String {
     let x = 100.0 * x;
     match x.abs() {
+        a if a.is_nan() => "unknown".into(),
         a if a < 0.95 => format!("{x:.2} %"),
         a if a < 9.5 => format!("{x:.1} %"),
         _ => format!("{x:.0} %"),

@@ -240,6 +240,15 @@ fn what_is_missing_is_named_with_the_steps_it_takes() {
         found["more_steps"].as_u64().is_some_and(|n| n > 1000),
         "{found}"
     );
+    let few = summary(&format!(
+        "sample({GAUSSIAN}, sampler::sgld(#{{ step: 0.01, gradient: gradient::full() }}), #{{ steps: 10, every: 5 }}).summary()"
+    ));
+    let said = reasons(&few);
+    assert!(
+        said.contains("too few draws to compare chains")
+            && said.contains("the error of the temperature is unknown"),
+        "{said}"
+    );
 }
 
 /// All four chains in the right-hand one of two wells that none of them leaves, from one start or from four. Where they started in both
