@@ -309,7 +309,7 @@ fn off(test: &Test) -> String {
     )
 }
 
-/// A part as a percentage of two digits.
+/// A part as a percentage of two digits; "unknown" where it is NaN.
 pub(crate) fn percent(x: f64) -> String {
     let x = 100.0 * x;
     match x.abs() {
