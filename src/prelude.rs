@@ -48,6 +48,7 @@ pub use crate::simulation::run::Run;
 pub use crate::simulation::session::Session as Settings;
 pub use crate::simulation::summary::{Summary, with_error};
 pub use crate::simulation::trained::Trained;
+pub use crate::simulation::until::Until;
 pub use crate::simulation::verify::Verification;
 pub use crate::target::prior::{Parameters, Prior};
 pub use crate::target::{Energies, Potential, Target};

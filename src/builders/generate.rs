@@ -134,6 +134,7 @@ impl Tables {
             Kind::Floats(_) => "Numbers".into(),
             Kind::Ints(_) => "Counts".into(),
             Kind::Trigger => "When".into(),
+            Kind::Map(_) => "Entries".into(),
             Kind::Anything(_) => "Anything".into(),
             Kind::Object(name) => format!("Handle<{}>", self.inner(name)),
             Kind::Objects(name) => format!("Handles<{}>", self.inner(name)),

@@ -1,10 +1,11 @@
 //! What Rust code may write where a table of options says a number, a schedule, a list or an object.
 
-use crate::options::Value;
+use crate::options::{OptionMap, Value};
 use crate::schedule::Schedule;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::trained::Trained;
+use crate::simulation::until::Until;
 use crate::target::prior::Parameters;
 use crate::trigger::Trigger;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ kinds! {
     When: i32, i64, u32, u64, usize, Trigger, Arc<Trigger>, &Arc<Trigger>;
     /// True or false.
     Flag: bool;
+    /// Entries of a map.
+    Entries: OptionMap, Until;
     /// A string.
     Words: &str, String, &String;
 }

@@ -16,8 +16,8 @@ use crate::simulation::run::Run;
 use crate::verb::{Needed, Verb};
 pub use generate::generate;
 pub use kinds::{
-    Anything, Count, Counts, Flag, Handle, Handles, Number, Numbers, OneOf, Rate, Takes, When,
-    Words,
+    Anything, Count, Counts, Entries, Flag, Handle, Handles, Number, Numbers, OneOf, Rate, Takes,
+    When, Words,
 };
 use std::path::Path;
 use std::sync::Arc;

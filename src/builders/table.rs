@@ -1045,6 +1045,44 @@ pub mod sampler {
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
         }
+        /// Samples exp(-U/T) exactly, by microcanonical trajectories that are accepted or rejected (MAMS).
+        ///
+        /// A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy, so a step is never far too large for where the chain is: on rough targets and in many dimensions it needs fewer gradients than hmc. Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.
+        ///
+        /// In burn-in the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, `energy_error` is Δ, and ⟨exp(-Δ)⟩ = 1 (`exp_energy_error`). At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
+        Mams = "mams"() of crate::sampler::REGISTRY {
+            /// Mean length of a trajectory, over √N standard deviations: the distance from the mean at which the chain spends its time. (number, > 0; default `1.0`)
+            length = "length": Number,
+            /// Mean number of steps per trajectory, in the place of `length`. (number, ≥ 1; if absent: by `length`; 10 until variances are known, and where masses do not adapt)
+            steps = "steps": Number,
+            /// Distance of a step, in standard deviations where masses are adapted (the first one, if adapted). (number, > 0; if absent: found at the start)
+            dt = "dt": Number,
+            /// Acceptance that the step size is adapted to. (number, 0 < x < 1; default `0.9`)
+            acceptance = "acceptance": Number,
+            /// Adapt the step size during burn-in. (true or false; default `true`)
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted. (true or false; default `true`)
+            adapt_mass = "adapt_mass": Flag,
+        }
+        /// Samples exp(-U/T) as δt → 0, by microcanonical Langevin dynamics (MCLMC).
+        ///
+        /// A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected, so a chain goes further for its gradients than by any sampler that is exact. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.
+        ///
+        /// The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
+        Mclmc = "mclmc"() of crate::sampler::REGISTRY {
+            /// Var(Δ)/N that the step size is adapted to. (number, > 0; default `5e-4`)
+            variance = "variance": Number,
+            /// L, the distance after which the direction is forgotten, over √N standard deviations. (number, > 0; default `1.0`)
+            length = "length": Number,
+            /// Steps after which the direction is forgotten, in the place of `length`. (number, ≥ 1; if absent: by `length`; 10 until variances are known, and where masses do not adapt)
+            steps = "steps": Number,
+            /// Distance of a step, in standard deviations where masses are adapted (the first one, if adapted). (number, > 0; if absent: found at the start)
+            dt = "dt": Number,
+            /// Adapt the step size during burn-in. (true or false; default `true`)
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
+            adapt_mass = "adapt_mass": Flag,
+        }
         /// Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).
         ///
         /// Metropolis et al. (1953); Iwagaki & Watanabe, §2.4. U is computed over all examples, in double precision; no gradient is needed, but for the virial thermometer, which takes one every `thermometer` steps and holds its last value in between.
@@ -1268,8 +1306,10 @@ pub mod verbs {
             temperature = "temperature": Rate,
             /// What is divided by T: all of U, exp(-(s·L + R)/T); the likelihood only, exp(-s·L/T - R); or the prior only, exp(-s·L - R/T). ("energy" · "likelihood" · "prior"; default `energy`)
             temper = "temper": OneOf<choices::Temper>,
-            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
+            /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
             /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
@@ -1307,8 +1347,10 @@ pub mod verbs {
             temperatures = "temperatures": Numbers,
             /// What is divided by T: all of U, exp(-(s·L + R)/T); the likelihood only, exp(-s·L/T - R); or the prior only, exp(-s·L - R/T). ("energy" · "likelihood" · "prior"; default `energy`)
             temper = "temper": OneOf<choices::Temper>,
-            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
+            /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
             /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
@@ -1362,8 +1404,10 @@ pub mod verbs {
             minimise = "minimise": Count,
             /// Start at draws from the prior instead of the model's initial parameters; not with `start`. (true or false; default `false`)
             from_prior = "from_prior": Flag,
-            /// Steps per chain, burn-in included. (integer, 1 … 100000000000000; must be given)
+            /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
             /// Where chains start: a result of `train`, `run.params()` or `parameters(\[…])`; chains take its vectors in turn. (Parameters; if absent: drawn by the model, differently for each chain)
@@ -1583,6 +1627,8 @@ pub mod verbs {
             chains = "chains": Count,
             /// Steps per chain, burn-in included. (integer, 2 … 1000000000000; default `5000`)
             steps = "steps": Count,
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            until = "until": Entries,
             /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
             /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost. (integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject)

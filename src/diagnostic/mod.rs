@@ -39,7 +39,7 @@ pub mod verdict;
 
 pub use autocovariance::autocorrelation;
 pub use energy::bfmi;
-pub use equilibration::{Equilibration, equilibration, geweke};
+pub use equilibration::{Equilibration, drift, equilibration, geweke};
 pub use ess::{
     autocorrelations, ess_bulk, ess_mean, ess_sd, ess_tail, ess_tail_between,
     integrated_autocorrelation_time,

@@ -155,15 +155,15 @@ pub(crate) fn most_sigma(count: usize) -> f64 {
 
 /// How many times as many draws bring R̂ and the effective sizes to their limits: errors fall as 1/√n, and R̂ - 1 as 1/n. None where R̂ is so
 /// large that the chains are in different places, which no number of draws is known to cure.
-pub(crate) fn factor(r_hat: f64, ess: f64) -> Option<f64> {
+pub(crate) fn factor((r_hat, ess): (f64, f64), (most_r_hat, least_ess): (f64, f64)) -> Option<f64> {
     const APART: f64 = 1.1;
     if r_hat > APART {
         return None;
     }
-    let of_r_hat = (r_hat - 1.0) / (MOST_R_HAT - 1.0);
+    let of_r_hat = (r_hat - 1.0) / (most_r_hat - 1.0);
     let of_ess = match ess < 1.0 {
-        true => LEAST_ESS,
-        false => LEAST_ESS / ess,
+        true => least_ess,
+        false => least_ess / ess,
     };
     Some(
         [of_r_hat, of_ess]
@@ -243,10 +243,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_counted() {
-        assert_eq!(factor(1.0, 800.0), Some(1.0));
-        assert_eq!(factor(1.0, 100.0), Some(4.0));
-        assert!((factor(1.05, 400.0).unwrap() - 5.0).abs() < 1e-9);
-        assert_eq!(factor(1.5, 400.0), None);
-        assert_eq!(factor(f64::NAN, f64::NAN), Some(1.0));
+        let usual = |r_hat, ess| factor((r_hat, ess), (MOST_R_HAT, LEAST_ESS));
+        assert_eq!(usual(1.0, 800.0), Some(1.0));
+        assert_eq!(usual(1.0, 100.0), Some(4.0));
+        assert!((usual(1.05, 400.0).unwrap() - 5.0).abs() < 1e-9);
+        assert_eq!(usual(1.5, 400.0), None);
+        assert_eq!(usual(f64::NAN, f64::NAN), Some(1.0));
+        assert_eq!(factor((1.0, 400.0), (1.01, 1000.0)), Some(2.5));
     }
 }

@@ -21,6 +21,8 @@ pub const VIRIAL: Report = Report("virial");
 pub const KINETIC: Report = Report("kinetic");
 /// Mean loss of the minibatch.
 pub const MINIBATCH_LOSS: Report = Report("minibatch_loss");
+/// Δ²/N, Δ the error of the energy in a microcanonical step.
+pub const ENERGY_VARIANCE: Report = Report("energy_variance");
 /// ε, dt or σ.
 pub const STEP_SIZE: Report = Report("step_size");
 /// min(1, exp(-ΔH/T)).

@@ -123,6 +123,7 @@ fn draw(task: &Task, stage: &Stage, silence: Option<Duration>) -> Shown {
         facts.push(format!("{} failed", stage.failed));
     }
     facts.extend(stage.last());
+    facts.extend(stage.said.clone());
     let watched = stage.watched.as_ref();
     let curve = watched.and_then(|(_, values)| sparkline(values));
     let text = format!("{}: {}", task.name, facts.join(", "));
@@ -210,13 +211,15 @@ mod tests {
     fn a_bar_tells_share_rate_time_left_and_what_is_watched() {
         let stage = Stage {
             done: 50,
+            total: 200,
             failed: 1,
             seconds: 5.0,
             rate: 10.0,
             watched: Some(("cost".into(), vec![3.0, 2.0, 1.5])),
+            said: Some("R̂ 1.034, ESS 210".into()),
         };
         let shown = draw(&task(), &stage, Some(Duration::from_secs(30)));
-        let text = "a<b: 25 %, 10.0 steps/s, 5 s elapsed, 15 s left, 1 failed, cost 1.5000";
+        let text = "a<b: 25 %, 10.0 steps/s, 5 s elapsed, 15 s left, 1 failed, cost 1.5000, R̂ 1.034, ESS 210";
         assert_eq!(shown.text, text);
         let html = shown.html.unwrap();
         assert!(html.contains("a&lt;b") && html.contains("width:25.0%"));

@@ -1,7 +1,7 @@
 //! Values as the kinds that option tables ask for.
 
-use super::{Kind, Range, Spec, Value};
-use crate::error::a;
+use super::{Default, Kind, Range, Spec, Value};
+use crate::error::{a, did_you_mean};
 use crate::schedule::Schedule;
 
 /// The largest whole number: a float that is larger may be another one than was written.
@@ -64,11 +64,16 @@ pub(super) fn coerce(value: &Value, spec: &Spec) -> Coerced {
         (Kind::Ints(r), Value::List(items)) => each(items, |v| asked.whole(v, r)),
         (Kind::Objects(name), Value::List(items)) => each(items, |v| object(v, name)),
         (Kind::Object(name), v) => object(v, name),
+        (Kind::Map(entries), Value::Map(given)) => map(given, entries),
         (Kind::Bool, Value::Bool(_))
         | (Kind::Text | Kind::Choice(_), Value::Text(_))
         | (Kind::Trigger, Value::Object(_, "Trigger"))
         | (Kind::Anything(_), _) => Ok(value.clone()),
         (Kind::Trigger, v) => asked.whole(v, Range::AtLeast(1.0)),
+        (Kind::Map(_), _) => Err(format!(
+            "is {}, but must be a map, #{{…}}",
+            value.describe()
+        )),
         (Kind::Bool | Kind::Text | Kind::Choice(_), _)
         | (Kind::Floats(_) | Kind::Ints(_) | Kind::Objects(_), _) => Err(asked.expected()),
     }
@@ -81,6 +86,32 @@ fn each(items: &[Value], f: impl Fn(&Value) -> Coerced) -> Coerced {
         .map(|(i, v)| f(v).map_err(|e| format!("[{i}] {e}")))
         .collect::<std::result::Result<Vec<_>, _>>()
         .map(Value::List)
+}
+
+/// A map of known entries, each of its kind; those that are missing have their defaults.
+fn map(given: &[(String, Value)], entries: &'static [Spec]) -> Coerced {
+    for (name, _) in given {
+        if entries.iter().all(|e| e.name != name) {
+            let known = entries.iter().map(|e| e.name);
+            return Err(format!(
+                "has no entry '{name}'{}",
+                did_you_mean(name, known)
+            ));
+        }
+    }
+    let mut out = Vec::new();
+    for entry in entries {
+        let given = given.iter().find(|(name, _)| name == entry.name);
+        let value = match (given, entry.default) {
+            (Some((_, value)), _) => coerce(value, entry),
+            (None, Default::Is(text)) => coerce(&literal(text), entry),
+            (None, Default::Absent(_)) => continue,
+            (None, Default::Required) => Err("is missing".into()),
+        };
+        let value = value.map_err(|e| format!("has the entry '{}', which {e}", entry.name))?;
+        out.push((entry.name.to_string(), value));
+    }
+    Ok(Value::Map(out))
 }
 
 fn object(v: &Value, name: &str) -> Coerced {

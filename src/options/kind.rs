@@ -1,5 +1,7 @@
 //! What kinds of values options take, and in which ranges.
 
+use super::{Default, Spec};
+
 /// The numbers an option accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Range {
@@ -125,6 +127,8 @@ pub enum Kind {
     Ints(Range),
     /// A whole number (for "every n steps") or a trigger.
     Trigger,
+    /// A map with these entries.
+    Map(&'static [Spec]),
     /// An object of the program, by the name of its type.
     Object(&'static str),
     /// An array of objects.
@@ -150,6 +154,17 @@ impl Kind {
             Kind::Floats(r) => format!("array of numbers, {}", r.describe()),
             Kind::Ints(r) => format!("array of integers, {}", r.describe()),
             Kind::Trigger => "integer or trigger".into(),
+            Kind::Map(entries) => {
+                let entry = |e: &Spec| {
+                    let default = match e.default {
+                        Default::Required => String::new(),
+                        Default::Absent(text) | Default::Is(text) => format!("; default {text}"),
+                    };
+                    format!("{}: {}{default}", e.name, e.kind.describe())
+                };
+                let entries: Vec<_> = entries.iter().map(entry).collect();
+                format!("map of {}", entries.join(" · "))
+            }
             Kind::Object(n) => n.into(),
             Kind::Objects(n) => format!("array of {n}s"),
             Kind::Anything(n) => n.into(),

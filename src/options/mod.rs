@@ -370,6 +370,15 @@ impl Options {
         })
     }
 
+    /// A map with these entries that may be absent, as options of its own.
+    pub fn map(&self, name: &str, entries: &'static [Spec]) -> Result<Option<Options>> {
+        let owner = format!("{}: option '{name}'", self.owner);
+        match self.get(name) {
+            Some(Value::Map(given)) => Options::check(&owner, entries, given.clone()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// An object that may be absent.
     pub fn object<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         self.get(name)?.as_object()

@@ -52,6 +52,7 @@ fn of_run(run: &Run) -> Settings {
     put("chains", i.chains.to_string());
     put("steps", i.steps.to_string());
     put("burn_in", i.burn_in.to_string());
+    put("until", i.course.map_or(String::new(), |c| c.to_string()));
     put("every", i.every.clone());
     let observed = i.columns.iter().filter(|c| c.group == Group::Posterior);
     let observed: Vec<_> = observed.map(|c| c.name.as_str()).collect();

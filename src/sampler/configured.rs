@@ -13,6 +13,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The state vector that virials are taken around.
+pub(crate) const CENTRE: &str = "centre";
+
 /// A sampler, how it was asked for, and what is done around it: its gradient is prepared, and the noise of its gradient measured.
 pub struct ConfiguredSampler {
     sampler: Box<dyn Sampler>,
@@ -65,7 +68,7 @@ impl ConfiguredSampler {
             *text = gradient.to_string();
         }
         Arc::new(Self {
-            vectors: [sampler.vectors(), &["centre"], gradient.vectors()].concat(),
+            vectors: [sampler.vectors(), &[CENTRE], gradient.vectors()].concat(),
             scalars: [sampler.scalars(), &[CURVATURE], kept.as_slice()].concat(),
             info: [sampler.info(), noise.as_slice(), gradient.reports()].concat(),
             options,

@@ -5,7 +5,7 @@
 
 mod accuracy;
 pub(crate) mod adaptation;
-mod configured;
+pub(crate) mod configured;
 pub(crate) mod cyclical_sgld;
 pub(crate) mod gradient;
 pub(crate) mod gradient_noise;
@@ -15,7 +15,10 @@ pub(crate) mod langevin;
 pub(crate) mod law;
 pub(crate) mod levels;
 pub(crate) mod mala;
+pub(crate) mod mams;
+pub(crate) mod mclmc;
 pub(crate) mod metropolis;
+mod microcanonical;
 pub(crate) mod nuts;
 pub(crate) mod ohzeki_ichiki;
 pub(crate) mod preconditioned_sgld;
@@ -252,5 +255,7 @@ pub const REGISTRY: &[Entry<Arc<ConfiguredSampler>>] = &[
     hmc::ENTRY,
     nuts::ENTRY,
     mala::ENTRY,
+    mams::ENTRY,
+    mclmc::ENTRY,
     metropolis::ENTRY,
 ];

@@ -50,7 +50,8 @@ use crate::registry;
 use crate::simulation::session::{self, Session};
 use binder::Binder;
 use item::Item;
-use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Scope};
+use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Scope, Token};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -427,12 +428,31 @@ fn constants(engine: &mut Engine) {
     });
 }
 
+thread_local! {
+    /// Whether the last token that was read on this thread can be followed by the key of a map.
+    static BEFORE_KEY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Let `until`, a word of Rhai's loops, be a key of a map without quotes: the option of that name.
+#[allow(deprecated)] // Marked so to say that it may change with a new version.
+fn until_as_key(engine: &mut Engine) {
+    engine.on_parse_token(|token, _, _| {
+        let follows = matches!(token, Token::MapStart | Token::Comma);
+        match (BEFORE_KEY.replace(follows), token) {
+            // That of a loop follows a brace.
+            (true, Token::Until) => Token::Identifier(Box::new("until".into())),
+            (_, token) => token,
+        }
+    });
+}
+
 /// An engine with everything bound, and the reference of what was bound.
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
     let _ = rhai::config::hashing::set_hashing_seed(Some([2, 3, 5, 7]));
     let mut b = Binder::new(context);
     constants(&mut b.engine);
+    until_as_key(&mut b.engine);
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
     b.engine.on_progress(|_| out_of_memory());

@@ -111,6 +111,8 @@ pub fn benchmark(
         predictors: &[],
         limits: vec![f64::INFINITY; chains],
         keeper: None,
+        end: plan.steps,
+        predicts_after: 0,
         ranks: &SingleProcess,
         interrupt: &session.interrupt,
     };

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct Stage {
     /// Done so far.
     pub done: u64,
+    /// How many there are, as far as that is known now.
+    pub total: u64,
     /// Chains that have failed.
     pub failed: usize,
     /// Seconds since this session began with it.
@@ -19,6 +21,8 @@ pub struct Stage {
     pub rate: f64,
     /// What to watch while it runs, as the cost: its name, and values along the way.
     pub watched: Option<(String, Vec<f64>)>,
+    /// How it stands, in words: `R̂ 1.03, ESS 210`.
+    pub said: Option<String>,
 }
 
 /// What is being done.
@@ -39,12 +43,12 @@ pub struct Task {
 impl Task {
     /// What is done, from 0 to 1.
     pub fn fraction(&self, stage: &Stage) -> f64 {
-        (stage.done as f64 / self.total.max(1) as f64).min(1.0)
+        (stage.done as f64 / stage.total.max(1) as f64).min(1.0)
     }
 
     /// Seconds that are left at this rate.
     pub fn left(&self, stage: &Stage) -> f64 {
-        self.total.saturating_sub(stage.done) as f64 / stage.rate.max(1e-9)
+        stage.total.saturating_sub(stage.done) as f64 / stage.rate.max(1e-9)
     }
 
     /// `12.3 chain-steps/s`.

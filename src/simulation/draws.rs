@@ -57,6 +57,7 @@ impl Plan {
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
             half: keep.half,
+            open: self.course.is_some(),
         };
         draws.check().with_context(|| self.kind)?;
         Ok((draws, tensors.iter().map(|t| t.range.clone()).collect()))
@@ -110,6 +111,11 @@ impl Keeper {
     /// Write what readers need to know.
     pub fn describe(&self, temperatures: &[f64]) -> Result<()> {
         self.stream.describe(temperatures)
+    }
+
+    /// The same, where the run has ended at this step.
+    pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
+        self.stream.describe_up_to(step, temperatures)
     }
 
     /// Flush what was written.

@@ -71,6 +71,7 @@ fn about(run: &Run) -> Vec<String> {
             run.seconds
         ),
     ];
+    out.extend(info.course.map(|course| course.to_string()));
     out.extend(info.places.iter().cloned());
     out.extend(info.ladder.clone());
     let schedules = info.schedules.iter();

@@ -79,6 +79,8 @@ impl InMemory {
             predictors: &[],
             limits: self.limits.clone(),
             keeper: None,
+            end: plan.steps,
+            predicts_after: plan.burn_in,
             ranks: &SingleProcess,
             interrupt: &session.interrupt,
         };

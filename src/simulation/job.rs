@@ -52,6 +52,10 @@ pub struct Standing {
     pub more: bool,
     /// A number to be watched, with its name.
     pub watched: Option<(String, f64)>,
+    /// How much there will be to do in all, if that is more or less than its size; 0 if not.
+    pub expected: u64,
+    /// How it stands, in words.
+    pub said: Option<String>,
 }
 
 /// Something that takes long.
@@ -286,8 +290,13 @@ impl<J: Job> Drive<'_, J> {
             if let Some((name, value)) = &standing.watched {
                 progress.watch(name, *value);
             }
+            let total = match standing.expected {
+                0 => self.job.size().1,
+                more => more,
+            };
+            progress.expect(total, standing.said.clone());
             progress.set(sum(3), sum(4) as usize);
-            self.record.share = Some(sum(3) as f64 / self.job.size().1.max(1) as f64);
+            self.record.share = Some(sum(3) as f64 / total.max(1) as f64);
             if !some(0) {
                 return Ok(());
             }

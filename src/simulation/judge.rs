@@ -23,6 +23,8 @@ pub struct Judgement {
     pub reasons: Vec<String>,
     /// About how many steps more would bring what is missing; none where that is not known, or nothing is missing.
     pub more_steps: Option<u64>,
+    /// Whether something other than R̂ and ESS is missing that more steps would bring.
+    pub open: bool,
     /// The tests of the law.
     pub tests: Vec<Test>,
     /// How many tests were made at all temperatures together.
@@ -86,14 +88,19 @@ impl Mixing {
 
     /// What is missing, in words.
     pub fn missing(&self) -> Vec<String> {
+        self.missing_of(MOST_R_HAT, LEAST_ESS)
+    }
+
+    /// What is missing of so large an R̂ and so many effective draws, in words.
+    pub fn missing_of(&self, most_r_hat: f64, least_ess: f64) -> Vec<String> {
         let mut out = Vec::new();
         let (r, name) = &self.r_hat;
-        if *r > MOST_R_HAT {
-            out.push(format!("R̂ {r:.3} of {name} (at most {MOST_R_HAT})"));
+        if *r > most_r_hat {
+            out.push(format!("R̂ {r:.3} of {name} (at most {most_r_hat})"));
         }
         for (what, (n, name)) in [("ESS", &self.bulk), ("tail ESS", &self.tail)] {
-            if *n < LEAST_ESS {
-                out.push(format!("{what} {n:.0} of {name} (at least {LEAST_ESS})"));
+            if *n < least_ess {
+                out.push(format!("{what} {n:.0} of {name} (at least {least_ess})"));
             }
         }
         if r.is_nan() && self.bulk.0.is_nan() {
@@ -104,7 +111,13 @@ impl Mixing {
 
     /// How many times as many draws it takes; none if that is not known.
     pub fn factor(&self) -> Option<f64> {
-        factor(self.r_hat.0, self.bulk.0.min(self.tail.0))
+        self.factor_to(MOST_R_HAT, LEAST_ESS)
+    }
+
+    /// How many times as many draws it takes to so small an R̂ and so many effective draws.
+    pub fn factor_to(&self, most_r_hat: f64, least_ess: f64) -> Option<f64> {
+        let ess = self.bulk.0.min(self.tail.0);
+        factor((self.r_hat.0, ess), (most_r_hat, least_ess))
     }
 
     fn relaxed(&self) -> bool {
@@ -237,7 +250,9 @@ impl Run {
     ) -> Result<Judgement> {
         let mut reasons = self.failed_chains(t);
         reasons.extend(self.health(t)?.against());
-        reasons.extend(self.ladders.as_ref().and_then(Ladders::lacking));
+        let lacking = self.ladders.as_ref().and_then(Ladders::lacking);
+        let mut open = lacking.is_some();
+        reasons.extend(lacking);
         let mut factor = Some(1.0);
         let missing = mixing.missing();
         if !missing.is_empty() {
@@ -249,6 +264,7 @@ impl Run {
             reasons.extend(failing.iter().map(|test| off(test)));
         }
         reasons.extend(missing);
+        let before = reasons.len();
         if !wrong {
             let each = failing.iter();
             reasons.extend(
@@ -266,6 +282,7 @@ impl Run {
             let times = (error / MOST_ERROR).powi(2);
             factor = factor.map(|f| f.max(times)).filter(|f| f.is_finite());
         }
+        open |= reasons.len() > before;
         let verdict = match (wrong, reasons.is_empty()) {
             (true, _) => Verdict::Wrong,
             (_, false) => Verdict::NotYet,
@@ -279,6 +296,7 @@ impl Run {
                 .filter(|f| verdict == Verdict::NotYet && *f > 1.0)
                 .map(|f| (done * (f - 1.0)).ceil() as u64),
             reasons,
+            open,
             tests,
             of,
         })

@@ -53,13 +53,14 @@ pub(crate) mod trained;
 mod training_state;
 pub mod transcript;
 pub(crate) mod two_time;
+pub mod until;
 pub(crate) mod validate;
 pub(crate) mod verbs;
 pub mod verify;
 pub(crate) mod weights;
 
 use crate::error::{EveryChainFailed, Result};
-use crate::ranks::agree;
+use crate::ranks::{agree, any};
 use crate::rng::MAX_CHAINS;
 use crate::sampler::ConfiguredSampler;
 use crate::store::archive::{Archive, Kept};
@@ -82,12 +83,22 @@ use std::sync::Arc;
 use std::time::Instant;
 use stepping::Shared;
 use threads::Workers;
+use until::{Judge, Look};
 
 /// Run a plan to its end, or until it is interrupted; then its checkpoint is on disk.
 pub fn run(
     plan: &Plan,
     target: &Target,
     sampler: &ConfiguredSampler,
+    session: &Session,
+) -> Result<Arc<Run>> {
+    run_judged((plan, target, sampler), &until::by_observables, session)
+}
+
+/// The same; whether it goes on is judged so.
+pub(crate) fn run_judged(
+    (plan, target, sampler): (&Plan, &Target, &ConfiguredSampler),
+    judge: &Judge,
     session: &Session,
 ) -> Result<Arc<Run>> {
     sampler.check(target)?;
@@ -129,12 +140,16 @@ pub fn run(
         predictors: &predictors,
         limits: plan.limits(&state, target),
         keeper: None,
+        end: plan.look_from(0),
+        predicts_after: plan.burn_in,
         ranks: &*session.ranks,
         interrupt: &session.interrupt,
     };
     let job = Sampling {
         workers: Workers::new(&run, devices, &state, session.threads)?,
         watched: watched(&info),
+        judge,
+        seen: None,
         run,
         state,
         maker,
@@ -153,6 +168,10 @@ struct Sampling<'a> {
     info: RunInfo,
     /// What is watched, and where it is in a record.
     watched: Option<(String, usize)>,
+    /// How it is judged whether it goes on.
+    judge: &'a Judge<'a>,
+    /// What the last look has found.
+    seen: Option<Look>,
 }
 
 impl Sampling<'_> {
@@ -163,6 +182,76 @@ impl Sampling<'_> {
             Some(keeper) => keeper.describe(&self.info.temperatures),
             None => Ok(()),
         }
+    }
+
+    /// Whether a chain of this process is on its way to the next look, or to the end.
+    fn going(&self) -> bool {
+        let (state, end) = (&self.state, self.run.end);
+        (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < end)
+    }
+
+    /// Whether it goes on after the last look.
+    fn goes_on(&self) -> bool {
+        match (&self.info.course, &self.seen) {
+            (None, _) => false,
+            (Some(_), None) => self.state.failures.iter().any(Option::is_none),
+            (Some(_), Some(seen)) => !seen.over,
+        }
+    }
+
+    /// Look, once all chains of all processes have come to it, and go on if something is missing.
+    fn look(&mut self) -> Result<()> {
+        let Some(course) = self.info.course.filter(|_| self.goes_on()) else {
+            return Ok(());
+        };
+        if any(self.run.ranks, self.going())? {
+            return Ok(());
+        }
+        let (ranks, plan, end) = (self.run.ranks, self.run.plan, self.run.end);
+        let mut whole = None;
+        if self.state.chains < plan.temperatures.len() * plan.chains {
+            whole = self.maker.whole(&mut self.state, ranks)?;
+        }
+        let numbers = match (&whole, ranks.rank()) {
+            (None, 1..) => Ok(Vec::new()),
+            _ => {
+                let state = whole.as_ref().unwrap_or(&self.state);
+                until::look((plan, &self.info, state), &course.until, end, self.judge)
+                    .map(|look| look.numbers().to_vec())
+            }
+        };
+        let numbers = ranks.all_gather(&agree(ranks, numbers)?)?;
+        let mut seen = Look::of(&numbers[0])?;
+        seen.over |= end >= plan.steps;
+        if seen.over {
+            self.info.steps = end;
+            if let (Some(kept), Some(keep)) = (&mut self.info.kept, &plan.keep) {
+                kept.draws = keep.steps.partition_point(|s| *s <= end);
+            }
+        } else {
+            if seen.drifts {
+                self.end_burn_in(end)?;
+            }
+            self.run.end = plan.look_from(end + 1);
+        }
+        self.info.draws = plan.every.count(self.info.steps) - self.info.warm_draws;
+        self.seen = Some(seen);
+        Ok(())
+    }
+
+    /// Let draws count from this step on, to which all chains have come: what is summed over them begins again, and the virial is taken around where the
+    /// chains are.
+    fn end_burn_in(&mut self, step: u64) -> Result<()> {
+        (self.info.burn_in, self.info.warm_draws) = (step, self.run.plan.every.count(step));
+        self.run.predicts_after = step;
+        let (run, state) = (&self.run, &mut self.state);
+        self.workers.fetch(run, state)?;
+        state.predictions.fill(0.0);
+        state.recentre(&run.sampler.scalars);
+        if let Some(ladders) = &mut state.ladders {
+            ladders.begin_again()?;
+        }
+        self.workers.store(state)
     }
 }
 
@@ -185,13 +274,17 @@ impl Job for Sampling<'_> {
     }
 
     fn standing(&self) -> Standing {
-        let (state, steps) = (&self.state, self.run.plan.steps);
-        let going = |c: usize| state.failures[c].is_none() && state.steps[c] < steps;
+        let state = &self.state;
         let mean = |at| state.last_mean(at, self.run.width);
+        let expected = self.seen.filter(|s| s.expected.is_finite() && !s.over);
+        let expected = expected.map_or(self.run.end, |s| s.expected as u64);
+        let all = (self.run.plan.temperatures.len() * self.run.plan.chains) as u64;
         Standing {
             done: state.steps.iter().sum(),
             failed: state.failures.iter().flatten().count(),
-            more: (0..state.chains).any(going),
+            more: self.going() || self.goes_on(),
+            expected: expected.clamp(self.run.end, self.run.plan.steps) * all,
+            said: self.seen.map(|seen| seen.says()),
             watched: self
                 .watched
                 .as_ref()
@@ -228,7 +321,8 @@ impl Job for Sampling<'_> {
 
     fn advance(&mut self, until: Instant) -> Result<()> {
         self.workers
-            .advance(&self.run, &mut self.state, Some(until))
+            .advance(&self.run, &mut self.state, Some(until))?;
+        self.look()
     }
 
     fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
@@ -241,7 +335,19 @@ impl Job for Sampling<'_> {
         self.maker.restore(&mut self.state, tensors, &meta)?;
         // Another rank may lead: what it wrote is there.
         self.keep_in(folder, false)?;
-        self.workers.store(&self.state)
+        self.workers.store(&self.state)?;
+        if self.info.course.is_some() {
+            let step = meta.info.burn_in;
+            (self.info.burn_in, self.info.warm_draws) = (step, self.run.plan.every.count(step));
+            self.run.predicts_after = step;
+        }
+        let healthy = (0..self.state.chains).filter(|c| self.state.failures[*c].is_none());
+        let furthest = healthy.map(|c| self.state.steps[c]).max().unwrap_or(0);
+        let all = self.run.ranks.all_gather(&[furthest as f64])?;
+        let furthest = all.iter().flatten().copied().fold(0.0, f64::max);
+        self.run.end = self.run.plan.look_from(furthest as u64);
+        // What had ended has, unless more is asked for now.
+        self.look()
     }
 
     fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
@@ -253,7 +359,7 @@ impl Job for Sampling<'_> {
         }
         if let Some(ladders) = &mut state.ladders {
             if record.done {
-                ladders.note_paths(run.plan.every.count(run.plan.steps));
+                ladders.note_paths(run.plan.every.count(run.end));
             }
             self.info.temperatures.clone_from(&ladders.temperatures);
         }
@@ -269,7 +375,7 @@ impl Job for Sampling<'_> {
             }
         };
         if let Some(keeper) = run.keeper.as_ref().filter(|_| record.done) {
-            keeper.describe(&self.info.temperatures)?;
+            keeper.describe_up_to(run.end, &self.info.temperatures)?;
         }
         let meta = Meta {
             info: self.info.clone(),

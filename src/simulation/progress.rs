@@ -34,6 +34,7 @@ impl Progress {
             begin: Instant::now(),
             last: Mutex::new(Stage {
                 done: task.first,
+                total: task.total,
                 ..Stage::default()
             }),
             task,
@@ -43,6 +44,12 @@ impl Progress {
     /// So many are done, and `failed` chains have failed.
     pub fn set(&self, done: u64, failed: usize) {
         self.update(|stage| (stage.done, stage.failed) = (done, failed));
+    }
+
+    /// So many there will be, and this is said of it.
+    pub fn expect(&self, total: u64, said: Option<String>) {
+        let mut stage = self.last.lock().unwrap_or_else(|e| e.into_inner());
+        (stage.total, stage.said) = (total, said);
     }
 
     /// What is watched has this value now.

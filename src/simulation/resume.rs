@@ -106,6 +106,13 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
         // Rungs move while they are tuned; those at the start are in the fingerprint.
         saved.temperatures.clone_from(&info.temperatures);
     }
+    if let Some(course) = info.course {
+        // Where it ends follows from what is asked now, and where burn-in ends from the draws. A run of so many steps may go on, too.
+        saved.burn_in = saved.course.map_or(saved.burn_in, |c| c.burn_in);
+        saved.course = Some(course);
+        (saved.steps, saved.draws, saved.warm_draws) = (info.steps, info.draws, info.warm_draws);
+        saved.kept.clone_from(&info.kept);
+    }
     if let Some((name, was, is)) = changed(&saved, info) {
         anyhow::bail!(
             "{}: this run was started with another closure as the observable '{name}'; continue it with the same one, or choose another folder\n\

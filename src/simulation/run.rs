@@ -5,6 +5,7 @@ use super::keep::Kept;
 use super::origin::Origin;
 use super::temper::Temper;
 use super::transcript;
+use super::until::Course;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::archive::Archive;
@@ -89,6 +90,9 @@ pub struct RunInfo {
     pub burn_in: u64,
     /// When a record is made.
     pub every: String,
+    /// What it went on for, if that many steps were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Records per chain in burn-in.
     pub warm_draws: usize,
     /// Records per chain after burn-in.

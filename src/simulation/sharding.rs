@@ -64,6 +64,11 @@ impl Part {
             plan.kind
         );
         anyhow::ensure!(
+            session.shard.is_none() && session.merge.is_none() || plan.course.is_none(),
+            "{}: shards never hear of each other, and cannot go on until all of them have converged; give them 'steps' without 'until'",
+            plan.kind
+        );
+        anyhow::ensure!(
             of == 1
                 || session.shard.is_some()
                 || plan.exchange.is_none()

@@ -34,6 +34,10 @@ pub(super) struct Shared<'a> {
     pub predictors: &'a [Predictor<'a>],
     /// |w|² above which a chain has left its region, per chain of the run.
     pub limits: Vec<f64>,
+    /// The step up to which chains go: the next look, or the end.
+    pub end: u64,
+    /// The step after which posterior predictions are averaged.
+    pub predicts_after: u64,
     /// What writes draws, where they are kept.
     pub keeper: Option<Keeper>,
     /// Those that move the other chains.
@@ -408,7 +412,7 @@ impl Lent<'_> {
                     }
                 }
             }
-            let predicted = self.block.step > run.plan.burn_in;
+            let predicted = self.block.step > run.predicts_after;
             let predicted = run.predictors.iter().filter(|_| predicted);
             let observed = run.plan.observables.iter().filter_map(|o| o.outputs());
             let mut splits: Vec<_> = predicted.map(|p| p.name()).chain(observed).collect();
@@ -485,7 +489,7 @@ impl Lent<'_> {
             at += width;
         }
         let (known, mut outputs) = (view.known.energies, view.known.outputs);
-        if step > run.plan.burn_in {
+        if step > run.predicts_after {
             let mut rest = &mut *self.logs[c].predictions;
             for p in run.predictors {
                 let (sums, after) = rest.split_at_mut(p.width());

@@ -71,9 +71,15 @@ impl Drawn {
 
 impl Bar for Drawn {
     fn show(&self, stage: &Stage) {
+        self.bar.set_length(stage.total);
         self.bar.set_position(stage.done);
         let failed = (stage.failed > 0).then(|| format!("{} failed", stage.failed));
-        let facts = [stage.last(), failed, Some(self.task.rate(stage))];
+        let facts = [
+            stage.last(),
+            stage.said.clone(),
+            failed,
+            Some(self.task.rate(stage)),
+        ];
         let facts: Vec<_> = facts.into_iter().flatten().collect();
         self.bar.set_message(facts.join(", "));
     }
@@ -98,9 +104,13 @@ impl Bar for Lines {
         }
         *last = Instant::now();
         output::remark(format_args!(
-            "{}: {:.0} %, {}, {:.0} s left",
+            "{}: {:.0} %, {}{}, {:.0} s left",
             self.task.name,
             100.0 * self.task.fraction(stage),
+            stage
+                .said
+                .as_ref()
+                .map_or(String::new(), |s| format!("{s}, ")),
             self.task.rate(stage),
             self.task.left(stage)
         ));

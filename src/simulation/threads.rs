@@ -290,8 +290,8 @@ impl<'a> Blocks<'a, '_> {
     /// The step that chains may go to: the next swap, or the end.
     fn stop(&self, run: &Shared) -> u64 {
         match (&self.ladders, &run.plan.exchange) {
-            (Some(l), Some(x)) => ((l.sweeps + 1) * x.every).min(run.plan.steps),
-            _ => run.plan.steps,
+            (Some(l), Some(x)) => ((l.sweeps + 1) * x.every).min(run.end),
+            _ => run.end,
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Blocks<'a, '_> {
                 return Ok(None);
             };
             // Nothing comes after a swap at the last step.
-            if self.prepares || self.lent > 0 || self.paused || stop >= run.plan.steps {
+            if self.prepares || self.lent > 0 || self.paused || stop >= run.end {
                 return Ok(None);
             }
             let all = self.idle.iter_mut().flatten();

@@ -239,6 +239,7 @@ impl Job for Training<'_> {
             failed: 0,
             more: self.courses.iter().any(going),
             watched: watched.map(|(row, at)| ("loss".into(), row[at])),
+            ..Standing::default()
         }
     }
 

@@ -21,7 +21,12 @@ fn start(
 ) -> Result<Arc<Run>> {
     if let (Some(full), false) = (plan.full_steps, session.quiet) {
         let (name, steps) = (&plan.name, plan.steps);
-        let text = format!("--quick: '{name}' does {steps} steps instead of {full}");
+        let text = match plan.course {
+            None => format!("--quick: '{name}' does {steps} steps instead of {full}"),
+            Some(_) => format!(
+                "--quick: '{name}' is a smoke run of {steps} steps, whether its chains have converged or not"
+            ),
+        };
         session.console.remark(&text);
     }
     let mut run = super::run(&plan, &target, &sampler, session)?;

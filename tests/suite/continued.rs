@@ -68,6 +68,21 @@ const CALLS: &[(&str, &str, &str)] = &[
         "[x.ln_z_populations, x.temperatures, x.families]",
     ),
     (
+        "sweep_until",
+        "sweep(net, sgld, #{ temperatures: [1e-4, 1e-3], chains: 2, steps: 400, every: 20, keep: 100, predict: \"test\", until: #{ ess: 1e4, at_most: 4000 } } + o)",
+        "[x.done, x.prediction(\"test\", 1)]",
+    ),
+    (
+        "exchange_until",
+        "exchange(posterior, hmc, #{ temperatures: [1.0, 1.5, 2.5], chains: 1, steps: 200, every: 3, until: #{ ess: 1e4, at_most: 700 } } + o)",
+        "x.done",
+    ),
+    (
+        "llc_until",
+        "llc(crossing, sgld, #{ start: origin, steps: 1000, until: #{ ess: 800.0, at_most: 20_000 } } + o)",
+        "x.to_map()",
+    ),
+    (
         "validate",
         "validate(net, sampler::pseudo_langevin(#{ batch: 20 }), #{ temperature: 1e-3, stops: 3, steps: 300, draws: 40, chains: 2 } + o)",
         "x",
@@ -207,9 +222,8 @@ fn run_of(out: &Path) -> PathBuf {
 }
 
 macro_rules! tests {
-    ($($verb:ident),*) => {
-        /// The verbs that are tested.
-        const TESTED: &[&str] = &[$(stringify!($verb)),*];
+    ($list:ident: $($verb:ident),*) => {
+        const $list: &[&str] = &[$(stringify!($verb)),*];
 
         $(#[test]
         fn $verb() {
@@ -219,7 +233,7 @@ macro_rules! tests {
     };
 }
 tests!(
-    sample,
+    TESTED: sample,
     sweep,
     exchange,
     train,
@@ -229,6 +243,13 @@ tests!(
     smc,
     validate
 );
+tests!(GOING_ON: sweep_until, exchange_until, llc_until);
+
+#[test]
+fn every_call_is_tested() {
+    let all: BTreeSet<_> = CALLS.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(all, [TESTED, GOING_ON].concat().into_iter().collect());
+}
 
 #[test]
 fn every_verb_that_takes_resume_is_among_these() {

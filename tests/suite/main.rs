@@ -51,4 +51,5 @@ mod support;
 mod targets;
 mod tensors;
 mod transformer;
+mod until;
 mod verdicts;

@@ -159,7 +159,8 @@ impl Ladders {
         }
     }
 
-    fn begin_again(&mut self) -> Result<()> {
+    /// Forget what was learnt from swaps so far.
+    pub fn begin_again(&mut self) -> Result<()> {
         for (process, assignment) in self.processes.iter_mut().zip(&self.assignments) {
             *process = IndexProcess::new(assignment)?;
         }

@@ -31,7 +31,9 @@ pub mod trial;
 pub(crate) mod verdict;
 
 use super::plan::{self, Plan};
+use super::run::Run;
 use super::session::Session;
+use super::until::{UNTIL, Until};
 use crate::error::Result;
 use crate::model::Part;
 use crate::observable::Handle;
@@ -64,6 +66,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "5000",
         "Steps per chain, burn-in included.",
     ),
+    UNTIL,
     option(
         "burn_in",
         Kind::Float(Range::NonNegative),
@@ -180,7 +183,9 @@ fn one(
     named: (Option<&str>, u64),
 ) -> Result<Estimate> {
     let plan = plan(prepared, o, session, named)?;
-    let run = super::run(&plan, &prepared.target, &prepared.sampler, session)?;
+    let judge = |run: &Arc<Run>| Ok(vec![prepared.estimate(run.clone(), session)?.seen()]);
+    let what = (&plan, &*prepared.target, &*prepared.sampler);
+    let run = super::run_judged(what, &judge, session)?;
     prepared.estimate(run, session)
 }
 
@@ -218,6 +223,8 @@ fn plan(
     for same in ["chains", "region", "seed"] {
         given.extend(o.get(same).map(|v| (same, v.clone())));
     }
+    let until = Until::from_options(o, o.int("steps")?)?;
+    given.extend(until.map(|until| ("until", until.times(factor).into())));
     let given = given.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     let o = Options::check("llc", plan::SAMPLE_OPTIONS, given)?;
     Plan::from_options("llc", &o, session)

@@ -4,8 +4,9 @@ use super::Estimate;
 use super::halved::Short;
 use crate::diagnostic::verdict::MOST_ERROR;
 use crate::diagnostic::{Heat, Verdict};
-use crate::simulation::judge::percent;
+use crate::simulation::judge::{Mixing, percent};
 use crate::simulation::standing::{Judged, lacking};
+use crate::simulation::until::Seen;
 
 /// Steps in words that nobody takes for exact.
 fn about(steps: f64) -> String {
@@ -14,13 +15,32 @@ fn about(steps: f64) -> String {
 }
 
 impl Estimate {
+    /// Whether the error of the temperature is too large for a verdict.
+    fn blurred(&self) -> bool {
+        self.virial.verdict == Heat::Undecided && !self.run.info.exact
+    }
+
+    /// What is seen of it while its run may go on.
+    pub(super) fn seen(&self) -> Seen {
+        let named = |x: f64| (x, "the loss".to_string());
+        Seen {
+            mixing: Mixing {
+                r_hat: named(self.rhat),
+                bulk: named(self.ess_bulk),
+                tail: named(self.ess_tail),
+            },
+            lacks: self.blurred() || self.lambda < 0.0,
+            wrong: self.judged().verdict == Verdict::Wrong,
+        }
+    }
+
     /// How far it can be relied on, and why no further.
     pub fn judged(&self) -> Judged {
         let mut out = Judged::converged();
         let read = &self.virial;
         let lacks = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
         let relaxes = lacks.is_some();
-        let blurred = read.verdict == Heat::Undecided && !self.run.info.exact;
+        let blurred = self.blurred();
         if relaxes || blurred {
             let (mut missing, mut factor) =
                 lacks.map_or((Vec::new(), Some(1.0)), |(m, f)| (vec![m], f));

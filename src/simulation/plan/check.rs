@@ -156,6 +156,11 @@ impl Plan {
             hash.update(format!("{:?}", self.temper).as_bytes());
         }
         if let Some(keep) = &self.keep {
+            let mut keep = keep.clone();
+            if self.course.is_some() {
+                // How many there will be is not known.
+                keep.steps.truncate(1);
+            }
             hash.update(format!("{keep:?}").as_bytes());
         }
         target.fingerprint(&mut hash);
@@ -211,6 +216,7 @@ impl Plan {
             chains: self.chains,
             steps: self.steps,
             burn_in: self.burn_in,
+            course: self.course,
             every: self.every.to_string(),
             warm_draws,
             draws: all - warm_draws,

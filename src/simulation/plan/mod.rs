@@ -12,6 +12,7 @@ use super::exchange::Exchange;
 use super::keep::Keep;
 use super::prediction::Predictor;
 use super::temper::Temper;
+use super::until::Course;
 use crate::error::Result;
 use crate::observable::Handle;
 use crate::options::Options;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub start: Option<Arc<Parameters>>,
     /// Steps per chain.
     pub steps: u64,
+    /// Until when it goes on, if it ends where its chains have converged: `steps` are then the most.
+    pub course: Option<Course>,
     /// Steps of burn-in.
     pub burn_in: u64,
     /// When to record.
@@ -73,6 +76,7 @@ impl Plan {
             chains,
             start,
             steps,
+            course: None,
             burn_in: 0,
             every: Trigger::At(Vec::new()),
             observables: Vec::new(),
@@ -108,6 +112,11 @@ impl Plan {
             self.temper == Temper::Energy
                 || self.temperatures.iter().all(|t| t.constant().is_some()),
             "{}: option 'temper' needs temperatures that do not change, because what is sampled depends on them; a schedule goes with temper: \"energy\"",
+            self.kind
+        );
+        anyhow::ensure!(
+            self.course.is_none() || self.temperatures.iter().all(|t| t.constant().is_some()),
+            "{}: option 'until' needs temperatures that do not change: there is no law to converge to while they do; give 'steps' alone",
             self.kind
         );
         anyhow::ensure!(

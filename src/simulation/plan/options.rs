@@ -10,6 +10,7 @@ use crate::simulation::exchange::{self, Exchange, Pairs};
 use crate::simulation::keep::Keep;
 use crate::simulation::session::{self, Session};
 use crate::simulation::temper::{self, Temper};
+use crate::simulation::until::{Course, FIRST, UNTIL, Until};
 use crate::trigger::Trigger;
 use crate::verb::RESUME;
 use anyhow::Context;
@@ -19,7 +20,8 @@ macro_rules! run_options {
     ($($own:expr),+; $every:expr) => {
         &[
             $($own,)+
-            required("steps", Kind::Int(Range::Between(1.0, 1e14)), "Steps per chain, burn-in included."),
+            optional("steps", Kind::Int(Range::Between(1.0, 1e14)), "it must be given, unless `until` is: 1000 steps then", "Steps per chain, burn-in included; with `until` those up to the first look."),
+            UNTIL,
             option("chains", Kind::Int(Range::Between(1.0, 1e6)), "4", "Chains per temperature."),
             optional("start", Kind::Object("Parameters"), "drawn by the model, differently for each chain", "Where chains start: a result of `train`, `run.params()` or `parameters([…])`; chains take its vectors in turn."),
             option("burn_in", Kind::Float(Range::NonNegative), "0.5", "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is discarded; adaptive samplers adapt during it."),
@@ -235,13 +237,20 @@ impl Plan {
             !temperatures.is_empty(),
             "{kind}: option 'temperatures' is empty"
         );
-        let mut steps = o.int("steps")?;
+        let mut steps = match (o.opt_int("steps"), o.get(UNTIL.name)) {
+            (Some(steps), _) => steps,
+            (None, Some(_)) => FIRST,
+            (None, None) => anyhow::bail!(
+                "{kind} needs the option 'steps' (integer): steps per chain, burn-in included; or 'until', to go on until the chains have converged"
+            ),
+        };
+        let until = Until::from_options(o, steps)?;
         let mut every = trigger(o, "every").unwrap_or(Trigger::Every(100));
         let mut warm = burn_in(kind, o, steps)?;
         let mut full_steps = None;
-        if session.quick && steps > 400 {
+        if session.quick && (steps > 400 || until.is_some()) {
             full_steps = Some(steps);
-            let mut cut = (steps / 50).max(400);
+            let mut cut = (steps / 50).max(400).min(steps);
             if let Trigger::Cyclical { cycle, .. } = every {
                 // Two cycles, or nothing would be recorded.
                 cut = cut.max(2 * cycle).min(steps);
@@ -249,9 +258,10 @@ impl Plan {
             warm = (warm as f64 / steps as f64 * cut as f64) as u64;
             steps = cut;
         }
+        let first = steps;
         let quick = |trigger: &mut Trigger| {
             if let Some(full) = full_steps {
-                quicken(trigger, full, (warm, steps));
+                quicken(trigger, full, (warm, first));
             }
         };
         quick(&mut every);
@@ -261,6 +271,22 @@ impl Plan {
             observables.push((crate::observable::basic::COST.build)(&none)?);
             observables.push((crate::observable::basic::NORM2.build)(&none)?);
         }
+        let course = until.map(|until| Course {
+            until: Until {
+                // A smoke run is over after its first look.
+                at_most: until.at_most.filter(|_| !session.quick).or(Some(first)),
+                ..until
+            },
+            first,
+            burn_in: warm,
+        });
+        if let Some(course) = &course {
+            anyhow::ensure!(
+                o.opt_int("keep_draws").is_none(),
+                "{kind}: option 'keep_draws' divides steps of which 'until' does not say how many there will be; give 'keep'"
+            );
+            steps = course.until.at_most.unwrap_or(steps);
+        }
         let name = session.name_run(kind, o.opt_text("name"))?;
         Ok(Self {
             kind,
@@ -269,6 +295,7 @@ impl Plan {
             chains: o.size("chains")?,
             start: o.object("start"),
             steps,
+            course,
             burn_in: warm,
             keep: keep(kind, o, (warm, steps), quick)?,
             every,

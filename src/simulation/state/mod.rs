@@ -9,7 +9,8 @@ use super::run::{Failure, Scores};
 use crate::engine::{Block, Member, Row};
 use crate::error::Result;
 use crate::kernels::update::dot;
-use crate::sampler::ConfiguredSampler;
+use crate::sampler::configured::CENTRE;
+use crate::sampler::{ConfiguredSampler, levels};
 use crate::target::Target;
 use std::ops::Range;
 
@@ -230,6 +231,19 @@ impl State {
             copy(&mut self.predictions, i, &from.predictions, j, rows);
             copy(&mut self.failures, i, &from.failures, j, rows);
             copy(&mut self.replicas, i, &from.replicas, j, rows);
+        }
+    }
+
+    /// Take the virial around where the chains are from now on, and forget the levels of their Hamiltonian; these are the names of the sampler's scalars.
+    pub fn recentre(&mut self, scalars: &[&str]) {
+        let centre = self.vector_names.iter().position(|name| *name == CENTRE);
+        if let Some(centre) = centre {
+            self.vectors[centre].copy_from_slice(&self.params);
+        }
+        for row in self.scalars.chunks_exact_mut(scalars.len().max(1)) {
+            let all = row.iter_mut().zip(scalars);
+            let of_levels = all.filter(|(_, name)| levels::SCALARS.contains(name));
+            of_levels.for_each(|(value, _)| *value = 0.0);
         }
     }
 

@@ -22,6 +22,9 @@ pub struct Draws {
     pub tensors: Vec<(String, Vec<usize>)>,
     /// Whether they are kept in half precision.
     pub half: bool,
+    /// Whether it was not known how many there would be: chunks are then as large as they may be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 impl Draws {
@@ -50,7 +53,11 @@ impl Draws {
     /// Draws in a chunk.
     pub(super) fn per_chunk(&self, tensor: usize) -> usize {
         let draw = (self.numbers(tensor) * self.size()).max(1);
-        (CHUNK_BYTES / draw).clamp(1, self.steps.len().max(1))
+        let most = match self.open {
+            true => usize::MAX,
+            false => self.steps.len().max(1),
+        };
+        (CHUNK_BYTES / draw).clamp(1, most)
     }
 
     /// Fail if the tensors cannot be arrays beside the coordinates.

@@ -137,6 +137,13 @@ impl Stream {
         )
     }
 
+    /// The same, of those that were made up to this step.
+    pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
+        let mut draws = self.draws.clone();
+        draws.steps.retain(|s| *s <= step);
+        Self::new(self.root.clone(), draws).describe(temperatures)
+    }
+
     fn coordinate(
         &self,
         name: &str,

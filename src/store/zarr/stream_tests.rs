@@ -12,6 +12,7 @@ fn stream(name: &str, half: bool) -> Stream {
             ("w".into(), vec![2, 2]),
             ("big".into(), vec![CHUNK_BYTES / 2]),
         ],
+        open: false,
         half,
     };
     Stream::new(root, draws)

@@ -98,6 +98,7 @@ fn run(
         chains: 4,
         start: None,
         steps: lengths.steps,
+        course: None,
         burn_in: lengths.burn_in,
         every: lengths.every.clone(),
         observables: observe(observables),

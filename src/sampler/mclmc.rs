@@ -1,0 +1,267 @@
+//! Microcanonical Langevin Monte Carlo.
+
+use super::adaptation::{self, Adaptation, DT, ENERGY, MASS};
+use super::microcanonical::{Direction, GRADIENTS, REFRESH};
+use super::{Accuracy, Before, ConfiguredSampler, Sampler};
+use crate::engine::Chains;
+use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::report::{self, Report};
+use crate::error::Result;
+use crate::options::{Entry, Kind, Range, option, optional};
+use crate::rng::Purpose;
+use crate::target::Target;
+use std::ops::Range as Span;
+use std::sync::Arc;
+
+/// Samples exp(-U/T) as the step goes to 0, by microcanonical dynamics whose direction is slowly forgotten.
+struct Mclmc {
+    dt: Option<f64>,
+    /// Distance after which the direction is forgotten, as a part of √N standard deviations.
+    length: f64,
+    /// The same in steps, if that is given.
+    steps: Option<f64>,
+    /// Var(Δ)/N that the step size is adapted to.
+    variance: f64,
+    adaptation: Adaptation,
+}
+
+/// `sampler::mclmc`.
+pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
+    name: "mclmc",
+    doc: "Samples exp(-U/T) as δt → 0, by microcanonical Langevin dynamics (MCLMC).\n\n\
+          A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N \
+          (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected, so a chain \
+          goes further for its gradients than by any sampler that is exact. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step \
+          (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.\n\n\
+          The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the \
+          walls of prior::uniform_box the direction is reflected. Needs two parameters or more.",
+    arguments: &[],
+    options: &[
+        option(
+            "variance",
+            Kind::Float(Range::Positive),
+            "5e-4",
+            "Var(Δ)/N that the step size is adapted to.",
+        ),
+        option(
+            "length",
+            Kind::Float(Range::Positive),
+            "1.0",
+            "L, the distance after which the direction is forgotten, over √N standard deviations.",
+        ),
+        optional(
+            "steps",
+            Kind::Float(Range::AtLeast(1.0)),
+            "by `length`; 10 until variances are known, and where masses do not adapt",
+            "Steps after which the direction is forgotten, in the place of `length`.",
+        ),
+        optional(
+            "dt",
+            Kind::Float(Range::Positive),
+            "found at the start",
+            "Distance of a step, in standard deviations where masses are adapted (the first one, if adapted).",
+        ),
+        option(
+            "adapt",
+            Kind::Bool,
+            "true",
+            "Adapt the step size during burn-in.",
+        ),
+        option(
+            "adapt_mass",
+            Kind::Bool,
+            "true",
+            "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
+        ),
+    ],
+    example: "sampler::mclmc(#{ variance: 1e-4 })",
+    build: |o| {
+        let (dt, adapts) = (o.opt_float("dt"), o.bool("adapt")?);
+        anyhow::ensure!(
+            dt.is_some() || adapts,
+            "{}: option 'adapt' is false, and there is no 'dt'",
+            o.owner()
+        );
+        let mclmc = Mclmc {
+            dt,
+            length: o.float("length")?,
+            steps: o.opt_float("steps"),
+            variance: o.float("variance")?,
+            adaptation: Adaptation {
+                acceptance: f64::NAN,
+                step: adapts,
+                mass: o.bool("adapt_mass")? && adapts,
+            },
+        };
+        Ok(ConfiguredSampler::new(mclmc, o))
+    },
+};
+
+/// The first step, where none is given.
+const FIRST: f64 = 0.1;
+
+/// Steps after which the direction is forgotten where the standard deviations are not known.
+const STEPS: f64 = 10.0;
+
+/// Steps that the estimate of the step size remembers, and how far from the variance that is wanted an error still counts (Robnik et al. 2023, §4).
+const REMEMBERED: f64 = 150.0;
+const TRUST: f64 = 1.5;
+
+/// Names of the scalars: those of the adaptation, L (0 while it is not known), and the weighted mean of Var(Δ)/(N δt⁶) with its weight.
+const SCALARS: [&str; adaptation::SCALARS.len() + 3] = {
+    let mut out = [""; adaptation::SCALARS.len() + 3];
+    let mut i = 0;
+    while i < adaptation::SCALARS.len() {
+        out[i] = adaptation::SCALARS[i];
+        i += 1;
+    }
+    out[LENGTH] = "length";
+    out[WEIGHTED] = "weighted_variance";
+    out[WEIGHT] = "weight";
+    out
+};
+const LENGTH: usize = adaptation::SCALARS.len();
+const WEIGHTED: usize = LENGTH + 1;
+const WEIGHT: usize = LENGTH + 2;
+
+// Vectors of the state, after those of the adaptation, and of a step.
+const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
+const DIRECTION: Direction = Direction {
+    vector: Vector::State(adaptation::VECTORS.len() + 1),
+    mass: MASS,
+};
+const HOME: [Vector; 2] = [Vector::Scratch(0), Vector::Scratch(1)];
+
+impl Mclmc {
+    /// A step size from this step's error of the energy, which goes with the third power of the step.
+    fn adapt(&self, s: &mut [f64], error: f64, n: f64) {
+        if !error.is_finite() {
+            s[DT] *= 0.5;
+            (s[WEIGHTED], s[WEIGHT]) = (0.0, 0.0);
+            return;
+        }
+        let found = error * error / n / self.variance + 1e-8;
+        let weight = (-0.5 * (found.ln() / (6.0 * TRUST)).powi(2)).exp();
+        let kept = (REMEMBERED - 1.0) / (REMEMBERED + 1.0);
+        s[WEIGHTED] = kept * s[WEIGHTED] + weight * found / s[DT].powi(6);
+        s[WEIGHT] = kept * s[WEIGHT] + weight;
+        s[DT] = (s[WEIGHTED] / s[WEIGHT]).powf(-1.0 / 6.0);
+    }
+}
+
+impl Sampler for Mclmc {
+    fn name(&self) -> &'static str {
+        "mclmc"
+    }
+
+    fn vectors(&self) -> &'static [&'static str] {
+        &["mass", "warmup_mean", "warmup_m2", "gradient", "direction"]
+    }
+
+    fn scalars(&self) -> &'static [&'static str] {
+        &SCALARS
+    }
+
+    fn info(&self) -> &'static [Report] {
+        &[
+            report::VIRIAL,
+            report::ENERGY_VARIANCE,
+            report::STEP_SIZE,
+            report::LEAPFROG,
+        ]
+    }
+
+    fn accuracy(&self) -> Accuracy {
+        Accuracy::Order(2)
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        Direction::check(self.name(), target)
+    }
+
+    fn init(&self, chains: &mut Chains) -> Result<()> {
+        Adaptation::init_masses(chains)?;
+        chains.engine.gradient()?;
+        chains.copy(Gradient, GRADIENT)?;
+        Adaptation::note_energies(chains)?;
+        Adaptation::restart(chains, &vec![self.dt.unwrap_or(FIRST); chains.len()]);
+        for c in 0..chains.len() {
+            chains.scalars(c)[LENGTH..].fill(0.0);
+        }
+        DIRECTION.draw(chains, 0)
+    }
+
+    fn scalars_of_temperature(&self) -> Span<usize> {
+        1..SCALARS.len()
+    }
+
+    fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        self.adaptation
+            .change_temperature(chains, before, Some(GRADIENT))
+    }
+
+    fn step(&self, chains: &mut Chains) -> Result<()> {
+        let adapts = self.adaptation.step && chains.step < chains.burn_in;
+        let n = chains.dim() as f64;
+        chains.copy(GRADIENT, Gradient)?;
+        chains.report_virial(Gradient)?;
+        if adapts {
+            chains.copy(Params, HOME[0])?;
+            chains.copy(DIRECTION.vector, HOME[1])?;
+        }
+        let (dt, once) = (chains.scalar(DT), vec![1; chains.len()]);
+        let norms = DIRECTION.norms(chains)?;
+        let gained = DIRECTION.go(chains, (&dt, &once), norms, |chains| {
+            chains.engine.gradient()
+        })?;
+        let (energies, start) = (chains.engine.energies()?, chains.scalar(ENERGY));
+        let error = |c: usize| {
+            let change = (energies[c] - start[c]) / chains.members[c].temperature;
+            change + gained[c]
+        };
+        let errors: Vec<f64> = (0..chains.len()).map(error).collect();
+        let good: Vec<bool> = errors.iter().map(|e| e.is_finite()).collect();
+        let bad: Vec<bool> = good.iter().map(|g| !g).collect();
+        chains.engine.copy(Gradient, GRADIENT, &good)?;
+        for c in 0..chains.len() {
+            if good[c] {
+                chains.scalars(c)[ENERGY] = energies[c];
+            } else if !adapts {
+                chains.fail(c, "a step led to where the energy is no number: take a smaller `variance` or `dt`");
+            }
+        }
+        if adapts && bad.contains(&true) {
+            chains.engine.copy(HOME[0], Params, &bad)?;
+            chains.engine.copy(HOME[1], DIRECTION.vector, &bad)?;
+        }
+        let forgotten = |m: &crate::engine::Member| match (self.steps, m.scalars[LENGTH] > 0.0) {
+            (Some(steps), _) => 1.0 / steps,
+            (None, true) => m.scalars[DT] / m.scalars[LENGTH],
+            (None, false) => 1.0 / STEPS,
+        };
+        let noise = (Purpose::Noise, 0);
+        chains.map_with_noise(&REFRESH, &[DIRECTION.vector, MASS], noise, |_, m| {
+            [((2.0 * forgotten(m)).exp_m1() / n).sqrt() as f32]
+        })?;
+        let variances: Vec<_> = errors.iter().map(|e| e * e / n).collect();
+        chains.report_values(report::ENERGY_VARIANCE, &variances)?;
+        chains.report_values(report::STEP_SIZE, &dt)?;
+        chains.report(report::LEAPFROG, |_| GRADIENTS as f64)?;
+        if !adapts {
+            return Ok(());
+        }
+        for (c, error) in errors.iter().enumerate() {
+            self.adapt(chains.scalars(c), *error, n);
+        }
+        self.adaptation.collect_masses(chains, |chains, _| {
+            // In units of the standard deviations: the length is known, and the step of the old units a first guess.
+            for c in 0..chains.len() {
+                let s = chains.scalars(c);
+                s[LENGTH..].fill(0.0);
+                s[LENGTH] = self.length * n.sqrt();
+            }
+            DIRECTION.draw(chains, 1)?;
+            Ok(vec![FIRST * n.sqrt().max(1.0); chains.len()])
+        })
+    }
+}
