@@ -1008,7 +1008,7 @@ pub mod sampler {
             acceptance = "acceptance": Number,
             /// Adapt the step size during burn-in. (true or false; default `true`)
             adapt = "adapt": Flag,
-            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted. (true or false; default `true`)
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
             /// Relative half width of a uniform factor on dt, drawn per trajectory, against resonances. (number, 0 ≤ x < 1; default `0.1`)
             jitter = "jitter": Number,
@@ -1047,7 +1047,7 @@ pub mod sampler {
         }
         /// Samples exp(-U/T) exactly, by microcanonical trajectories that are accepted or rejected (MAMS).
         ///
-        /// A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy, so a step is never far too large for where the chain is: on rough targets and in many dimensions it needs fewer gradients than hmc. Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.
+        /// A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy. Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.
         ///
         /// In burn-in the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, `energy_error` is Δ, and ⟨exp(-Δ)⟩ = 1 (`exp_energy_error`). At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
         Mams = "mams"() of crate::sampler::REGISTRY {
@@ -1061,16 +1061,16 @@ pub mod sampler {
             acceptance = "acceptance": Number,
             /// Adapt the step size during burn-in. (true or false; default `true`)
             adapt = "adapt": Flag,
-            /// Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted. (true or false; default `true`)
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
         }
         /// Samples exp(-U/T) as δt → 0, by microcanonical Langevin dynamics (MCLMC).
         ///
-        /// A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected, so a chain goes further for its gradients than by any sampler that is exact. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.
+        /// A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.
         ///
         /// The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
         Mclmc = "mclmc"() of crate::sampler::REGISTRY {
-            /// Var(Δ)/N that the step size is adapted to. (number, > 0; default `5e-4`)
+            /// Var(Δ)/N that the step size is adapted to. The step goes with its sixth root, and what it adds to the law with its third. The authors take 5e-4: the energy of a Gaussian of 50 dimensions and condition 4 is then 2.4 % too small. (number, > 0; default `1e-6`)
             variance = "variance": Number,
             /// L, the distance after which the direction is forgotten, over √N standard deviations. (number, > 0; default `1.0`)
             length = "length": Number,
@@ -1308,7 +1308,7 @@ pub mod verbs {
             temper = "temper": OneOf<choices::Temper>,
             /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
-            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length. `burn_in` counts from `steps`, and samplers adapt during it; where a look finds that the beginning of the draws differs from their end, by more than four standard errors, burn-in ends at that look. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
             until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
@@ -1349,7 +1349,7 @@ pub mod verbs {
             temper = "temper": OneOf<choices::Temper>,
             /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
-            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length. `burn_in` counts from `steps`, and samplers adapt during it; where a look finds that the beginning of the draws differs from their end, by more than four standard errors, burn-in ends at that look. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
             until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
@@ -1406,7 +1406,7 @@ pub mod verbs {
             from_prior = "from_prior": Flag,
             /// Steps per chain, burn-in included; with `until` those up to the first look. (integer, 1 … 100000000000000; if absent: it must be given, unless `until` is: 1000 steps then)
             steps = "steps": Count,
-            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length. `burn_in` counts from `steps`, and samplers adapt during it; where a look finds that the beginning of the draws differs from their end, by more than four standard errors, burn-in ends at that look. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
             until = "until": Entries,
             /// Chains per temperature. (integer, 1 … 1000000; default `4`)
             chains = "chains": Count,
@@ -1619,7 +1619,7 @@ pub mod verbs {
         ///
         /// Lau et al. (2024); Hitchcock & Hoogland (2025). L is the loss of the target; its own energy scale and prior are left out, since nβ and γ take their place. Works with every sampler. Stochastic-gradient samplers give the losses of their own minibatches, compared with those at w0 on the same minibatches; samplers that accept or reject give the loss over all examples.
         ///
-        /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
+        /// `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample size), `verdict` ("converged", "not yet" or "wrong") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), `relative_error`, `run`, `halved`, `levels` (the estimates at single nβ, if there are several). An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.
         Llc, llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::LLC => Arc<crate::simulation::llc::Estimate> {
             /// w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`. (Parameters; must be given)
             start = "start": Handle<crate::target::prior::Parameters>,
@@ -1627,7 +1627,7 @@ pub mod verbs {
             chains = "chains": Count,
             /// Steps per chain, burn-in included. (integer, 2 … 1000000000000; default `5000`)
             steps = "steps": Count,
-            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length; `burn_in` counts from `steps`, samplers adapt during it, and draws after it are dropped as long as the beginning of the rest differs from its end. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
+            /// Go on after `steps` until nothing is missing at any temperature: R̂ and ESS of every observable reach these numbers, and the error of the thermometer and the round trips of a ladder are what *converged* asks for. `#{}` takes the numbers of the verdict. It is looked at after `steps` steps, and each time that there are a quarter more. Draws are those of one run of that length. `burn_in` counts from `steps`, and samplers adapt during it; where a look finds that the beginning of the draws differs from their end, by more than four standard errors, burn-in ends at that look. A run that has ended goes on with `resume` and a larger `at_most`. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `steps`; if absent: it ends after `steps`)
             until = "until": Entries,
             /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.5`)
             burn_in = "burn_in": Number,
@@ -1637,8 +1637,8 @@ pub mod verbs {
             gamma = "gamma": Number,
             /// β, the inverse temperature of the likelihood. (number, > 0; if absent: 1/ln n)
             beta = "beta": Number,
-            /// nβ, in place of `beta`. (number, > 0; if absent: n·beta)
-            nbeta = "nbeta": Number,
+            /// nβ, in place of `beta`. At several nβ the chains of all step in one run, each nβ with its own, and λ̂ is the slope of the mean loss against 1/nβ. (number > 0, or array of several; if absent: n·beta)
+            nbeta = "nbeta": Anything,
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
             /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices ("w1\[0]" and "w1\[2..5]" along the first dimension, "w1\[:, 0..16]" along the second), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3", of model::pretrained "transformer.h.1.attn.head2"). (name of a part, or array of names; if absent: all parameters move)

@@ -10,6 +10,7 @@ use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, WELFORD};
+use crate::options::{Kind, Options, Spec, option};
 use std::ops::Range;
 
 /// Names of the scalars, in this order from the first.
@@ -23,20 +24,38 @@ pub const SCALARS: [&str; 7] = [
     "collected",
 ];
 
-/// Names of the scalars of samplers whose proposals are trajectories: these, and the [`levels`] of their Hamiltonian.
-pub const WITH_LEVELS: [&str; SCALARS.len() + levels::SCALARS.len()] = {
-    let mut out = [""; SCALARS.len() + levels::SCALARS.len()];
+/// These and more, which come after them.
+pub const fn and<const ALL: usize>(more: &[&'static str]) -> [&'static str; ALL] {
+    let mut out = [""; ALL];
     let mut i = 0;
-    while i < out.len() {
-        out[i] = if i < SCALARS.len() {
-            SCALARS[i]
-        } else {
-            levels::SCALARS[i - SCALARS.len()]
+    while i < ALL {
+        out[i] = match i < SCALARS.len() {
+            true => SCALARS[i],
+            false => more[i - SCALARS.len()],
         };
         i += 1;
     }
     out
-};
+}
+
+/// Names of the scalars of samplers whose proposals are trajectories: these, and the [`levels`] of their Hamiltonian.
+pub const WITH_LEVELS: [&str; SCALARS.len() + levels::SCALARS.len()] = and(&levels::SCALARS);
+
+/// The option `adapt`.
+pub const ADAPT: Spec = option(
+    "adapt",
+    Kind::Bool,
+    "true",
+    "Adapt the step size during burn-in.",
+);
+
+/// The option `adapt_mass`.
+pub const ADAPT_MASS: Spec = option(
+    "adapt_mass",
+    Kind::Bool,
+    "true",
+    "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
+);
 
 /// Where the levels are among these.
 pub const LEVELS: usize = SCALARS.len();
@@ -84,6 +103,16 @@ pub struct Adaptation {
 impl Adaptation {
     /// Steps of burn-in below which masses stay as they are.
     pub const LEAST: u64 = 50;
+
+    /// From the options `acceptance`, if there is one, `adapt` and `adapt_mass`.
+    pub fn from_options(o: &Options) -> Result<Self> {
+        let step = o.bool(ADAPT.name)?;
+        Ok(Self {
+            acceptance: o.opt_float("acceptance").unwrap_or(f64::NAN),
+            step,
+            mass: step && o.bool(ADAPT_MASS.name)?,
+        })
+    }
 
     /// Start with all masses 1.
     pub fn init_masses(chains: &mut Chains) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Hybrid (Hamiltonian) Monte Carlo.
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
+use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::gradient::{self, Estimator};
 use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
 use crate::engine::Chains;
@@ -57,18 +57,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "0.8",
             "Acceptance that the step size is adapted to.",
         ),
-        option(
-            "adapt",
-            Kind::Bool,
-            "true",
-            "Adapt the step size during burn-in.",
-        ),
-        option(
-            "adapt_mass",
-            Kind::Bool,
-            "true",
-            "Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted.",
-        ),
+        ADAPT,
+        ADAPT_MASS,
         option(
             "jitter",
             Kind::Float(Range::From0To1),
@@ -86,11 +76,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             dt: o.opt_float("dt"),
             jitter: o.float("jitter")?,
             gradient: Estimator::or(o, Estimator::FULL)?,
-            adaptation: Adaptation {
-                acceptance: o.float("acceptance")?,
-                step: o.bool("adapt")?,
-                mass: o.bool("adapt_mass")? && o.bool("adapt")?,
-            },
+            adaptation: Adaptation::from_options(o)?,
         };
         Ok(ConfiguredSampler::new(hmc, o))
     },

@@ -1,7 +1,7 @@
 //! Metropolis-adjusted Langevin: hybrid Monte Carlo of one velocity-Verlet step.
 
 use super::ConfiguredSampler;
-use super::adaptation::Adaptation;
+use super::adaptation::{ADAPT, ADAPT_MASS, Adaptation};
 use super::gradient::Estimator;
 use super::hmc::Hmc;
 use crate::options::{Entry, Kind, Range, option, optional};
@@ -28,18 +28,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "0.574",
             "Acceptance that the step size is adapted to; 0.574 is best in high dimension (Roberts & Rosenthal 1998).",
         ),
-        option(
-            "adapt",
-            Kind::Bool,
-            "true",
-            "Adapt the step size during burn-in.",
-        ),
-        option(
-            "adapt_mass",
-            Kind::Bool,
-            "true",
-            "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
-        ),
+        ADAPT,
+        ADAPT_MASS,
     ],
     example: "sampler::mala(#{ acceptance: 0.6 })",
     build: |o| {
@@ -49,11 +39,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             dt: o.opt_float("step").map(f64::sqrt),
             jitter: 0.0,
             gradient: Estimator::FULL,
-            adaptation: Adaptation {
-                acceptance: o.float("acceptance")?,
-                step: o.bool("adapt")?,
-                mass: o.bool("adapt_mass")? && o.bool("adapt")?,
-            },
+            adaptation: Adaptation::from_options(o)?,
         };
         Ok(ConfiguredSampler::new(mala, o))
     },

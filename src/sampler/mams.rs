@@ -1,6 +1,6 @@
 //! The Metropolis-adjusted microcanonical sampler.
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, MASS, find_step};
+use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, MASS, find_step};
 use super::microcanonical::{Direction, GRADIENTS};
 use super::{Accuracy, Before, ConfiguredSampler, Sampler};
 use crate::engine::Chains;
@@ -28,8 +28,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "mams",
     doc: "Samples exp(-U/T) exactly, by microcanonical trajectories that are accepted or rejected (MAMS).\n\n\
           A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of \
-          the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy, \
-          so a step is never far too large for where the chain is: on rough targets and in many dimensions it needs fewer gradients than hmc. \
+          the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy. \
           Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.\n\n\
           In burn-in the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of \
           sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, \
@@ -60,18 +59,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "0.9",
             "Acceptance that the step size is adapted to.",
         ),
-        option(
-            "adapt",
-            Kind::Bool,
-            "true",
-            "Adapt the step size during burn-in.",
-        ),
-        option(
-            "adapt_mass",
-            Kind::Bool,
-            "true",
-            "Adapt the masses during burn-in, if it has at least 50 trajectories and the step size is adapted.",
-        ),
+        ADAPT,
+        ADAPT_MASS,
     ],
     example: "sampler::mams(#{ acceptance: 0.8 })",
     build: |o| {
@@ -79,11 +68,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             dt: o.opt_float("dt"),
             length: o.float("length")?,
             steps: o.opt_float("steps"),
-            adaptation: Adaptation {
-                acceptance: o.float("acceptance")?,
-                step: o.bool("adapt")?,
-                mass: o.bool("adapt_mass")? && o.bool("adapt")?,
-            },
+            adaptation: Adaptation::from_options(o)?,
         };
         Ok(ConfiguredSampler::new(mams, o))
     },
@@ -96,15 +81,7 @@ const STEPS: f64 = 10.0;
 const MOST: f64 = 10_000.0;
 
 /// Names of the scalars: those of the adaptation, and the mean length of a trajectory, 0 while it is not known.
-const SCALARS: [&str; adaptation::SCALARS.len() + 1] = {
-    let mut out = ["length"; adaptation::SCALARS.len() + 1];
-    let mut i = 0;
-    while i < adaptation::SCALARS.len() {
-        out[i] = adaptation::SCALARS[i];
-        i += 1;
-    }
-    out
-};
+const SCALARS: [&str; adaptation::SCALARS.len() + 1] = adaptation::and(&["length"]);
 const LENGTH: usize = adaptation::SCALARS.len();
 
 /// The gradient at the chain's parameters: a vector of the state, after those of the adaptation.

@@ -1,6 +1,6 @@
 //! Microcanonical Langevin Monte Carlo.
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, MASS};
+use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, MASS};
 use super::microcanonical::{Direction, GRADIENTS, REFRESH};
 use super::{Accuracy, Before, ConfiguredSampler, Sampler};
 use crate::engine::Chains;
@@ -30,8 +30,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     name: "mclmc",
     doc: "Samples exp(-U/T) as δt → 0, by microcanonical Langevin dynamics (MCLMC).\n\n\
           A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N \
-          (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected, so a chain \
-          goes further for its gradients than by any sampler that is exact. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step \
+          (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected. \
+          What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step \
           (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.\n\n\
           The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the \
           walls of prior::uniform_box the direction is reflected. Needs two parameters or more.",
@@ -40,8 +40,9 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         option(
             "variance",
             Kind::Float(Range::Positive),
-            "5e-4",
-            "Var(Δ)/N that the step size is adapted to.",
+            "1e-6",
+            "Var(Δ)/N that the step size is adapted to. The step goes with its sixth root, and what it adds to the law with its third. The authors take 5e-4: the energy of a \
+             Gaussian of 50 dimensions and condition 4 is then 2.4 % too small.",
         ),
         option(
             "length",
@@ -61,20 +62,10 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "found at the start",
             "Distance of a step, in standard deviations where masses are adapted (the first one, if adapted).",
         ),
-        option(
-            "adapt",
-            Kind::Bool,
-            "true",
-            "Adapt the step size during burn-in.",
-        ),
-        option(
-            "adapt_mass",
-            Kind::Bool,
-            "true",
-            "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
-        ),
+        ADAPT,
+        ADAPT_MASS,
     ],
-    example: "sampler::mclmc(#{ variance: 1e-4 })",
+    example: "sampler::mclmc(#{ variance: 1e-5 })",
     build: |o| {
         let (dt, adapts) = (o.opt_float("dt"), o.bool("adapt")?);
         anyhow::ensure!(
@@ -87,11 +78,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             length: o.float("length")?,
             steps: o.opt_float("steps"),
             variance: o.float("variance")?,
-            adaptation: Adaptation {
-                acceptance: f64::NAN,
-                step: adapts,
-                mass: o.bool("adapt_mass")? && adapts,
-            },
+            adaptation: Adaptation::from_options(o)?,
         };
         Ok(ConfiguredSampler::new(mclmc, o))
     },
@@ -108,18 +95,8 @@ const REMEMBERED: f64 = 150.0;
 const TRUST: f64 = 1.5;
 
 /// Names of the scalars: those of the adaptation, L (0 while it is not known), and the weighted mean of Var(Δ)/(N δt⁶) with its weight.
-const SCALARS: [&str; adaptation::SCALARS.len() + 3] = {
-    let mut out = [""; adaptation::SCALARS.len() + 3];
-    let mut i = 0;
-    while i < adaptation::SCALARS.len() {
-        out[i] = adaptation::SCALARS[i];
-        i += 1;
-    }
-    out[LENGTH] = "length";
-    out[WEIGHTED] = "weighted_variance";
-    out[WEIGHT] = "weight";
-    out
-};
+const SCALARS: [&str; adaptation::SCALARS.len() + 3] =
+    adaptation::and(&["length", "weighted_variance", "weight"]);
 const LENGTH: usize = adaptation::SCALARS.len();
 const WEIGHTED: usize = LENGTH + 1;
 const WEIGHT: usize = LENGTH + 2;
@@ -177,6 +154,13 @@ impl Sampler for Mclmc {
 
     fn check(&self, target: &Target) -> Result<()> {
         Direction::check(self.name(), target)
+    }
+
+    fn note(&self, _burn_in: u64) -> Option<&'static str> {
+        (self.adaptation.step && self.variance >= 1e-7).then_some(
+            "a finite step makes energies too small: with variance 1e-6 by 0.4 % for a Gaussian of 50 dimensions, by 0.02(5) % for a network of 75 parameters, and in proportion to its \
+             third root; sampler::mams has no such error",
+        )
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {

@@ -38,9 +38,9 @@ kernel! {
 }
 
 kernel! {
-    /// `p ← p + noise·√M η`.
-    pub REFRESH = microcanonical_refresh(p; mass; eta; noise) {
-        p += noise * (root(mass) * eta);
+    /// `p ← p + part·√M η`.
+    pub REFRESH = microcanonical_refresh(p; mass; eta; part) {
+        p += part * (root(mass) * eta);
     }
 }
 

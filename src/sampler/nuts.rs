@@ -4,7 +4,7 @@
 //! n of a subtree compares itself with the first leaves of the subtrees that it completes, of which there is one per level (Phan,
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
-use super::adaptation::{self, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
+use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
 use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
@@ -52,29 +52,15 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "0.8",
             "Mean acceptance along a trajectory that the step size is adapted to.",
         ),
-        option(
-            "adapt",
-            Kind::Bool,
-            "true",
-            "Adapt the step size during burn-in.",
-        ),
-        option(
-            "adapt_mass",
-            Kind::Bool,
-            "true",
-            "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
-        ),
+        ADAPT,
+        ADAPT_MASS,
     ],
     example: "sampler::nuts(#{ max_depth: 8 })",
     build: |o| {
         let nuts = Nuts {
             depth: o.int("max_depth")? as u32,
             dt: o.opt_float("dt"),
-            adaptation: Adaptation {
-                acceptance: o.float("acceptance")?,
-                step: o.bool("adapt")?,
-                mass: o.bool("adapt_mass")? && o.bool("adapt")?,
-            },
+            adaptation: Adaptation::from_options(o)?,
         };
         Ok(ConfiguredSampler::new(nuts, o))
     },

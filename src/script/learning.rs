@@ -107,7 +107,7 @@ fn traces(b: &mut Binder) {
     );
     b.function(
         "plot::llc(estimate) -> Figure",
-        "The loss of every chain along the steps, and below it the estimate so far, with 95 % of the final one and the exact value.",
+        "The loss of every chain along the steps, and below it the estimate so far, with 95 % of the final one and the exact value; of an estimate at several nβ the mean loss against 1/nβ, and λ̂ at each.",
         |e: Arc<Estimate>| -> Figure { e.figure() },
     );
     b.function(

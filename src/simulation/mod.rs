@@ -25,6 +25,7 @@ pub(crate) mod job;
 pub mod judge;
 pub mod keep;
 pub mod llc;
+pub(crate) mod look;
 mod object;
 pub(crate) mod observe;
 pub mod optimizer;
@@ -70,6 +71,7 @@ use draws::Keeper;
 use exchange::Ladders;
 pub(crate) use in_memory::run_in_memory;
 use job::{Job, Record, Standing, drive};
+use look::{Judge, Look};
 use plan::Plan;
 use prediction::Predictor;
 use resume::saving;
@@ -83,7 +85,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use stepping::Shared;
 use threads::Workers;
-use until::{Judge, Look};
 
 /// Run a plan to its end, or until it is interrupted; then its checkpoint is on disk.
 pub fn run(
@@ -92,7 +93,7 @@ pub fn run(
     sampler: &ConfiguredSampler,
     session: &Session,
 ) -> Result<Arc<Run>> {
-    run_judged((plan, target, sampler), &until::by_observables, session)
+    run_judged((plan, target, sampler), &look::by_observables, session)
 }
 
 /// The same; whether it goes on is judged so.
@@ -216,7 +217,7 @@ impl Sampling<'_> {
             (None, 1..) => Ok(Vec::new()),
             _ => {
                 let state = whole.as_ref().unwrap_or(&self.state);
-                until::look((plan, &self.info, state), &course.until, end, self.judge)
+                look::look((plan, &self.info, state), &course.until, end, self.judge)
                     .map(|look| look.numbers().to_vec())
             }
         };

@@ -374,6 +374,24 @@ impl Run {
         })
     }
 
+    /// The chains of one temperature alone, by index, as a run of their own.
+    pub(crate) fn at_temperature(&self, k: usize) -> Self {
+        let group = k * self.info.chains..(k + 1) * self.info.chains;
+        Self {
+            info: RunInfo {
+                temperatures: vec![self.info.temperatures[k]],
+                ..self.info.clone()
+            },
+            records: self.records[group.clone()].to_vec(),
+            failures: self.failures[group.clone()].to_vec(),
+            params: self.params[group.clone()].to_vec(),
+            steps: self.steps[group].to_vec(),
+            scores: Vec::new(),
+            ladders: None,
+            ..self.clone()
+        }
+    }
+
     /// All values of one trace of one chain, burn-in included.
     pub fn trace(&self, name: &str, component: usize, chain: usize) -> Result<Vec<f64>> {
         let (at, column) = self.info.column(name)?;

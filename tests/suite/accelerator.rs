@@ -175,7 +175,7 @@ const SAMPLERS: &[(&str, &str)] = &[
     ("nuts", "sampler::nuts(#{ dt: 0.01, max_depth: 3 })"),
     ("mala", "sampler::mala(#{ step: 0.0001 })"),
     ("mams", "sampler::mams(#{ dt: 0.1, steps: 3.0 })"),
-    ("mclmc", "sampler::mclmc(#{ dt: 0.1 })"),
+    ("mclmc", "sampler::mclmc(#{ dt: 0.1, adapt: false })"),
     (
         "metropolis",
         "sampler::metropolis(#{ sigma: 0.001, thermometer: 2 })",

@@ -261,6 +261,68 @@ fn singular_and_restricted_targets_have_their_coefficients() {
     assert_eq!(found[2], 8.0);
 }
 
+/// Null: at every nβ the mean loss above that at w0 is (1/nβ) Σ ½ nβk/(nβk + γ), k the curvatures, and the slope that of the weighted line through these means. Without γ it is N/2
+/// whatever w0 is; with a γ that is too strong for the small nβ the estimates have a trend.
+#[test]
+fn the_slope_over_several_nbeta_is_the_coefficient() {
+    let nbetas = [30.0, 100.0, 300.0];
+    let curvatures = [1.0, 10f64.powf(1.0 / 3.0), 10f64.powf(2.0 / 3.0), 10.0];
+    for (gamma, sampler, steps) in [
+        (0.0, "sampler::hmc()", 20_000),
+        (
+            0.0,
+            "sampler::sgld(#{ step: 1e-4, gradient: gradient::full() })",
+            100_000,
+        ),
+        (100.0, "sampler::hmc()", 20_000),
+    ] {
+        let source = format!(
+            "let e = llc(target(potential::gaussian(#{{ dim: 4, condition: 10.0, examples: 1000 }})), {sampler},
+                #{{ start: parameters([1, 1, 1, 1]), gamma: {gamma:?}, nbeta: {nbetas:?}, steps: {steps}, seed: 9 }});
+             e.to_map() + #{{ text: e.to_string(), figure: plot::llc(e).to_string(), of: e.levels.len() }}"
+        );
+        let found = evaluate(&source).unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let number = |map: &Value, name: &str| map[name].as_f64().unwrap();
+        let at = |nbeta: f64| -> f64 {
+            let each = curvatures.iter().map(|k| nbeta * k / (nbeta * k + gamma));
+            each.sum::<f64>() / 2.0
+        };
+        let levels = found["levels"].as_array().unwrap();
+        assert_eq!((levels.len(), found["of"].as_u64()), (3, Some(3)));
+        let mut points = Vec::new();
+        for (level, nbeta) in levels.iter().zip([300.0, 100.0, 30.0]) {
+            assert_eq!(number(level, "nbeta"), nbeta);
+            let (value, error) = (number(level, "estimate"), number(level, "mcse"));
+            check(
+                &format!("{sampler}, γ = {gamma}, nβ = {nbeta}"),
+                &[value, error],
+                at(nbeta),
+            );
+            points.push((1.0 / nbeta, at(nbeta) / nbeta, error / nbeta));
+        }
+        let slope = ergodic::diagnostic::line(&points).unwrap().slope;
+        let own = [number(&found, "estimate"), number(&found, "mcse")];
+        check(&format!("{sampler}, γ = {gamma}: slope"), &own, slope);
+        let sigma = number(&found, "trend") / number(&found, "trend_mcse");
+        assert!(
+            if gamma > 0.0 {
+                sigma > 10.0
+            } else {
+                sigma.abs() < 4.0
+            },
+            "{sigma}"
+        );
+        assert!(
+            found["text"]
+                .as_str()
+                .unwrap()
+                .contains("by the slope over 3 nβ")
+        );
+        let verdict = if gamma > 0.0 { "not yet" } else { "converged" };
+        assert_eq!(found["verdict"], verdict, "{}", found["text"]);
+    }
+}
+
 #[test]
 fn what_cannot_be_estimated_is_said() {
     let problem = "let p = llc_problem(#{ widths: [2, 3], n: 1000 }); ";

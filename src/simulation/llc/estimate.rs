@@ -1,6 +1,7 @@
 //! An estimate of the learning coefficient, and what speaks for it.
 
 use super::halved::{Extrapolated, Halved, Short};
+use super::levels::Levels;
 use super::protocol::{Losses, Point, Prepared};
 use super::saved::{drawn, online};
 use crate::diagnostic::{self, Reading};
@@ -51,6 +52,9 @@ pub struct Estimate {
     pub traces: Vec<Vec<f64>>,
     /// The estimate with half the step size.
     pub halved: Option<Halved>,
+    /// The estimates at single nβ, where there are several: then λ̂ is that of the slope, R̂ and ESS are the worst of all, and what else there is belongs
+    /// to the largest nβ.
+    pub levels: Option<Arc<Levels>>,
     /// The run it was taken from.
     pub run: Arc<Run>,
     /// Where these come from.
@@ -120,6 +124,7 @@ impl Estimate {
             parameters: prepared.target.dim(),
             truth: prepared.truth,
             halved: None,
+            levels: None,
             traces,
             losses,
             run,
@@ -147,6 +152,9 @@ impl Estimate {
     /// The loss of every chain along the steps, and below it the estimate so far.
     pub fn figure(&self) -> Figure {
         let truth = self.truth.map(|t| t.lambda);
+        if let Some(levels) = &self.levels {
+            return levels.figure(truth);
+        }
         drawn(&self.run, &self.traces, (self.lambda, self.mcse), truth)
     }
 
@@ -205,6 +213,9 @@ impl Estimate {
         );
         let halved = self.halved.as_ref().map(|h| h.in_words(self).to_string());
         out.below.extend(halved);
+        let levels = self.levels.as_ref().map(|l| l.in_words());
+        let lines = levels.iter().flat_map(|text| text.trim_start().lines());
+        out.below.extend(lines.map(|line| line.trim().to_string()));
         let failed = self.failed.iter();
         out.below
             .extend(failed.map(|f| format!("FAILED and left out: {f}")));
@@ -249,6 +260,11 @@ impl Estimate {
             "relative_error": truth.map(|t| self.lambda / t - 1.0),
             "seconds": self.run.seconds,
         });
+        if let (Some(levels), Some(map)) = (&self.levels, map.as_object_mut())
+            && let serde_json::Value::Object(more) = levels.to_json()
+        {
+            map.extend(more);
+        }
         if let (Some(half), Some(map)) = (&self.halved, map.as_object_mut()) {
             map.insert("halved".into(), half.estimate.to_json());
             if let Some(e) = half.extrapolated(self) {
@@ -315,6 +331,9 @@ impl fmt::Display for Estimate {
         if let Some(half) = &self.halved {
             write!(f, "\n  {}", half.in_words(self))?;
         }
+        if let Some(levels) = &self.levels {
+            write!(f, "{}", levels.in_words())?;
+        }
         for reason in &self.failed {
             write!(f, "\n  FAILED and left out: {reason}")?;
         }
@@ -345,6 +364,7 @@ crate::object::object! {
         "chains" => |e| e.chains.clone().into(),
         "failed" => |e| e.failed.clone().into(),
         "run" => |e| e.run.held(),
+        "levels" => |e| e.levels.as_ref().map_or(Vec::new(), |l| l.estimates.iter().cloned().map(Arc::new).collect()).into(),
         "halved" => |e| e.halved.as_ref().map(|h| Arc::new(Estimate::clone(&h.estimate))).into(),
         "verdict" => |e| e.judged().verdict.to_string().into(),
         "reasons" => |e| e.judged().reasons.into(),

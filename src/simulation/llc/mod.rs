@@ -6,6 +6,7 @@
 //! | `mod.rs` | `llc` and its options |
 //! | `protocol.rs` | target, sampler and point put together, and traces turned into numbers |
 //! | `estimate.rs`, `saved.rs` | the estimate, and what speaks for it; on disk |
+//! | `levels.rs` | estimates at several nβ, and their slope |
 //! | `halved.rs` | what half the step size tells |
 //! | `verdict.rs` | whether it is an estimate yet, in words |
 //! | `examples.rs` | what the losses of single examples tell besides |
@@ -22,6 +23,7 @@ pub(crate) mod estimate;
 pub(crate) mod examples;
 mod grid;
 pub mod halved;
+pub(crate) mod levels;
 mod plateau;
 pub mod problems;
 pub mod protocol;
@@ -44,6 +46,7 @@ use crate::target::prior::Parameters;
 use crate::verb::{Call, RESUME, Verb};
 pub use estimate::Estimate;
 use halved::Halved;
+use levels::Levels;
 use protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use std::sync::Arc;
 
@@ -88,9 +91,9 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     optional(
         "nbeta",
-        Kind::Float(Range::Positive),
+        Kind::Anything("number > 0, or array of several"),
         "n·beta",
-        "nβ, in place of `beta`.",
+        "nβ, in place of `beta`. At several nβ the chains of all step in one run, each nβ with its own, and λ̂ is the slope of the mean loss against 1/nβ.",
     ),
     BASELINE,
     optional(
@@ -144,15 +147,21 @@ pub(crate) fn llc(
 ) -> Result<Estimate> {
     let start = one_point(o, target)?;
     let n = target.likelihood_n();
+    let all = nbetas(o, n)?;
     let point = Point {
-        nbeta: nbeta(o, n)?,
+        nbeta: all[0],
         gamma: o.float("gamma")?,
         baseline: Baseline::from_options(o)?,
     };
+    let halves = o.bool("halve")?;
+    anyhow::ensure!(
+        !halves || all.len() == 1,
+        "llc: options 'halve' and several 'nbeta' are both given; check the step size at one nβ"
+    );
     let prepared = Prepared::new(target, sampler, &start, point, restriction(o, target)?)?;
-    let mut estimate = one(&prepared, o, session, (o.opt_text("name"), 1))?;
+    let mut estimate = one(&prepared, &all, o, session, (o.opt_text("name"), 1))?;
     estimate.write()?;
-    if o.bool("halve")? {
+    if halves {
         let (option, size) = sampler.step_size().ok_or_else(|| {
             anyhow::anyhow!(
                 "llc: option 'halve' needs a fixed step size, which sampler::{} does not have here",
@@ -163,7 +172,7 @@ pub(crate) fn llc(
         let finer = finer.unwrap_or_else(|| sampler.clone());
         let prepared = Prepared::new(target, &finer, &start, point, restriction(o, target)?)?;
         let name = format!("{}-half", estimate.run.info.name);
-        let half = one(&prepared, o, session, (Some(&name), 2))?;
+        let half = one(&prepared, &all, o, session, (Some(&name), 2))?;
         half.write()?;
         estimate.halved = Some(Halved {
             option,
@@ -178,20 +187,28 @@ pub(crate) fn llc(
 /// One run, with `factor` times the steps.
 fn one(
     prepared: &Prepared,
+    nbetas: &[f64],
     o: &Options,
     session: &Session,
     named: (Option<&str>, u64),
 ) -> Result<Estimate> {
-    let plan = plan(prepared, o, session, named)?;
-    let judge = |run: &Arc<Run>| Ok(vec![prepared.estimate(run.clone(), session)?.seen()]);
+    let plan = plan(prepared, nbetas, o, session, named)?;
+    let judge = |run: &Arc<Run>| {
+        let levels = prepared.levels(run, session)?;
+        Ok(levels.iter().map(Estimate::seen).collect())
+    };
     let what = (&plan, &*prepared.target, &*prepared.sampler);
     let run = super::run_judged(what, &judge, session)?;
-    prepared.estimate(run, session)
+    match nbetas.len() {
+        1 => prepared.estimate(run, session),
+        _ => Levels::combined(prepared.levels(&run, session)?),
+    }
 }
 
 /// The plan of a run, from the options of `llc`.
 fn plan(
     prepared: &Prepared,
+    nbetas: &[f64],
     o: &Options,
     session: &Session,
     (name, factor): (Option<&str>, u64),
@@ -225,8 +242,16 @@ fn plan(
     }
     let until = Until::from_options(o, o.int("steps")?)?;
     given.extend(until.map(|until| ("until", until.times(factor).into())));
+    let mut table = plan::SAMPLE_OPTIONS;
+    if nbetas.len() > 1 {
+        // γ does not go with nβ.
+        let temperatures = nbetas.iter().map(|n| nbetas[0] / n).collect::<Vec<_>>();
+        given.push(("temperatures", temperatures.into()));
+        given.push(("temper", Value::Text("likelihood".into())));
+        table = plan::SWEEP_OPTIONS;
+    }
     let given = given.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
-    let o = Options::check("llc", plan::SAMPLE_OPTIONS, given)?;
+    let o = Options::check("llc", table, given)?;
     Plan::from_options("llc", &o, session)
 }
 
@@ -249,6 +274,38 @@ fn one_point(o: &Options, target: &Target) -> Result<Arc<Vec<f32>>> {
         target.dim()
     );
     Ok(one.clone())
+}
+
+/// All nβ, from the options `beta` and `nbeta`, the largest first.
+fn nbetas(o: &Options, n: usize) -> Result<Vec<f64>> {
+    let wrong = |what: String| {
+        anyhow::anyhow!(
+            "{}: option 'nbeta' {what}, but must be a number > 0, or an array of several different ones",
+            o.owner()
+        )
+    };
+    let number = |v: &Value| {
+        let found = v.number().filter(|x| *x > 0.0 && x.is_finite());
+        found.ok_or_else(|| wrong(format!("has {}", v.describe())))
+    };
+    match o.get("nbeta") {
+        Some(Value::List(list)) => {
+            anyhow::ensure!(
+                o.opt_float("beta").is_none(),
+                "{}: options 'beta' and 'nbeta' are both given; give only one",
+                o.owner()
+            );
+            let mut all = list.iter().map(number).collect::<Result<Vec<_>>>()?;
+            all.sort_by(|a, b| b.total_cmp(a));
+            let close = all.windows(2).any(|pair| pair[0] < pair[1] * (1.0 + 1e-6));
+            match all.len() < 2 || close {
+                true => Err(wrong(format!("is {all:?}"))),
+                false => Ok(all),
+            }
+        }
+        Some(one) => number(one).and_then(|_| nbeta(o, n)).map(|n| vec![n]),
+        None => nbeta(o, n).map(|n| vec![n]),
+    }
 }
 
 /// nβ, from the options `beta` and `nbeta`.
@@ -295,7 +352,7 @@ pub static LLC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Estimat
          on the same minibatches; samplers that accept or reject give the loss over all examples.\n\n\
          `print(estimate)` shows estimate, error bar, thermometer and failed chains. Fields: `estimate`, `mcse` (standard error from the effective sample \
          size), `verdict` (\"converged\", \"not yet\" or \"wrong\") and `reasons` (what is missing or wrong), `chains` (one by one), `spread`, `ess`, `rhat`, `virial`, `failed`, `truth` (where it is known, else NaN), \
-         `relative_error`, `run`, `halved`. An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
+         `relative_error`, `run`, `halved`, `levels` (the estimates at single nβ, if there are several). An estimate that has not converged, is negative, or whose thermometer is off says so in its first line. Check the step size with \
          `halve: true`: a step that is too large makes λ̂ too large, and the thermometer hot.",
     example: "llc(target(potential::gaussian(#{ dim: 6, examples: 1000 })), sampler::sgld(#{ step: 1e-3, gradient: gradient::full() }), #{ start: parameters([1, 1, 1, 1, 1, 1]), steps: 2000 })",
     call: Call::Checked(|(target, sampler), o, session| {

@@ -8,7 +8,7 @@ use crate::model::Part;
 use crate::model::deep_linear::LearningCoefficient;
 use crate::observable::Handle;
 use crate::observable::basic::COST;
-use crate::options::{Kind, Options, Range, Spec, option};
+use crate::options::{Kind, Options, Range as Allowed, Spec, option};
 use crate::rng::{Purpose, Stream};
 use crate::sampler::ConfiguredSampler;
 use crate::simulation::evaluation::Evaluation;
@@ -16,12 +16,13 @@ use crate::simulation::run::Run;
 use crate::simulation::session::Session;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The option `gamma`.
 pub(super) const GAMMA: Spec = option(
     "gamma",
-    Kind::Float(Range::NonNegative),
+    Kind::Float(Allowed::NonNegative),
     "1",
     "γ, the strength of the localisation ½γ|w-w0|².",
 );
@@ -183,6 +184,17 @@ impl Prepared {
 
     /// The estimate from a run of the plan.
     pub fn estimate(&self, run: Arc<Run>, session: &Session) -> Result<Estimate> {
+        self.estimate_at(run, 0, session)
+    }
+
+    /// The same from a run at one temperature, by which nβ is divided, and whose first chain has this number.
+    pub(super) fn estimate_at(
+        &self,
+        run: Arc<Run>,
+        first: usize,
+        session: &Session,
+    ) -> Result<Estimate> {
+        let nbeta = self.point.nbeta / run.info.temperatures[0];
         let placed = session.placed(&self.target)?;
         let at_point = || {
             let devices = placed.devices.as_deref();
@@ -195,7 +207,9 @@ impl Prepared {
                 let loss = at_point()?.loss()?;
                 (vec![loss; chains], 0.0)
             }
-            Baseline::FirstBatch => self.first_batches(run.info.seed, chains, at_point()?)?,
+            Baseline::FirstBatch => {
+                self.first_batches(run.info.seed, first..first + chains, at_point()?)?
+            }
         };
         let name = if self.observed {
             "cost"
@@ -205,25 +219,36 @@ impl Prepared {
         let losses = Losses {
             name: name.into(),
             at_start,
-            nbeta: self.point.nbeta,
+            nbeta,
         };
-        Estimate::new(self, run, losses, self.point.nbeta * error)
+        let mut out = Estimate::new(self, run, losses, nbeta * error)?;
+        out.point.nbeta = nbeta;
+        Ok(out)
     }
 
     /// The thermometer: the virial around w0, which the noise of minibatches disturbs far less than that around the origin.
     pub fn thermometer(&self, run: &Run) -> Result<Reading> {
-        if self.observed {
-            return run.thermometer(0);
-        }
-        let virial = run.draws(GRADIENT_VIRIAL.0, 0, 0, true)?;
-        Ok(thermometer(&run.independent(virial), 1.0))
+        let set = run.info.temperatures[0];
+        let reading = match self.observed {
+            true => run.thermometer(0)?,
+            false => {
+                let virial = run.draws(GRADIENT_VIRIAL.0, 0, 0, true)?;
+                thermometer(&run.independent(virial), set)
+            }
+        };
+        // In units of the temperature that was set.
+        Ok(Reading::new(
+            reading.temperature / set,
+            reading.mcse / set,
+            1.0,
+        ))
     }
 
     /// L(w0) on the first minibatch of each chain, the very one that its first step takes, and the standard error of their mean.
     fn first_batches(
         &self,
         seed: u64,
-        chains: usize,
+        chains: Range<usize>,
         mut point: Evaluation,
     ) -> Result<(Vec<f64>, f64)> {
         let Some(draw) = self.sampler.estimator().draw() else {
@@ -234,11 +259,11 @@ impl Prepared {
             draw.indices(&stream, self.target.examples(), &mut indices);
             point.loss_of(&indices)
         };
-        let first = (0..chains).map(|c| loss(Stream::new(seed, Purpose::Minibatch, c, 0)));
+        let first = chains.map(|c| loss(Stream::new(seed, Purpose::Minibatch, c, 0)));
         let first = first.collect::<Result<Vec<_>>>()?;
         let probe = |k| loss(Stream::new(seed, Purpose::Probe, 0, k as u64));
         let probes = (0..PROBES).map(probe).collect::<Result<Vec<_>>>()?;
-        let error = crate::diagnostic::sd(&[probes]) / (chains as f64).sqrt();
+        let error = crate::diagnostic::sd(&[probes]) / (first.len() as f64).sqrt();
         Ok((first, error))
     }
 }

@@ -5,8 +5,8 @@ use super::halved::Short;
 use crate::diagnostic::verdict::MOST_ERROR;
 use crate::diagnostic::{Heat, Verdict};
 use crate::simulation::judge::{Mixing, percent};
+use crate::simulation::look::Seen;
 use crate::simulation::standing::{Judged, lacking};
-use crate::simulation::until::Seen;
 
 /// Steps in words that nobody takes for exact.
 fn about(steps: f64) -> String {
@@ -30,12 +30,14 @@ impl Estimate {
                 tail: named(self.ess_tail),
             },
             lacks: self.blurred() || self.lambda < 0.0,
-            wrong: self.judged().verdict == Verdict::Wrong,
         }
     }
 
     /// How far it can be relied on, and why no further.
     pub fn judged(&self) -> Judged {
+        if let Some(levels) = &self.levels {
+            return levels.judged();
+        }
         let mut out = Judged::converged();
         let read = &self.virial;
         let lacks = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);

@@ -99,6 +99,12 @@ impl Plan {
         })
     }
 
+    /// The step of the first look that is not before this one; the end where there are no looks.
+    pub(in crate::simulation) fn look_from(&self, step: u64) -> u64 {
+        let course = self.course.as_ref();
+        course.map_or(self.steps, |c| c.look_from(step, &self.every, self.steps))
+    }
+
     /// The highest finite temperature that the likelihood alone is divided by.
     pub fn hottest(&self) -> Option<f64> {
         let alone = self.temper == Temper::Likelihood;

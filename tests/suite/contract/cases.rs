@@ -689,21 +689,17 @@ fn mams() -> Case {
     }
 }
 
-/// Its law at a finite step is not known, so the step is small where it is compared with exact numbers; on the network it is that of the defaults,
-/// with the bias that they state.
+/// Its law at a finite step is not known, so the step is small where the sharpest test is.
 fn mclmc() -> Case {
     Case {
         what: "mclmc",
         law: "exp(-U/T) as δt → 0",
         gaussian: (
-            "sampler::mclmc(#{ variance: 1e-6 })".into(),
-            Lengths::new(600_000, 10),
+            "sampler::mclmc(#{ variance: 1e-9 })".into(),
+            Lengths::new(1_000_000, 20),
             exact(false),
         ),
-        wells: (
-            "sampler::mclmc(#{ variance: 1e-6 })",
-            Lengths::new(600_000, 20),
-        ),
+        wells: ("sampler::mclmc()", Lengths::new(600_000, 20)),
         network: ("sampler::mclmc()", Lengths::new(200_000, 10)),
         mutation: "N in the place of N - 1 in a turn",
     }

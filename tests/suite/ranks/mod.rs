@@ -21,6 +21,9 @@ const SCRIPT: &str = r#"
         predict: "test", name: "sweep" });
     let d = sweep(t, sampler::ohzeki_ichiki(#{ step: 1e-5, between: "replicas", batch: 30 }), #{ temperatures: [1.0, 2.0, 3.0], chains: 2,
         start: start, steps: 200, every: 20, keep_draws: 3, name: "coupled" });
+    let o = #{ steps: 200, until: #{ ess: 1e5, at_most: 500 }, seed: 3 };
+    sweep(t, sampler::hmc(#{ leapfrog: 2 }), #{ temperatures: [1.0, 2.0], chains: 3, every: 4, predict: "test", name: "until" } + o);
+    exchange(t, sampler::hmc(#{ leapfrog: 2 }), #{ temperatures: [1.0, 1.5, 2.0], chains: 2, name: "ladder-until" } + o);
     plot::sweep(a, "cost").save("cost.svg");
     [a.summary()["cost"], a.ladder()["barrier"], c.summary()["cost"], d.summary()["cost"]]
 "#;
