@@ -1775,11 +1775,11 @@ pub mod verbs {
         }
         /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
         ///
-        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.
+        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.
         ///
         /// Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.
         ///
-        /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
+        /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
         Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
             /// Members of a population. (integer, 2 … 1000000; default `128`)
             particles = "particles": Count,
@@ -1789,6 +1789,8 @@ pub mod verbs {
             ess = "ess": Number,
             /// Steps of the sampler at each stage. (integer, 1 … 1000000; default `10`)
             moves = "moves": Count,
+            /// Move on at a stage after `moves` until the populations agree about the energy, by R̂ with the particles as draws, and copies of one particle have come apart: so many particles are effective, all populations together. `#{}` asks for R̂ ≤ 1.01 and 400. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `moves`; if absent: it goes on after `moves`)
+            until = "until": Entries,
             /// The temperature where it ends. (number, > 0; default `1`)
             temperature = "temperature": Number,
             /// Seed of the populations. (integer, ≥ 0; if absent: from --seed and the name)

@@ -121,7 +121,7 @@ pub(super) fn look(
     })
 }
 
-/// A run as it is now.
+/// A run as it is now, without its parameters, which may fill most of the memory.
 fn snapshot(plan: &Plan, info: &RunInfo, state: &State, end: u64) -> Run {
     let mut ladders: Option<Ladders> = state.ladders.clone();
     if let Some(ladders) = &mut ladders {
@@ -131,18 +131,18 @@ fn snapshot(plan: &Plan, info: &RunInfo, state: &State, end: u64) -> Run {
         Some(ladders) => ladders.temperatures.clone(),
         None => info.temperatures.clone(),
     };
-    let params = state.params.chunks_exact(state.dim);
     let mut run = Run {
         info: RunInfo {
             temperatures,
             steps: end,
+            start_spread: None,
             draws: plan.every.count(end) - info.warm_draws,
             ..info.clone()
         },
         folder: Default::default(),
         records: state.records.clone(),
         failures: state.failures.clone(),
-        params: params.map(|w| Arc::new(w.to_vec())).collect(),
+        params: Vec::new(),
         steps: state.steps.clone(),
         scores: Vec::new(),
         ladders,

@@ -38,6 +38,7 @@ pub(crate) mod prediction;
 pub mod progress;
 pub(crate) mod resume;
 pub mod run;
+mod sampling;
 pub mod session;
 pub(crate) mod sharding;
 pub mod smc;
@@ -60,29 +61,20 @@ pub(crate) mod verbs;
 pub mod verify;
 pub(crate) mod weights;
 
-use crate::error::{EveryChainFailed, Result};
-use crate::ranks::{agree, any};
+use crate::error::Result;
 use crate::rng::MAX_CHAINS;
 use crate::sampler::ConfiguredSampler;
-use crate::store::archive::{Archive, Kept};
-use crate::store::checkpoint::{self, Tensors};
 use crate::target::Target;
-use draws::Keeper;
-use exchange::Ladders;
 pub(crate) use in_memory::run_in_memory;
-use job::{Job, Record, Standing, drive};
-use look::{Judge, Look};
+use job::drive;
+use look::Judge;
 use plan::Plan;
 use prediction::Predictor;
-use resume::saving;
-use run::{Meta, Run, RunInfo, TEMPERED_ENERGY};
-use serde_json::Value;
+use run::Run;
+use sampling::{Sampling, watched};
 use session::Session;
 use sharding::{Part, StateBuilder};
-use state::State;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 use stepping::Shared;
 use threads::Workers;
 
@@ -157,289 +149,4 @@ pub(crate) fn run_judged(
         info,
     };
     drive(job, session)
-}
-
-/// A run that goes on.
-struct Sampling<'a> {
-    run: Shared<'a>,
-    /// The chains of this process.
-    state: State,
-    workers: Workers<'a>,
-    maker: StateBuilder<'a>,
-    info: RunInfo,
-    /// What is watched, and where it is in a record.
-    watched: Option<(String, usize)>,
-    /// How it is judged whether it goes on.
-    judge: &'a Judge<'a>,
-    /// What the last look has found.
-    seen: Option<Look>,
-}
-
-impl Sampling<'_> {
-    /// Keep draws in this folder, if the plan keeps any; `leads` describes them.
-    fn keep_in(&mut self, folder: &Path, leads: bool) -> Result<()> {
-        self.run.keeper = Keeper::of(self.run.plan, self.run.target, folder)?;
-        match self.run.keeper.as_ref().filter(|_| leads) {
-            Some(keeper) => keeper.describe(&self.info.temperatures),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether a chain of this process is on its way to the next look, or to the end.
-    fn going(&self) -> bool {
-        let (state, end) = (&self.state, self.run.end);
-        (0..state.chains).any(|c| state.failures[c].is_none() && state.steps[c] < end)
-    }
-
-    /// Whether it goes on after the last look.
-    fn goes_on(&self) -> bool {
-        match (&self.info.course, &self.seen) {
-            (None, _) => false,
-            (Some(_), None) => self.state.failures.iter().any(Option::is_none),
-            (Some(_), Some(seen)) => !seen.over,
-        }
-    }
-
-    /// Look, once all chains of all processes have come to it, and go on if something is missing.
-    fn look(&mut self) -> Result<()> {
-        let Some(course) = self.info.course.filter(|_| self.goes_on()) else {
-            return Ok(());
-        };
-        if any(self.run.ranks, self.going())? {
-            return Ok(());
-        }
-        let (ranks, plan, end) = (self.run.ranks, self.run.plan, self.run.end);
-        let mut whole = None;
-        if self.state.chains < plan.temperatures.len() * plan.chains {
-            whole = self.maker.whole(&mut self.state, ranks)?;
-        }
-        let numbers = match (&whole, ranks.rank()) {
-            (None, 1..) => Ok(Vec::new()),
-            _ => {
-                let state = whole.as_ref().unwrap_or(&self.state);
-                look::look((plan, &self.info, state), &course.until, end, self.judge)
-                    .map(|look| look.numbers().to_vec())
-            }
-        };
-        let numbers = ranks.all_gather(&agree(ranks, numbers)?)?;
-        let mut seen = Look::of(&numbers[0])?;
-        seen.over |= end >= plan.steps;
-        if seen.over {
-            self.info.steps = end;
-            if let (Some(kept), Some(keep)) = (&mut self.info.kept, &plan.keep) {
-                kept.draws = keep.steps.partition_point(|s| *s <= end);
-            }
-        } else {
-            if seen.drifts {
-                self.end_burn_in(end)?;
-            }
-            self.run.end = plan.look_from(end + 1);
-        }
-        self.info.draws = plan.every.count(self.info.steps) - self.info.warm_draws;
-        self.seen = Some(seen);
-        Ok(())
-    }
-
-    /// Let draws count from this step on, to which all chains have come: what is summed over them begins again, and the virial is taken around where the
-    /// chains are.
-    fn end_burn_in(&mut self, step: u64) -> Result<()> {
-        (self.info.burn_in, self.info.warm_draws) = (step, self.run.plan.every.count(step));
-        self.run.predicts_after = step;
-        let (run, state) = (&self.run, &mut self.state);
-        self.workers.fetch(run, state)?;
-        state.predictions.fill(0.0);
-        state.recentre(&run.sampler.scalars);
-        if let Some(ladders) = &mut state.ladders {
-            ladders.begin_again()?;
-        }
-        self.workers.store(state)
-    }
-}
-
-impl Kept for Sampling<'_> {
-    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
-        self.state.keep(archive)
-    }
-}
-
-impl Job for Sampling<'_> {
-    type Output = Arc<Run>;
-
-    fn name(&self) -> &str {
-        &self.run.plan.name
-    }
-
-    fn size(&self) -> (&'static str, u64) {
-        let chains = self.run.plan.temperatures.len() * self.run.plan.chains;
-        ("chain-steps", self.run.plan.steps * chains as u64)
-    }
-
-    fn standing(&self) -> Standing {
-        let state = &self.state;
-        let mean = |at| state.last_mean(at, self.run.width);
-        let expected = self.seen.filter(|s| s.expected.is_finite() && !s.over);
-        let expected = expected.map_or(self.run.end, |s| s.expected as u64);
-        let all = (self.run.plan.temperatures.len() * self.run.plan.chains) as u64;
-        Standing {
-            done: state.steps.iter().sum(),
-            failed: state.failures.iter().flatten().count(),
-            more: self.going() || self.goes_on(),
-            expected: expected.clamp(self.run.end, self.run.plan.steps) * all,
-            said: self.seen.map(|seen| seen.says()),
-            watched: self
-                .watched
-                .as_ref()
-                .map(|(name, at)| (name.clone(), mean(*at))),
-        }
-    }
-
-    fn place(&self) -> String {
-        let (state, steps) = (&self.state, self.run.plan.steps);
-        let healthy = (0..state.chains).filter(|c| state.failures[*c].is_none());
-        let least = healthy.map(|c| state.steps[c]).min();
-        format!("at step {} of {steps}", least.unwrap_or(0))
-    }
-
-    fn begin(&mut self, folder: &Path, record: &mut Record, session: &Session) -> Result<()> {
-        let Some(shards) = session.merge else {
-            self.keep_in(folder, session.leads())?;
-            return self.workers.advance(&self.run, &mut self.state, None);
-        };
-        let (state, notes) = (&mut self.state, &mut record.notes);
-        record.seconds = self
-            .maker
-            .merge(state, shards, &self.info, session, notes)?;
-        // Only now is it known that all shards are there.
-        self.keep_in(folder, true)?;
-        if let Some(keeper) = &self.run.keeper {
-            for number in 0..shards {
-                let (folder, chains) = self.maker.shard(number, shards, session);
-                keeper.merge(&folder, &chains)?;
-            }
-        }
-        self.workers.store(&self.state)
-    }
-
-    fn advance(&mut self, until: Instant) -> Result<()> {
-        self.workers
-            .advance(&self.run, &mut self.state, Some(until))?;
-        self.look()
-    }
-
-    fn check(&self, folder: &Path, meta: &Value) -> Result<()> {
-        let meta = resume::meta_of(folder, meta.clone())?;
-        resume::check(folder, &meta.info, &self.info)
-    }
-
-    fn restore(&mut self, tensors: Tensors, meta: &Value, folder: &Path) -> Result<()> {
-        let meta = resume::meta_of(folder, meta.clone())?;
-        self.maker.restore(&mut self.state, tensors, &meta)?;
-        // Another rank may lead: what it wrote is there.
-        self.keep_in(folder, false)?;
-        self.workers.store(&self.state)?;
-        if self.info.course.is_some() {
-            let step = meta.info.burn_in;
-            (self.info.burn_in, self.info.warm_draws) = (step, self.run.plan.every.count(step));
-            self.run.predicts_after = step;
-        }
-        let healthy = (0..self.state.chains).filter(|c| self.state.failures[*c].is_none());
-        let furthest = healthy.map(|c| self.state.steps[c]).max().unwrap_or(0);
-        let all = self.run.ranks.all_gather(&[furthest as f64])?;
-        let furthest = all.iter().flatten().copied().fold(0.0, f64::max);
-        self.run.end = self.run.plan.look_from(furthest as u64);
-        // What had ended has, unless more is asked for now.
-        self.look()
-    }
-
-    fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
-        let (run, state) = (&self.run, &mut self.state);
-        self.workers.fetch(run, state)?;
-        if let Some(keeper) = &run.keeper {
-            // What a checkpoint counts as kept must be on the disk before it.
-            keeper.sync()?;
-        }
-        if let Some(ladders) = &mut state.ladders {
-            if record.done {
-                ladders.note_paths(run.plan.every.count(run.end));
-            }
-            self.info.temperatures.clone_from(&ladders.temperatures);
-        }
-        let mut whole;
-        let all = match state.chains == run.plan.temperatures.len() * run.plan.chains {
-            true => state,
-            false => {
-                whole = self.maker.whole(state, run.ranks)?;
-                match &mut whole {
-                    Some(whole) => whole,
-                    None => return Ok(()),
-                }
-            }
-        };
-        if let Some(keeper) = run.keeper.as_ref().filter(|_| record.done) {
-            keeper.describe_up_to(run.end, &self.info.temperatures)?;
-        }
-        let meta = Meta {
-            info: self.info.clone(),
-            notes: record.notes.clone(),
-            scores: match record.done {
-                true => all.scores(run.predictors, &self.info.temperatures),
-                false => Vec::new(),
-            },
-            failures: all.failures.clone(),
-            seconds: record.seconds,
-            done: record.done,
-            share: record.share,
-        };
-        let meta = serde_json::to_value(meta)?;
-        checkpoint::save(
-            &folder.join("checkpoint"),
-            &meta,
-            &Archive::of(all)?.tensors(),
-        )
-    }
-
-    fn finish(self, folder: &Path, _: Record, session: &Session) -> Result<Arc<Run>> {
-        finish(folder, session)
-    }
-
-    fn opens(&self) -> bool {
-        true
-    }
-}
-
-/// What to show of a run while it goes on: a name, and where it is in a record.
-fn watched(info: &RunInfo) -> Option<(String, usize)> {
-    const NAMES: [&str; 5] = [
-        "cost",
-        "energy",
-        TEMPERED_ENERGY,
-        "loss.train",
-        "minibatch_loss",
-    ];
-    let at = |name: &str| info.column(name).ok().map(|(at, _)| (name.to_string(), at));
-    NAMES.iter().find_map(|name| at(name))
-}
-
-/// The finished run, with its traces, weights and record on disk; an error if no chain survived.
-fn finish(folder: &std::path::Path, session: &Session) -> Result<Arc<Run>> {
-    let Some((run, _)) = Run::load(folder)? else {
-        anyhow::bail!("{}: this folder belongs to a training", folder.display())
-    };
-    let written = match session.leads() {
-        true => saving(run.write(), folder, session),
-        false => Ok(()),
-    };
-    agree(&*session.ranks, written)?;
-    let all = run.failures.iter().all(Option::is_some);
-    // A replica that has failed stays on its rung: without any swap there is no ladder.
-    let stuck = |l: &Ladders| l.sweeps > 0 && l.going().next().is_none();
-    match run.failures.iter().flatten().next() {
-        Some(f) if all || run.ladders.as_ref().is_some_and(stuck) => Err(EveryChainFailed {
-            run: run.info.name.clone(),
-            reason: format!("{} at step {}", f.reason, f.step),
-            what: if all { "chain" } else { "ladder" },
-        }
-        .into()),
-        _ => Ok(Arc::new(run)),
-    }
 }

@@ -384,7 +384,7 @@ impl Run {
             },
             records: self.records[group.clone()].to_vec(),
             failures: self.failures[group.clone()].to_vec(),
-            params: self.params[group.clone()].to_vec(),
+            params: self.params.get(group.clone()).unwrap_or_default().to_vec(),
             steps: self.steps[group].to_vec(),
             scores: Vec::new(),
             ladders: None,

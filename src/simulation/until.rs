@@ -15,29 +15,43 @@ pub(super) const FIRST: u64 = 1000;
 /// How much longer than its first look a run may be, where nothing is said.
 const AT_MOST: u64 = 100;
 
-const ENTRIES: &[Spec] = &[
-    option(
-        "rhat",
-        Kind::Float(Range::Within {
-            low: (1.0, false),
-            high: (f64::INFINITY, false),
-        }),
-        "1.01",
-        "Largest R̂ of an observable.",
-    ),
-    option(
-        "ess",
-        Kind::Float(Range::Positive),
-        "400",
-        "Least effective number of draws of an observable, in the bulk and in the tails.",
-    ),
-    optional(
-        "at_most",
-        Kind::Int(Range::Between(1.0, 1e14)),
-        "100 times `steps`",
-        "Steps per chain, burn-in included, after which it ends in any case.",
-    ),
-];
+/// The entries of the option, where the limit is of something and has a default.
+const fn entries(otherwise: &'static str, most: &'static str) -> [Spec; 3] {
+    [
+        option(
+            "rhat",
+            Kind::Float(Range::Within {
+                low: (1.0, false),
+                high: (f64::INFINITY, false),
+            }),
+            "1.01",
+            "Largest R̂.",
+        ),
+        option(
+            "ess",
+            Kind::Float(Range::Positive),
+            "400",
+            "Least effective number of draws, in the bulk and in the tails.",
+        ),
+        optional(
+            "at_most",
+            Kind::Int(Range::Between(1.0, 1e14)),
+            otherwise,
+            most,
+        ),
+    ]
+}
+
+const ENTRIES: &[Spec] = &entries(
+    "100 times `steps`",
+    "Steps per chain, burn-in included, after which it ends in any case.",
+);
+
+/// Those of populations.
+pub(super) const OF_STAGES: &[Spec] = &entries(
+    "100 times `moves`",
+    "Steps of the sampler at a stage, after which the next one begins in any case.",
+);
 
 /// The option `until`.
 pub(super) const UNTIL: Spec = optional(
@@ -87,14 +101,23 @@ impl From<Until> for Value {
 impl Until {
     /// From the option, if it is given, with a limit that is known; `steps` are those up to the first look.
     pub(super) fn from_options(o: &Options, steps: u64) -> Result<Option<Self>> {
-        let Some(entries) = o.map(UNTIL.name, ENTRIES)? else {
+        Self::with_entries(o, ENTRIES, ("steps", steps))
+    }
+
+    /// The same with these entries, where what is done before the first look has another name.
+    pub(super) fn with_entries(
+        o: &Options,
+        entries: &'static [Spec],
+        (name, steps): (&str, u64),
+    ) -> Result<Option<Self>> {
+        let Some(entries) = o.map(UNTIL.name, entries)? else {
             return Ok(None);
         };
         let given = entries.opt_int("at_most");
         let at_most = given.unwrap_or(steps.saturating_mul(AT_MOST));
         anyhow::ensure!(
             at_most >= steps,
-            "{}: option 'until' has the entry 'at_most', which is {at_most}, but the first look is after {steps} steps (option 'steps')",
+            "{}: option 'until' has the entry 'at_most', which is {at_most}, but the first look is after {steps} steps (option '{name}')",
             o.owner()
         );
         Ok(Some(Self {

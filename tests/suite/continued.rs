@@ -78,6 +78,11 @@ const CALLS: &[(&str, &str, &str)] = &[
         "x.done",
     ),
     (
+        "smc_until",
+        "smc(posterior, hmc, #{ particles: 16, populations: 2, moves: 1, until: #{ ess: 25, rhat: 1.2, at_most: 9 } } + o)",
+        "[x.ln_z_populations, x.to_map().moves]",
+    ),
+    (
         "llc_until",
         "llc(crossing, sgld, #{ start: origin, steps: 1000, until: #{ ess: 800.0, at_most: 20_000 } } + o)",
         "x.to_map()",
@@ -243,7 +248,7 @@ tests!(
     smc,
     validate
 );
-tests!(GOING_ON: sweep_until, exchange_until, llc_until);
+tests!(GOING_ON: sweep_until, exchange_until, smc_until, llc_until);
 
 #[test]
 fn every_call_is_tested() {

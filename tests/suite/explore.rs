@@ -48,12 +48,14 @@ fn what_fits_is_offered() {
         ["\"alternating\"", "\"random\""]
     );
     assert_eq!(names(&known, "sampler::hmc(#{ adapt: tr‸")[0], "true");
-    // What must be given comes first.
+    // What must be given comes first, then what has to be said unless `until` is.
     let sweep = names(&known, "sweep(t, sampler::hmc(), #{ ‸");
     assert!(
-        sweep[0] == "temperatures" && sweep[1] == "steps" && sweep.contains(&"chains".to_string()),
+        sweep[0] == "temperatures" && sweep[2] == "steps" && sweep.contains(&"chains".to_string()),
         "{sweep:?}"
     );
+    let until = names(&known, "sweep(t, s, #{ steps: 10, until: #{ ess: 400, ‸");
+    assert_eq!(until[..2], ["rhat", "at_most"]);
     // Objects of the right type come before everything else.
     let priors = names(&known, "target(m, d, #{ prior: pri‸");
     assert!(priors[0].starts_with("prior::"), "{priors:?}");

@@ -261,20 +261,17 @@ fn singular_and_restricted_targets_have_their_coefficients() {
     assert_eq!(found[2], 8.0);
 }
 
-/// Null: at every nβ the mean loss above that at w0 is (1/nβ) Σ ½ nβk/(nβk + γ), k the curvatures, and the slope that of the weighted line through these means. Without γ it is N/2
-/// whatever w0 is; with a γ that is too strong for the small nβ the estimates have a trend.
+/// Null: at every nβ the mean loss above that at w0 is (1/nβ) Σ ½ nβk/((nβk + γ)(1 - ε(nβk + γ)/4)), k the curvatures and ε the step of SGLD, and the slope that of the weighted
+/// line through these means. Without γ it is N/2 for small steps whatever w0 is; with a γ that is too strong for the small nβ the estimates have a trend.
 #[test]
 fn the_slope_over_several_nbeta_is_the_coefficient() {
     let nbetas = [30.0, 100.0, 300.0];
     let curvatures = [1.0, 10f64.powf(1.0 / 3.0), 10f64.powf(2.0 / 3.0), 10.0];
-    for (gamma, sampler, steps) in [
-        (0.0, "sampler::hmc()", 20_000),
-        (
-            0.0,
-            "sampler::sgld(#{ step: 1e-4, gradient: gradient::full() })",
-            100_000,
-        ),
-        (100.0, "sampler::hmc()", 20_000),
+    let sgld = "sampler::sgld(#{ step: 3e-5, gradient: gradient::full() })";
+    for (gamma, sampler, step, steps) in [
+        (0.0, "sampler::hmc()", 0.0, 20_000),
+        (0.0, sgld, 3e-5, 1_000_000),
+        (100.0, "sampler::hmc()", 0.0, 20_000),
     ] {
         let source = format!(
             "let e = llc(target(potential::gaussian(#{{ dim: 4, condition: 10.0, examples: 1000 }})), {sampler},
@@ -284,8 +281,11 @@ fn the_slope_over_several_nbeta_is_the_coefficient() {
         let found = evaluate(&source).unwrap_or_else(|e| panic!("{e}\n{source}"));
         let number = |map: &Value, name: &str| map[name].as_f64().unwrap();
         let at = |nbeta: f64| -> f64 {
-            let each = curvatures.iter().map(|k| nbeta * k / (nbeta * k + gamma));
-            each.sum::<f64>() / 2.0
+            let of = |k: &f64| {
+                let stiffness = nbeta * k + gamma;
+                nbeta * k / (stiffness * (1.0 - step * stiffness / 4.0))
+            };
+            curvatures.iter().map(of).sum::<f64>() / 2.0
         };
         let levels = found["levels"].as_array().unwrap();
         assert_eq!((levels.len(), found["of"].as_u64()), (3, Some(3)));

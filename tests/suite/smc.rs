@@ -57,6 +57,12 @@ fn populations_find_ln_z_and_the_weights_of_modes() {
             "sampler::metropolis(#{ acceptance: 0.35 })",
             "particles: 64",
         ),
+        (2, "sampler::mams()", "particles: 64, moves: 3"),
+        (
+            2,
+            "sampler::metropolis(#{ acceptance: 0.35 })",
+            "particles: 64, moves: 2, until: #{ ess: 300, at_most: 60 }",
+        ),
         (
             2,
             "sampler::hmc(#{ dt: 0.4, leapfrog: 2, adapt: false })",
@@ -278,5 +284,34 @@ fn what_cannot_be_tempered_says_why() {
     assert!(
         text.contains("1 population of 40 particles") && text.contains("no error bar"),
         "{text}"
+    );
+}
+
+/// A stage goes on while copies of particles stand together, and no longer than it may.
+#[test]
+fn stages_go_on_until_particles_are_effective() {
+    let moves = |options: &str| -> Vec<u64> {
+        let found = mixture(2, "sampler::metropolis()", options, 1);
+        let all = found[0]["moves"].as_array().unwrap();
+        all.iter().map(|m| m.as_u64().unwrap()).collect()
+    };
+    let fixed = moves("particles: 64, moves: 2");
+    assert!(fixed.iter().all(|m| *m == 2), "{fixed:?}");
+    // Of 512 particles nearly all: while a third of them are copies they are not.
+    let more = moves("particles: 64, moves: 2, until: #{ ess: 480, rhat: 1.1 }");
+    let several = more.iter().filter(|m| **m > 4).count();
+    assert!(2 * several >= more.len(), "{more:?}");
+    let limited = moves("particles: 64, moves: 2, until: #{ ess: 500, rhat: 1.0001, at_most: 7 }");
+    assert!(
+        limited.iter().all(|m| (2..=7).contains(m)) && limited.contains(&7),
+        "{limited:?}"
+    );
+    let message = evaluate(
+        "smc(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(), #{ particles: 8, populations: 2, until: #{ ess: 17 } })",
+    );
+    let message = message.unwrap_err().message;
+    assert!(
+        message.contains("more effective particles than the 16"),
+        "{message}"
     );
 }

@@ -144,6 +144,13 @@ pub fn complete(known: &Reference, source: &str, cursor: usize) -> Completions {
                 left.partition(|s| matches!(s.default, Default::Required));
             must.into_iter().chain(may).map(option).collect()
         }
+        Place::Entry(callee, name, given) => {
+            let entries = known.entries(callee, name).iter();
+            entries
+                .filter(|s| !given.contains(&s.name))
+                .map(option)
+                .collect()
+        }
         Place::Value(callee, name, text) => {
             let spec = known.options(callee).iter().find(|s| s.name == name);
             spec.map_or_else(Vec::new, |s| values(known, s, text))
@@ -304,6 +311,7 @@ fn values(known: &Reference, spec: &Spec, text: bool) -> Vec<Match> {
             words.iter().map(|w| plain(&quoted(w), "value")).collect()
         }
         _ if text => Vec::new(),
+        Of::Map(_) => vec![plain("#{}", "value")],
         Of::Bool => ["true", "false"].map(|w| plain(w, "value")).into(),
         Of::Object(kind) | Of::Objects(kind) => made(known, kind),
         Of::Trigger => made(known, "Trigger"),

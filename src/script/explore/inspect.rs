@@ -4,7 +4,7 @@ use super::place::{Callee, Place};
 use super::place_at;
 use super::reference::Reference;
 use super::tokens::{Kind, Token, tokens};
-use crate::options::Default;
+use crate::options::{Default, Spec};
 use std::fmt::Write;
 
 /// What the word at `cursor` means, or else the call that the cursor is in.
@@ -23,7 +23,15 @@ pub fn inspect(known: &Reference, source: &str, cursor: usize) -> Option<String>
     // The place of the word itself: what is behind it does not matter.
     match place_at(source, word.end()) {
         Place::Option(callee, _) => {
-            option(known, callee, word.text).or_else(|| name(known, word.text))
+            let spec = known.options(callee).iter().find(|s| s.name == word.text);
+            let found = spec.map(|s| described(s, &format!("an option of `{}`", path(callee))));
+            found.or_else(|| name(known, word.text))
+        }
+        Place::Entry(callee, option, _) => {
+            let mut entries = known.entries(callee, option).iter();
+            let owner = format!("an entry of `{option}`, an option of `{}`", path(callee));
+            let found = entries.find(|s| s.name == word.text);
+            found.map(|s| described(s, &owner))
         }
         Place::Namespace(namespace) => item(
             known,
@@ -86,21 +94,25 @@ fn name(known: &Reference, name: &str) -> Option<String> {
     Some(out)
 }
 
-fn option(known: &Reference, callee: Callee, name: &str) -> Option<String> {
-    let spec = known.options(callee).iter().find(|s| s.name == name)?;
+/// What is called, with its namespace.
+fn path(callee: Callee) -> String {
+    match callee.namespace {
+        "" => callee.name.to_string(),
+        space => format!("{space}::{}", callee.name),
+    }
+}
+
+/// An option or an entry of one.
+fn described(spec: &Spec, what: &str) -> String {
     let default = match spec.default {
         Default::Required => "required".to_string(),
         Default::Absent(text) => format!("if absent: {text}"),
         Default::Is(text) => format!("default `{text}`"),
     };
-    let owner = match callee.namespace {
-        "" => callee.name.to_string(),
-        space => format!("{space}::{}", callee.name),
-    };
-    Some(format!(
-        "**{}**, an option of `{owner}`: {}; {default}\n\n{}\n",
+    format!(
+        "**{}**, {what}: {}; {default}\n\n{}\n",
         spec.name,
         spec.kind.describe(),
         spec.doc
-    ))
+    )
 }

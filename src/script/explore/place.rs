@@ -41,6 +41,8 @@ pub enum Place<'a> {
     Method(Receiver<'a>),
     /// Where the name of an option can stand, with those that are there already.
     Option(Callee<'a>, Vec<&'a str>),
+    /// Where the name of an entry can stand in a map that is the value of an option, with those that are there already.
+    Entry(Callee<'a>, &'a str, Vec<&'a str>),
     /// Where the value of an option stands; within a string or not.
     Value(Callee<'a>, &'a str, bool),
     /// In a string that names something of a variable: `run.trace("…`, `plot::traces(run, "…`, `summary["…`.
@@ -117,14 +119,14 @@ fn receiver<'a>(tokens: &[Token<'a>]) -> Receiver<'a> {
     }
 }
 
-/// The options of the map that begins with `tokens[open]`: what is called, the names that are given, and that of the value at the end, if
-/// the end is within one.
-fn options<'a>(
-    tokens: &[Token<'a>],
-    open: usize,
-) -> Option<(Callee<'a>, Vec<&'a str>, Option<&'a str>)> {
+/// What is called with the map that begins with `tokens[open]` as its options.
+fn configured<'a>(tokens: &[Token<'a>], open: usize) -> Option<Callee<'a>> {
     let call = enclosing(&tokens[..open])?;
-    let callee = callee(&tokens[..=call])?;
+    callee(&tokens[..=call])
+}
+
+/// The names that are given in the map that begins with `tokens[open]`, and that of the value at the end, if the end is within one.
+fn entries<'a>(tokens: &[Token<'a>], open: usize) -> (Vec<&'a str>, Option<&'a str>) {
     let (mut depth, mut names, mut value) = (0, Vec::new(), None);
     for pair in tokens[open..].windows(2) {
         let [t, next] = pair else { continue };
@@ -142,7 +144,7 @@ fn options<'a>(
             value = None;
         }
     }
-    Some((callee, names, value))
+    (names, value)
 }
 
 /// The variable that a string in the bracket `tokens[open]` says something of: that whose method is called or that is indexed, or the first argument.
@@ -222,10 +224,23 @@ pub fn place<'a>(tokens: &[Token<'a>], cursor: usize) -> Place<'a> {
         let named = subject(&clean, open).filter(|_| text && !clean[open].is("{"));
         return named.map_or(nothing, Place::Text);
     }
-    match options(&clean, open) {
-        Some((callee, _, Some(option))) => Place::Value(callee, option, text),
-        Some((callee, names, None)) if !text => Place::Option(callee, names),
-        _ => nothing,
+    let (names, value) = entries(&clean, open);
+    if let Some(callee) = configured(&clean, open) {
+        return match value {
+            Some(option) => Place::Value(callee, option, text),
+            None if text => nothing,
+            None => Place::Option(callee, names),
+        };
+    }
+    // Of a map that is the value of an option.
+    let outer = enclosing(&clean[..open]).filter(|outer| clean[*outer].is("#{"));
+    let owner = outer.and_then(|outer| {
+        let (_, option) = entries(&clean[..open], outer);
+        Some((configured(&clean, outer)?, option?))
+    });
+    match owner.filter(|_| value.is_none() && !text) {
+        Some((callee, option)) => Place::Entry(callee, option, names),
+        None => nothing,
     }
 }
 
@@ -322,6 +337,12 @@ mod tests {
             Place::Namespace("observable")
         );
         assert_eq!(at("let m = #{ a: ‸"), Place::Free);
+        assert_eq!(
+            at("sample(t, s, #{ steps: 10, until: #{ ess: 400, ‸"),
+            Place::Entry(verb("sample"), "until", vec!["ess"])
+        );
+        assert_eq!(at("sample(t, s, #{ until: #{ ess: ‸"), Place::Free);
+        assert_eq!(at("sample(t, s, #{ a: #{ b: #{ ‸"), Place::Free);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Variable;
 use super::place::{Callee, Receiver};
-use crate::options::Spec;
+use crate::options::{Kind, Spec};
 use crate::script::item::Item;
 
 /// What can be called, and the variables there are.
@@ -42,6 +42,15 @@ impl<'a> Reference<'a> {
     pub fn options(&self, callee: Callee) -> &'a [Spec] {
         let with = self.called(callee).find(|i| !i.options.is_empty());
         with.map_or(&[], |i| i.options)
+    }
+
+    /// The entries of the map that an option of a call takes, if it takes one.
+    pub fn entries(&self, callee: Callee, option: &str) -> &'a [Spec] {
+        let spec = self.options(callee).iter().find(|s| s.name == option);
+        match spec.map(|s| s.kind) {
+            Some(Kind::Map(entries)) => entries,
+            _ => &[],
+        }
     }
 
     /// The variable of that name.

@@ -11,6 +11,7 @@ mod tempering;
 use super::job::{Job, Record, Standing, drive};
 use super::resume;
 use super::session::{self, Session};
+use super::until::{OF_STAGES, Until};
 use crate::diagnostic::evidence::{Estimate, annealing};
 use crate::error::{Interrupted, Result};
 use crate::memory;
@@ -55,6 +56,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "10",
         "Steps of the sampler at each stage.",
     ),
+    optional(
+        "until",
+        Kind::Map(OF_STAGES),
+        "it goes on after `moves`",
+        "Move on at a stage after `moves` until the populations agree about the energy, by R̂ with the particles as draws, and copies of one particle have come apart: so many \
+         particles are effective, all populations together. `#{}` asks for R̂ ≤ 1.01 and 400.",
+    ),
     option(
         "temperature",
         Kind::Float(Range::Positive),
@@ -90,6 +98,8 @@ pub struct Stage {
     pub acceptance: f64,
     /// The sampler's step size in the last of them.
     pub step_size: f64,
+    /// How many there were.
+    pub moves: u64,
 }
 
 /// Populations that have come to the end.
@@ -142,7 +152,7 @@ pub(crate) fn smc(
     }
     anyhow::ensure!(
         sampler.energy_scalar().is_some(),
-        "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala or metropolis",
+        "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala, mams or metropolis",
         sampler.name()
     );
     session.computes_here("smc: the weights of the particles");
@@ -157,7 +167,13 @@ pub(crate) fn smc(
         share * particles as f64 >= 2.0,
         "smc: option 'ess' is {share}, which leaves less than two of {particles} particles; take more particles or a larger ess"
     );
+    let until = Until::with_entries(o, OF_STAGES, ("moves", moves))?;
+    let until = until.filter(|_| !session.quick);
     let count = particles * populations;
+    anyhow::ensure!(
+        until.is_none_or(|u| u.ess <= count as f64),
+        "smc: option 'until' asks for more effective particles than the {count} that there are"
+    );
     anyhow::ensure!(
         count < MAX_CHAINS,
         "smc: {count} particles are more than {MAX_CHAINS}"
@@ -179,6 +195,7 @@ pub(crate) fn smc(
         adapts: sampler.adapted_step(),
         populations,
         moves,
+        until,
         share,
         coldest: o.float("temperature")?,
         seed,
@@ -188,7 +205,7 @@ pub(crate) fn smc(
     target.fingerprint(&mut hash);
     let what = json!({
         "fingerprint": hash.finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
-        "particles": particles, "populations": populations, "moves": moves, "ess": share, "temperature": tempering.coldest,
+        "particles": particles, "populations": populations, "moves": moves, "until": until, "ess": share, "temperature": tempering.coldest,
     });
     let job = Populations {
         name,
@@ -398,10 +415,10 @@ pub static SMC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Smc>> =
     doc: "Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.\n\n\
          A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
          steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
-         The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala and metropolis, on the CPU.\n\n\
+         The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.\n\n\
          Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the \
          particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.\n\n\
-         `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size (per stage), \
+         `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), \
          families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
     example: "smc(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(#{ leapfrog: 3 }), #{ particles: 64, populations: 4 })",
     call: Call::Checked(|(target, sampler), o, session| smc(&target, &sampler, o, session)),

@@ -28,6 +28,10 @@ impl Smc {
             ("effective_share", json!(each(|s| s.effective_share))),
             ("acceptance", json!(each(|s| s.acceptance))),
             ("step_size", json!(each(|s| s.step_size))),
+            (
+                "moves",
+                json!(self.stages.iter().map(|s| s.moves).collect::<Vec<_>>()),
+            ),
             ("families", json!(self.families)),
             ("particles", json!(self.particles)),
             ("populations", json!(self.ln_z.len())),

@@ -58,8 +58,18 @@ impl Kept for State {
         archive.table(
             "stages",
             &mut self.stages,
-            |s| [s.temperature, s.effective_share, s.acceptance, s.step_size],
-            |[temperature, effective_share, acceptance, step_size]| Stage {
+            |s| {
+                let moves = s.moves as f64;
+                [
+                    s.temperature,
+                    s.effective_share,
+                    s.acceptance,
+                    s.step_size,
+                    moves,
+                ]
+            },
+            |[temperature, effective_share, acceptance, step_size, moves]| Stage {
+                moves: *moves as u64,
                 temperature: *temperature,
                 effective_share: *effective_share,
                 acceptance: *acceptance,

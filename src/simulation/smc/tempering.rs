@@ -3,6 +3,7 @@
 use super::Stage;
 use super::state::State;
 use crate::diagnostic::evidence::annealing;
+use crate::diagnostic::{ess_bulk, rhat_rank};
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
 use crate::sampler::ConfiguredSampler;
@@ -11,6 +12,7 @@ use crate::simulation::plan::Plan;
 use crate::simulation::run::Run;
 use crate::simulation::run_in_memory;
 use crate::simulation::session::{self, Session};
+use crate::simulation::until::Until;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use crate::trigger::Trigger;
@@ -32,6 +34,8 @@ pub(super) struct Tempering<'a> {
     pub adapts: Option<(&'static str, f64, f64)>,
     pub populations: usize,
     pub moves: u64,
+    /// What is asked of the particles before the next stage begins.
+    pub until: Option<Until>,
     pub share: f64,
     /// T at the end.
     pub coldest: f64,
@@ -113,7 +117,7 @@ impl Tempering<'_> {
             false => state.step,
         };
         let moved = self.moves(start, step, temperature, number)?;
-        let mut energies = self.energies(&moved.w)?;
+        let mut energies = moved.energies;
         state.failed += moved.failed.iter().filter(|f| **f).count() as u64;
         let dead = energies.iter_mut().zip(moved.failed).filter(|(_, f)| *f);
         dead.for_each(|(e, _)| *e = f64::INFINITY);
@@ -125,6 +129,7 @@ impl Tempering<'_> {
             effective_share,
             acceptance: moved.acceptance,
             step_size: moved.used,
+            moves: moved.done,
         });
         Ok(())
     }
@@ -189,14 +194,21 @@ impl Tempering<'_> {
     ) -> Result<Moved> {
         let mut out = Moved {
             failed: vec![false; w.len()],
+            energies: Vec::new(),
             w,
             step,
             used: step,
             acceptance: 0.0,
+            done: 0,
         };
-        let mut done = 0;
-        while done < self.moves {
-            let steps = done.max(1).min(self.moves - done);
+        let most = self.until.and_then(|u| u.at_most).unwrap_or(self.moves);
+        while out.done < most {
+            let done = out.done;
+            let steps = match done < self.moves {
+                true => done.max(1).min(self.moves - done),
+                // A quarter more each time.
+                false => done.div_ceil(4).min(most - done),
+            };
             let seed = self.seed_of(&format!("stage {stage} from {done}"));
             let plan = self.plan(out.w, temperature, steps, seed);
             out.used = self.at(out.step, temperature);
@@ -216,25 +228,51 @@ impl Tempering<'_> {
                 *failed |= f.is_some();
             }
             out.w = run.params;
-            out.acceptance += rate * steps as f64 / self.moves as f64;
-            done += steps;
+            out.acceptance += rate * steps as f64;
+            out.done += steps;
             if let Some((name, _, wanted)) = self.adapts {
                 // That of MALA is the square of a time.
                 let gain = if name == "step" { 2.0 } else { 1.0 };
                 out.step *= (gain * (rate - wanted)).exp();
             }
+            if out.done >= self.moves {
+                out.energies = self.energies(&out.w)?;
+                if self
+                    .until
+                    .is_none_or(|until| self.settled(&out.energies, &until))
+                {
+                    break;
+                }
+            }
         }
+        out.acceptance /= out.done as f64;
         Ok(out)
+    }
+
+    /// Whether the populations agree about the energy, and so many of all particles are effective: copies stand side by side, and are as draws that depend on
+    /// each other.
+    fn settled(&self, energies: &[f64], until: &Until) -> bool {
+        let particles = energies.len() / self.populations;
+        let healthy = |all: &[f64]| -> Vec<f64> {
+            let finite = all.iter().copied().filter(|e| e.is_finite());
+            finite.collect()
+        };
+        let each: Vec<_> = energies.chunks_exact(particles).map(healthy).collect();
+        rhat_rank(&each) <= until.rhat && ess_bulk(&each) >= until.ess
     }
 }
 
 /// Particles after the moves of a stage.
 struct Moved {
     w: Vec<Arc<Vec<f32>>>,
+    /// s·L of each.
+    energies: Vec<f64>,
     failed: Vec<bool>,
     /// The step for the next moves, as in the state.
     step: f64,
     /// The step size of the last moves.
     used: f64,
     acceptance: f64,
+    /// How many moves there were.
+    done: u64,
 }
