@@ -1074,7 +1074,7 @@ pub mod sampler {
             variance = "variance": Number,
             /// L, the distance after which the direction is forgotten, over √N standard deviations. (number, > 0; default `1.0`)
             length = "length": Number,
-            /// Steps after which the direction is forgotten, in the place of `length`. (number, ≥ 1; if absent: by `length`; 10 until variances are known, and where masses do not adapt)
+            /// Steps after which the direction is forgotten, in the place of `length`. (number, ≥ 1; if absent: by `length`; 100 until variances are known, and where masses do not adapt)
             steps = "steps": Number,
             /// Distance of a step, in standard deviations where masses are adapted (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,

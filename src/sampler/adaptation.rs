@@ -202,7 +202,7 @@ impl Adaptation {
         for (c, accept) in accept.iter().enumerate() {
             self.average(chains.scalars(c), *accept);
         }
-        self.collect_masses(chains, find)?;
+        self.collect_masses(chains, windows(warm), find)?;
         if done == warm {
             for c in 0..chains.len() {
                 let s = chains.scalars(c);
@@ -212,16 +212,17 @@ impl Adaptation {
         Ok(())
     }
 
-    /// After a step of burn-in: collect variances, and change the masses where a window ends; then `find` gives usable step sizes.
+    /// After a step of burn-in: collect variances, from a step on, and change the masses where a window ends; then `find` gives usable step sizes.
     pub fn collect_masses(
         &self,
         chains: &mut Chains,
+        (first, ends): (u64, Vec<u64>),
         find: impl FnOnce(&mut Chains, f64) -> Result<Vec<f64>>,
     ) -> Result<()> {
         if !self.mass || chains.burn_in < Self::LEAST {
             return Ok(());
         }
-        let (done, (first, ends)) = (chains.step + 1, windows(chains.burn_in));
+        let done = chains.step + 1;
         if done <= first || ends.last().is_none_or(|last| done > *last) {
             return Ok(());
         }

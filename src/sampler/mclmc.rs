@@ -53,7 +53,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         optional(
             "steps",
             Kind::Float(Range::AtLeast(1.0)),
-            "by `length`; 10 until variances are known, and where masses do not adapt",
+            "by `length`; 100 until variances are known, and where masses do not adapt",
             "Steps after which the direction is forgotten, in the place of `length`.",
         ),
         optional(
@@ -88,7 +88,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
 const FIRST: f64 = 0.1;
 
 /// Steps after which the direction is forgotten where the standard deviations are not known.
-const STEPS: f64 = 10.0;
+const STEPS: f64 = 100.0;
 
 /// Steps that the estimate of the step size remembers, and how far from the variance that is wanted an error still counts (Robnik et al. 2023, §4).
 const REMEMBERED: f64 = 150.0;
@@ -237,15 +237,19 @@ impl Sampler for Mclmc {
         for (c, error) in errors.iter().enumerate() {
             self.adapt(chains.scalars(c), *error, n);
         }
-        self.adaptation.collect_masses(chains, |chains, _| {
-            // In units of the standard deviations: the length is known, and the step of the old units a first guess.
-            for c in 0..chains.len() {
-                let s = chains.scalars(c);
-                s[LENGTH..].fill(0.0);
-                s[LENGTH] = self.length * n.sqrt();
-            }
-            DIRECTION.draw(chains, 1)?;
-            Ok(vec![FIRST * n.sqrt().max(1.0); chains.len()])
-        })
+        // A step is a small one: the typical set is found first, and windows are long.
+        let part = |percent: u64| chains.burn_in * percent / 100;
+        let windows = (part(30), vec![part(45), part(65), part(90)]);
+        self.adaptation
+            .collect_masses(chains, windows, |chains, _| {
+                // In units of the standard deviations: the length is known, and the step of the old units a first guess.
+                for c in 0..chains.len() {
+                    let s = chains.scalars(c);
+                    s[LENGTH..].fill(0.0);
+                    s[LENGTH] = self.length * n.sqrt();
+                }
+                DIRECTION.draw(chains, 1)?;
+                Ok(vec![FIRST * n.sqrt().max(1.0); chains.len()])
+            })
     }
 }
