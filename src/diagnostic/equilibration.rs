@@ -59,7 +59,7 @@ pub fn geweke(trace: &[f64]) -> f64 {
     (mean(&first) - mean(&last)) / error
 }
 
-/// The same difference for several chains together, cut to the shortest, as a standard normal number.
+/// The difference of the means of the first tenth and the last half of several chains together, cut to the shortest, as a standard normal number; NaN as of [`geweke`].
 ///
 /// Of stationary chains the first tenth has the errors of the last half, but for its length; there they are known better. They contain how far the
 /// chains differ, so chains that have not found the same modes do not drift for that alone. An error from few effective draws makes scores as large as those of

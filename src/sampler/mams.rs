@@ -115,9 +115,7 @@ impl Mams {
             chains.report_virial(Gradient)?;
         }
         let norms = DIRECTION.norms(chains)?;
-        let gained = DIRECTION.go(chains, (dt, counts), norms, |chains| {
-            chains.engine.gradient()
-        })?;
+        let gained = DIRECTION.go(chains, (dt, counts), norms)?;
         let start = chains.scalar(ENERGY);
         let energies = chains.engine.energies()?;
         let outcome = |(c, energy): (usize, f64)| {

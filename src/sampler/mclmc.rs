@@ -195,9 +195,7 @@ impl Sampler for Mclmc {
         }
         let (dt, once) = (chains.scalar(DT), vec![1; chains.len()]);
         let norms = DIRECTION.norms(chains)?;
-        let gained = DIRECTION.go(chains, (&dt, &once), norms, |chains| {
-            chains.engine.gradient()
-        })?;
+        let gained = DIRECTION.go(chains, (&dt, &once), norms)?;
         let (energies, start) = (chains.engine.energies()?, chains.scalar(ENERGY));
         let error = |c: usize| {
             let change = (energies[c] - start[c]) / chains.members[c].temperature;

@@ -51,7 +51,7 @@ reduction! {
 
 /// A direction.
 pub struct Direction {
-    /// Where p is.
+    /// The vector that holds p.
     pub vector: Vector,
     /// The masses M.
     pub mass: Vector,
@@ -67,7 +67,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Over the distance `step`, where |∇S| is `slope` = √squares/√T and u·g = `along`; u is divided by `norm`.
+    /// Over the distance `step`, where Σ g²/M = `squares` and Σ p·g/M = `along`, g = ∇U; p is divided by `norm` = |u|.
     fn new(step: f64, temperature: f64, (squares, along): (f64, f64), norm: f64, n: f64) -> Self {
         if squares == 0.0 {
             return Self {
@@ -170,7 +170,6 @@ impl Direction {
         chains: &mut Chains,
         (steps, counts): (&[f64], &[u64]),
         mut norms: Vec<f64>,
-        mut gradient: impl FnMut(&mut Chains) -> Result<()>,
     ) -> Result<Vec<f64>> {
         let mut gained = vec![0.0; chains.len()];
         let most = counts.iter().copied().max().unwrap_or(0);
@@ -185,7 +184,7 @@ impl Direction {
                 let first = at == 0 && stage == 0;
                 let part = if first { LAMBDA } else { part };
                 self.turn(chains, (part, DRIFT), &now, &mut norms, &mut gained)?;
-                gradient(chains)?;
+                chains.engine.gradient()?;
             }
             // The last turn of chains that end here; of the others it is part of their next one.
             let ends: Vec<_> = now

@@ -113,7 +113,7 @@ impl Keeper {
         self.stream.describe(temperatures)
     }
 
-    /// The same, where the run has ended at this step.
+    /// Write what readers need to know, where the run has ended at this step.
     pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
         self.stream.describe_up_to(step, temperatures)
     }

@@ -268,8 +268,7 @@ impl Run {
             true => missing.is_empty(),
             false => mixing.relaxed(),
         };
-        let relaxed = agree && !self.drifts(t, &[report::VIRIAL])?;
-        let wrong = !failing.is_empty() && relaxed;
+        let wrong = !failing.is_empty() && agree && !self.drifts(t, &[report::VIRIAL])?;
         if wrong {
             reasons.extend(failing.iter().map(|test| off(test)));
         }

@@ -29,6 +29,14 @@ pub(super) struct Look {
 }
 
 impl Look {
+    /// At a run whose chains have all failed: it is over.
+    pub const NOTHING: Self = Self {
+        over: true,
+        drifts: false,
+        mixing: (f64::NAN, f64::NAN),
+        expected: f64::NAN,
+    };
+
     /// As numbers, for other processes.
     pub fn numbers(&self) -> [f64; 5] {
         let flag = |x: bool| f64::from(u8::from(x));

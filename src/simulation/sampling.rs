@@ -54,11 +54,7 @@ impl Sampling<'_> {
 
     /// Whether it goes on after the last look.
     fn goes_on(&self) -> bool {
-        match (&self.info.course, &self.seen) {
-            (None, _) => false,
-            (Some(_), None) => self.state.failures.iter().any(Option::is_none),
-            (Some(_), Some(seen)) => !seen.over,
-        }
+        self.info.course.is_some() && self.seen.is_none_or(|seen| !seen.over)
     }
 
     /// Look, once all chains of all processes have come to it, and go on if something is missing.
@@ -70,6 +66,11 @@ impl Sampling<'_> {
             return Ok(());
         }
         let (ranks, plan, end) = (self.run.ranks, self.run.plan, self.run.end);
+        // Asked of all processes alike: one whose own chains have failed must not leave the others waiting.
+        if !any(ranks, self.state.failures.iter().any(Option::is_none))? {
+            self.seen = Some(Look::NOTHING);
+            return Ok(());
+        }
         let mut whole = None;
         if self.state.chains < plan.temperatures.len() * plan.chains {
             whole = self.maker.whole(&mut self.state, ranks)?;

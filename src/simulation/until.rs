@@ -47,7 +47,7 @@ const ENTRIES: &[Spec] = &entries(
     "Steps per chain, burn-in included, after which it ends in any case.",
 );
 
-/// Those of populations.
+/// The entries of the option `until` of `smc`.
 pub(super) const OF_STAGES: &[Spec] = &entries(
     "100 times `moves`",
     "Steps of the sampler at a stage, after which the next one begins in any case.",
@@ -104,7 +104,7 @@ impl Until {
         Self::with_entries(o, ENTRIES, ("steps", steps))
     }
 
-    /// The same with these entries, where what is done before the first look has another name.
+    /// From the option, with these entries; so many steps, by the option of this name, are done before the first look.
     pub(super) fn with_entries(
         o: &Options,
         entries: &'static [Spec],
@@ -127,7 +127,7 @@ impl Until {
         }))
     }
 
-    /// The same with so many times as many steps at most.
+    /// This with `factor` times as many steps at most.
     pub(super) fn times(self, factor: u64) -> Self {
         Self {
             at_most: self.at_most.map(|steps| steps.saturating_mul(factor)),
@@ -144,16 +144,6 @@ impl std::fmt::Display for Until {
     }
 }
 
-impl std::fmt::Display for Course {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "it went on {}; samplers adapted for {} steps",
-            self.until, self.burn_in
-        )
-    }
-}
-
 /// What a run that goes on keeps of its looks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Course {
@@ -163,6 +153,16 @@ pub struct Course {
     pub first: u64,
     /// Steps of burn-in that it was told to make, in which samplers adapt; more may have been found.
     pub burn_in: u64,
+}
+
+impl std::fmt::Display for Course {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "it went on {}; samplers adapted for {} steps",
+            self.until, self.burn_in
+        )
+    }
 }
 
 impl Course {

@@ -137,7 +137,7 @@ impl Stream {
         )
     }
 
-    /// The same, of those that were made up to this step.
+    /// Write the metadata and the coordinates of the draws that were made up to this step.
     pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
         let mut draws = self.draws.clone();
         draws.steps.retain(|s| *s <= step);
