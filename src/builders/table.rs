@@ -950,8 +950,14 @@ pub mod sampler {
         Langevin = "langevin"(dt = "dt": Number) of crate::sampler::REGISTRY {
             /// γ, friction per time: momenta are forgotten in about 1/γ. (number, > 0; default `1.0`)
             friction = "friction": Number,
-            /// M, the mass of every parameter. (number, > 0; default `1.0`)
+            /// M, the mass of every parameter; of those that have masses of their own, a factor. (number, > 0; default `1.0`)
             mass = "mass": Number,
+            /// Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it; dt is then in units where standard deviations are 1, from the start: below 2. (true or false; default `false`)
+            adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
             /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: all examples)
             batch = "batch": Count,
             /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::full())
@@ -1010,12 +1016,35 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
             /// Relative half width of a uniform factor on dt, drawn per trajectory, against resonances. (number, 0 ≤ x < 1; default `0.1`)
             jitter = "jitter": Number,
             /// m, examples per minibatch; short for gradient::minibatch(#{ batch: m }). (integer, ≥ 1; if absent: all examples)
             batch = "batch": Count,
             /// How ∇U is estimated; see the namespace `gradient`. (Gradient; if absent: gradient::full())
             gradient = "gradient": Handle<crate::sampler::gradient::Estimator>,
+        }
+        /// Samples exp(-U/T) exactly, by hybrid Monte Carlo whose trajectories are as long as pays (SNAPER).
+        ///
+        /// As sampler::hmc; a trajectory has a random number of steps, from a half of the greatest one to that, by a Halton sequence. In burn-in trajectories go twice as far, and the length is chosen for which a gradient brings most, along the direction in which the draws vary most, in units of the masses: the squared jump of a coordinate's square (the criterion of ChEES, Hoffman, Radul & Sountsov 2021, along the first principal component as Sountsov & Hoffman 2022) or of the coordinate, whichever relaxes more slowly. They climb its gradient, averaged over many chains; with a few chains that gradient is mostly noise.
+        ///
+        /// Each chain learns from its own trajectories: on a ladder the length belongs to the rung. Step size and masses adapt as those of sampler::hmc. `leapfrog` in the sample statistics is the number of gradients of a trajectory.
+        Snaper = "snaper"() of crate::sampler::REGISTRY {
+            /// Step size (the first one, if adapted). (number, > 0; if absent: found at the start)
+            dt = "dt": Number,
+            /// Acceptance that the step size is adapted to. (number, 0 < x < 1; default `0.8`)
+            acceptance = "acceptance": Number,
+            /// Adapt the step size during burn-in. (true or false; default `true`)
+            adapt = "adapt": Flag,
+            /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
+            adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
         }
         /// Samples exp(-U/T) exactly, by the No-U-Turn sampler.
         ///
@@ -1031,6 +1060,10 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
         }
         /// Samples exp(-U/T) exactly, by Metropolis-adjusted Langevin steps.
         ///
@@ -1044,6 +1077,10 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
         }
         /// Samples exp(-U/T) exactly, by microcanonical trajectories that are accepted or rejected (MAMS).
         ///
@@ -1053,7 +1090,7 @@ pub mod sampler {
         Mams = "mams"() of crate::sampler::REGISTRY {
             /// Mean length of a trajectory, over √N standard deviations: the distance from the mean at which the chain spends its time. (number, > 0; default `1.0`)
             length = "length": Number,
-            /// Mean number of steps per trajectory, in the place of `length`. (number, ≥ 1; if absent: by `length`; 10 until variances are known, and where masses do not adapt)
+            /// Mean number of steps per trajectory, in the place of `length`. (number, ≥ 1; if absent: by `length`; 10 until masses are given or adapted)
             steps = "steps": Number,
             /// Distance of a step, in standard deviations where masses are adapted (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,
@@ -1063,6 +1100,10 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
         }
         /// Samples exp(-U/T) as δt → 0, by microcanonical Langevin dynamics (MCLMC).
         ///
@@ -1074,7 +1115,7 @@ pub mod sampler {
             variance = "variance": Number,
             /// L, the distance after which the direction is forgotten, over √N standard deviations. (number, > 0; default `1.0`)
             length = "length": Number,
-            /// Steps after which the direction is forgotten, in the place of `length`. (number, ≥ 1; if absent: by `length`; 100 until variances are known, and where masses do not adapt)
+            /// Steps after which the direction is forgotten, in the place of `length`. (number, ≥ 1; if absent: by `length`; 100 until masses are given or adapted)
             steps = "steps": Number,
             /// Distance of a step, in standard deviations where masses are adapted (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,
@@ -1082,6 +1123,10 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
+            rank = "rank": Count,
+            /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
+            masses = "masses": Handle<crate::target::prior::Parameters>,
         }
         /// Samples exp(-U/T) exactly, by a random walk: proposes `w + σ η`, accepted with probability min(1, exp(-ΔU/T)).
         ///
@@ -1384,7 +1429,7 @@ pub mod verbs {
         ///
         /// A swap of the replicas on rungs i and j is accepted with probability min(1, exp\[(1/T_i - 1/T_j)(E_i - E_j)]), which leaves the law of every rung unchanged (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a replica that is stuck at a low temperature escapes at a high one and comes back elsewhere.
         ///
-        /// With any sampler: exact ones stay exact, also between swaps; those that use minibatches keep their bias at each temperature, and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses are not adapted.
+        /// With any sampler: exact ones stay exact, also between swaps; those that use minibatches keep their bias at each temperature, and swap by the energy over all examples. Step sizes, lengths and masses that a sampler adapts belong to the rung: they are adapted there during burn-in, and frozen.
         ///
         /// The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was there (`replica`), with the energy `tempered_energy`. `run.ladder()` shows how well the ladder works, `evidence(run)` gives ln Z.
         Exchange, exchange(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::verbs::EXCHANGE => Arc<crate::simulation::run::Run> {

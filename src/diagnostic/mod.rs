@@ -33,7 +33,7 @@ mod prediction;
 mod rank;
 mod rhat;
 mod scores;
-mod spectrum;
+pub(crate) mod spectrum;
 mod thermometer;
 pub mod verdict;
 

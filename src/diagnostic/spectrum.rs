@@ -38,6 +38,54 @@ pub fn eigenvalues(matrix: &[f64], n: usize) -> Vec<f64> {
     diagonal
 }
 
+/// Eigenvalues of a symmetric `[n, n]` matrix, largest first, each with its eigenvector of length 1.
+///
+/// Cyclic rotations (Jacobi; Golub and Van Loan, "Matrix Computations", section 8.5): for small matrices. None where a number is not finite.
+pub fn decompose(matrix: &[f64], n: usize) -> Option<Vec<(f64, Vec<f64>)>> {
+    const SWEEPS: usize = 50;
+    if n * n != matrix.len() || matrix.iter().any(|x| !x.is_finite()) {
+        return None;
+    }
+    let mut a = matrix.to_vec();
+    // Rows are eigenvectors.
+    let mut v: Vec<f64> = (0..n * n)
+        .map(|i| f64::from(u8::from(i % (n + 1) == 0)))
+        .collect();
+    let size = a.iter().map(|x| x * x).sum::<f64>();
+    for _ in 0..SWEEPS {
+        let off = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
+        if off.map(|(i, j)| a[i * n + j].powi(2)).sum::<f64>() <= f64::EPSILON.powi(2) * size {
+            break;
+        }
+        for p in 0..n {
+            for q in p + 1..n {
+                if a[p * n + q] == 0.0 {
+                    continue;
+                }
+                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
+                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                let s = t * c;
+                let turn = |x: &mut f64, y: &mut f64| (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
+                for k in 0..n {
+                    let (mut x, mut y) = (a[k * n + p], a[k * n + q]);
+                    turn(&mut x, &mut y);
+                    (a[k * n + p], a[k * n + q]) = (x, y);
+                }
+                for of in [&mut a, &mut v] {
+                    let (above, below) = of.split_at_mut(q * n);
+                    let rows = above[p * n..(p + 1) * n].iter_mut().zip(&mut below[..n]);
+                    rows.for_each(|(x, y)| turn(x, y));
+                }
+            }
+        }
+    }
+    let pair = |i: usize| (a[i * n + i], v[i * n..(i + 1) * n].to_vec());
+    let mut out: Vec<_> = (0..n).map(pair).collect();
+    out.sort_by(|x, y| y.0.total_cmp(&x.0));
+    Some(out)
+}
+
 /// Diagonal and off-diagonal (n - 1 numbers, then a 0) of a tridiagonal matrix of the same eigenvalues; destroys `a`.
 fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut off = vec![0.0; n];
@@ -234,6 +282,27 @@ mod tests {
     use super::super::rank::normal_draws;
     use super::*;
     use std::f64::consts::PI;
+
+    #[test]
+    fn a_matrix_is_put_together_again_from_its_eigenvectors() {
+        let n = 7;
+        let entry = |i: usize, j: usize| ((i * j) as f64).sin() + if i == j { 3.0 } else { 0.0 };
+        let matrix: Vec<f64> = (0..n * n).map(|k| entry(k / n, k % n)).collect();
+        let pairs = decompose(&matrix, n).unwrap();
+        let mut values: Vec<_> = pairs.iter().map(|(value, _)| *value).collect();
+        values.reverse();
+        for (value, known) in values.iter().zip(eigenvalues(&matrix, n)) {
+            assert!((value - known).abs() < 1e-12, "{value} {known}");
+        }
+        for k in 0..n * n {
+            let sum: f64 = pairs
+                .iter()
+                .map(|(value, v)| value * v[k / n] * v[k % n])
+                .sum();
+            assert!((sum - matrix[k]).abs() < 1e-12, "{k}: {sum}");
+        }
+        assert!(decompose(&[f64::NAN], 1).is_none());
+    }
 
     #[test]
     fn eigenvalues_known_in_closed_form() {

@@ -1,17 +1,22 @@
-//! Adaptation in burn-in, for samplers that accept or reject: dual averaging of the step size, and diagonal masses from the
-//! variances of the parameters.
+//! Adaptation in burn-in, for samplers that accept or reject: dual averaging of the step size, and masses: a diagonal from the
+//! variances of the parameters, and directions beside it.
 //!
-//! Both are frozen when burn-in ends. A sampler that adapts has [`SCALARS`] first among its scalars and, if its masses adapt,
+//! All are frozen when burn-in ends. A sampler that adapts has [`SCALARS`] first among its scalars and, if its masses adapt,
 //! [`VECTORS`] first among its vectors.
 
-use super::{Before, levels};
+use super::directions::{self, Kept};
+use super::metric::{MASS, Metric};
+use super::{Before, OfTemperature};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, WELFORD};
-use crate::options::{Kind, Options, Spec, option};
-use std::ops::Range;
+use crate::options::{self, Kind, Options, Spec, option, optional};
+use crate::target::Target;
+use crate::target::prior::Parameters;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 /// Names of the scalars, in this order from the first.
 pub const SCALARS: [&str; 7] = [
@@ -23,23 +28,6 @@ pub const SCALARS: [&str; 7] = [
     "count",
     "collected",
 ];
-
-/// These and more, which come after them.
-pub const fn and<const ALL: usize>(more: &[&'static str]) -> [&'static str; ALL] {
-    let mut out = [""; ALL];
-    let mut i = 0;
-    while i < ALL {
-        out[i] = match i < SCALARS.len() {
-            true => SCALARS[i],
-            false => more[i - SCALARS.len()],
-        };
-        i += 1;
-    }
-    out
-}
-
-/// Names of the scalars of samplers whose proposals are trajectories: these, and the [`levels`] of their Hamiltonian.
-pub const WITH_LEVELS: [&str; SCALARS.len() + levels::SCALARS.len()] = and(&levels::SCALARS);
 
 /// The option `adapt`.
 pub const ADAPT: Spec = option(
@@ -57,11 +45,28 @@ pub const ADAPT_MASS: Spec = option(
     "Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted.",
 );
 
-/// Where the levels are among these.
+/// The option `masses`.
+pub const MASSES: Spec = optional(
+    "masses",
+    Kind::Object("Parameters"),
+    "1 for each",
+    "M_i to begin with: `parameters([[…]])`, a number for each parameter.",
+);
+
+/// The option `rank`.
+pub const RANK: Spec = option(
+    "rank",
+    Kind::Int(options::Range::Between(0.0, 64.0)),
+    "0",
+    "Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the \
+     parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches.",
+);
+
+/// Where the levels are among the scalars, for samplers that have them.
 pub const LEVELS: usize = SCALARS.len();
 
 /// Names of the vectors, in this order from the first.
-pub const VECTORS: [&str; 3] = ["mass", "warmup_mean", "warmup_m2"];
+pub const VECTORS: [&str; 4] = ["mass", "warmup_mean", "warmup_m2", "gradient"];
 
 /// The scalar that holds U at the state a chain is in.
 pub const ENERGY: usize = 0;
@@ -72,15 +77,11 @@ const H_BAR: usize = 3;
 const MU: usize = 4;
 const COUNT: usize = 5;
 const COLLECTED: usize = 6;
-/// Those that belong to a temperature: all after [`ENERGY`], which belongs to the parameters.
-pub const OF_TEMPERATURE: Range<usize> = 1..SCALARS.len();
-/// The same with levels.
-pub const LEVELS_OF_TEMPERATURE: Range<usize> = 1..WITH_LEVELS.len();
 
-/// The vector that holds the masses.
-pub const MASS: Vector = Vector::State(0);
 const MEAN: Vector = Vector::State(1);
 const M2: Vector = Vector::State(2);
+/// The gradient at the chain's parameters.
+pub const GRADIENT: Vector = Vector::State(3);
 
 kernel! {
     /// Masses T/Var(w), with five pseudo-observations of what the masses were before.
@@ -90,7 +91,7 @@ kernel! {
 }
 
 /// What is adapted, and to what.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Adaptation {
     /// Acceptance that the step size is adapted to.
     pub acceptance: f64,
@@ -98,25 +99,164 @@ pub struct Adaptation {
     pub step: bool,
     /// Whether masses are adapted, if burn-in has at least [`Adaptation::LEAST`] steps.
     pub mass: bool,
+    /// The diagonal that the masses begin with.
+    pub first: Option<Arc<Vec<f32>>>,
+    /// The masses.
+    pub metric: Metric,
+    /// What directions are learnt from.
+    kept: Kept,
+    /// Names of the state vectors of the sampler.
+    pub vectors: &'static [&'static str],
+    /// Names of its scalars.
+    pub scalars: &'static [&'static str],
+}
+
+/// The option `masses`, checked.
+fn masses(o: &Options) -> Result<Option<Arc<Vec<f32>>>> {
+    let Some(given) = o.object::<Parameters>(MASSES.name) else {
+        return Ok(None);
+    };
+    let vector = given.vectors.first();
+    let good = |m: &&Arc<Vec<f32>>| m.iter().all(|m| m.is_finite() && *m > 0.0);
+    anyhow::ensure!(
+        vector.filter(good).is_some(),
+        "{}: option 'masses' must hold numbers above 0",
+        o.owner()
+    );
+    Ok(vector.cloned())
+}
+
+/// Names, and then those with numbers from 0. They are kept until the end of the process, once each.
+pub fn names(plain: &[&[&'static str]], numbered: &[(&str, usize)]) -> &'static [&'static str] {
+    static KNOWN: Mutex<BTreeMap<String, &'static [&'static str]>> = Mutex::new(BTreeMap::new());
+    let mut all: Vec<String> = plain.concat().into_iter().map(String::from).collect();
+    for (name, count) in numbered {
+        all.extend((0..*count).map(|i| format!("{name}_{i}")));
+    }
+    let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    known.entry(all.join(" ")).or_insert_with(|| {
+        let each = all.into_iter().map(|name| &*name.leak());
+        each.collect::<Vec<_>>().leak()
+    })
 }
 
 impl Adaptation {
     /// Steps of burn-in below which masses stay as they are.
     pub const LEAST: u64 = 50;
 
-    /// From the options `acceptance`, if there is one, `adapt` and `adapt_mass`.
-    pub fn from_options(o: &Options) -> Result<Self> {
+    /// From the options `adapt` and, if there are any, `acceptance`, `adapt_mass`, `rank` and `masses`, of a sampler with state vectors and scalars of its own.
+    pub fn from_options(o: &Options, own: (&[&'static str], &[&'static str])) -> Result<Self> {
         let step = o.bool(ADAPT.name)?;
+        let mass = step && o.bool(ADAPT_MASS.name)?;
+        Self::new(o, (step, mass), own)
+    }
+
+    /// Of masses alone, from the options `adapt_mass`, `rank` and `masses`; none where all masses are the same.
+    pub fn of_masses(o: &Options, own: (&[&'static str], &[&'static str])) -> Result<Option<Self>> {
+        let out = Self::new(o, (false, o.bool(ADAPT_MASS.name)?), own)?;
+        Ok(Some(out).filter(|out| out.mass || out.first.is_some()))
+    }
+
+    fn new(
+        o: &Options,
+        (step, mass): (bool, bool),
+        (vectors, scalars): (&[&'static str], &[&'static str]),
+    ) -> Result<Self> {
+        let rank = o.size(RANK.name)?;
+        anyhow::ensure!(
+            rank == 0 || mass,
+            "{}: option 'rank' is {rank}, but masses do not adapt: see 'adapt_mass'",
+            o.owner()
+        );
+        let most = directions::kept(rank);
+        let metric = Metric {
+            rank,
+            vector: VECTORS.len() + vectors.len(),
+            scalar: SCALARS.len() + scalars.len(),
+        };
+        let numbered = [
+            ("direction", rank),
+            ("kept_draw", most),
+            ("kept_gradient", most),
+        ];
         Ok(Self {
             acceptance: o.opt_float("acceptance").unwrap_or(f64::NAN),
             step,
-            mass: step && o.bool(ADAPT_MASS.name)?,
+            mass,
+            first: masses(o)?,
+            metric,
+            kept: Kept {
+                most,
+                first: metric.vector + rank,
+            },
+            vectors: names(&[&VECTORS, vectors], &numbered),
+            scalars: names(&[&SCALARS, scalars], &[("stretch", rank)]),
         })
     }
 
-    /// Start with all masses 1.
-    pub fn init_masses(chains: &mut Chains) -> Result<()> {
-        chains.map(&FILL, &[MASS], |_, _| [1.0])
+    /// Of the step size alone, to this acceptance, for a sampler without masses and with scalars of its own.
+    pub fn of_step(acceptance: f64, step: bool, scalars: &[&'static str]) -> Self {
+        Self {
+            acceptance,
+            step,
+            mass: false,
+            first: None,
+            metric: Metric::default(),
+            kept: Kept { most: 0, first: 0 },
+            vectors: &[],
+            scalars: names(&[&SCALARS, scalars], &[]),
+        }
+    }
+
+    /// Fail if the masses cannot be what they are asked to be on this target.
+    pub fn check(&self, owner: &str, target: &Target, minibatches: bool) -> Result<()> {
+        let (given, dim) = (self.first.as_ref().map(|m| m.len()), target.dim());
+        anyhow::ensure!(
+            given.is_none_or(|n| n == dim),
+            "sampler::{owner}: option 'masses' has {} numbers, but there are {dim} parameters",
+            given.unwrap_or(0)
+        );
+        let why = match () {
+            _ if self.metric.rank == 0 => return Ok(()),
+            () if target.prior().has_walls() => {
+                "a wall reflects momenta rightly only where masses are a diagonal"
+            }
+            () if minibatches => "the noise of minibatch gradients would pass for stiff directions",
+            () => return Ok(()),
+        };
+        anyhow::bail!(
+            "sampler::{owner}: option 'rank' is {}, but {why}; leave it out",
+            self.metric.rank
+        )
+    }
+
+    /// Vectors that are needed within a step for the masses.
+    pub fn scratch(&self) -> usize {
+        directions::scratch(self.metric.rank)
+    }
+
+    /// What belongs to a temperature: all scalars but the energy, which belongs to the parameters, and the masses with what they are learnt from.
+    pub fn of_temperature(&self) -> OfTemperature {
+        let (mass, rest) = if self.mass {
+            (0..1, 1..3)
+        } else {
+            (0..0, 0..0)
+        };
+        let directions = self.metric.vector..self.kept.first;
+        let kept = self.kept.first..self.kept.first + 2 * self.kept.most;
+        OfTemperature {
+            scalars: ENERGY + 1..self.scalars.len(),
+            vectors: mass.chain(directions).collect(),
+            learning: rest.chain(kept).collect(),
+        }
+    }
+
+    /// Start with the masses that were given, 1 otherwise.
+    pub fn init_masses(&self, chains: &mut Chains) -> Result<()> {
+        match &self.first {
+            Some(masses) => chains.engine.write_all(MASS, masses),
+            None => chains.map(&FILL, &[MASS], |_, _| [1.0]),
+        }
     }
 
     /// Note U where chains start; a chain whose U is not finite there fails.
@@ -231,7 +371,13 @@ impl Adaptation {
         chains.map(&WELFORD, &[MEAN, M2, Params], |c, _| {
             [1.0 / counts[c] as f32]
         })?;
-        if !ends.contains(&done) {
+        let begin = ends.iter().rev().find(|end| **end < done).unwrap_or(&first);
+        let end = ends.iter().find(|end| **end >= done).unwrap_or(&done);
+        let window = end - begin;
+        if self.metric.rank > 0 {
+            self.kept.note(chains, done - begin, window, GRADIENT)?;
+        }
+        if done != *end {
             return Ok(());
         }
         chains.map(&SET_MASS, &[MASS, M2], |c, m| {
@@ -239,6 +385,10 @@ impl Adaptation {
             let own = n / (n - 1.0) / (n + 5.0);
             [own as f32, (5.0 / (n + 5.0)) as f32, m.temperature as f32]
         })?;
+        let count = self.kept.of(window);
+        if self.metric.rank > 0 && count >= Kept::LEAST {
+            directions::learn(&self.metric, self.kept, chains, count, MEAN)?;
+        }
         for v in [MEAN, M2] {
             chains.map(&FILL, &[v], |_, _| [0.0])?;
         }
@@ -248,6 +398,12 @@ impl Adaptation {
         Self::restart(chains, &dt);
         Ok(())
     }
+}
+
+/// The windows of samplers whose steps are small: the typical set is found first, and windows are long.
+pub fn long_windows(warm: u64) -> (u64, Vec<u64>) {
+    let part = |percent: u64| warm * percent / 100;
+    (part(30), vec![part(45), part(65), part(90)])
 }
 
 /// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to

@@ -1,16 +1,17 @@
 //! A sampler as it was asked for, with what is done around every step.
 
+use super::adaptation::{ADAPT, ADAPT_MASS, MASSES, RANK};
 use super::gradient::Estimator;
 use super::law::{self, CURVATURE, PROBE};
-use super::{Accuracy, Before, Bias, Sampler, Sampling, named};
+use super::{Accuracy, Before, Bias, OfTemperature, Sampler, Sampling, named};
 use crate::engine::law::{PROBED, columns};
 use crate::engine::report::{Column, GRADIENT_VARIANCE, LEAPFROG, Report, Slots};
 use crate::engine::{Chains, Vector};
 use crate::error::Result;
 use crate::options::{Entry, OptionMap, Options, Value};
 use crate::target::Target;
+use crate::target::prior::Parameters;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The state vector that virials are taken around.
@@ -30,8 +31,6 @@ pub struct ConfiguredSampler {
     pub info: Vec<Report>,
     /// How it was asked for.
     asked: Options,
-    /// What it does otherwise than was asked for, for summaries.
-    pub remark: Option<&'static str>,
     /// Whether [`named`] can build it again from its options.
     listed: bool,
 }
@@ -75,7 +74,6 @@ impl ConfiguredSampler {
             gradient,
             sampler: Box::new(sampler),
             asked: o.clone(),
-            remark: None,
             listed: true,
         })
     }
@@ -92,15 +90,28 @@ impl ConfiguredSampler {
         (entry.build)(&changed).map(Some)
     }
 
-    /// The same sampler as it is where chains exchange temperatures: without vectors that belong to a temperature, as adapted masses do. Fails
-    /// if it cannot do that.
+    /// Whether it adapts masses in burn-in.
+    pub fn adapts_masses(&self) -> bool {
+        let asked = |name| self.asked.bool(name).unwrap_or(false);
+        self.listed && asked(ADAPT.name) && asked(ADAPT_MASS.name)
+    }
+
+    /// The same sampler with these masses, which it does not adapt; itself if it adapts none.
+    pub fn with_masses(self: &Arc<Self>, masses: Arc<Vec<f32>>) -> Result<Arc<Self>> {
+        let Some(entry) = self.entry().filter(|_| self.adapts_masses()) else {
+            return Ok(self.clone());
+        };
+        let vectors = vec![masses];
+        let masses = Value::Object(Arc::new(Parameters { vectors }), "Parameters");
+        let changed = self.asked.with(MASSES.name, Some(masses));
+        let changed = changed.with(ADAPT_MASS.name, Some(Value::Bool(false)));
+        (entry.build)(&changed.with(RANK.name, Some(Value::Int(0))))
+    }
+
+    /// Fail if it cannot work where chains exchange temperatures.
     ///
     /// `hottest` is the largest temperature that the likelihood alone is divided by; none where all of U is tempered.
-    pub fn exchanging(
-        self: &Arc<Self>,
-        target: &Target,
-        hottest: Option<f64>,
-    ) -> Result<Arc<Self>> {
+    pub fn check_exchanging(&self, target: &Target, hottest: Option<f64>) -> Result<()> {
         anyhow::ensure!(
             !self.couples(),
             "sampler::{}: chains at one temperature interact, and so cannot exchange temperatures",
@@ -123,30 +134,8 @@ impl ConfiguredSampler {
             "sampler::{}: its step is too large for the prior on the hottest rung, whose stiffness there is T·precision = {stiffness:.3e}; take a smaller step, a lower highest temperature, or temper: \"energy\"",
             self.name()
         );
-        let adapts = self.asked.bool("adapt").unwrap_or(false);
-        if !adapts || !self.asked.bool("adapt_mass").unwrap_or(false) {
-            return Ok(self.clone());
-        }
-        anyhow::ensure!(
-            !self.asked.was_given("adapt_mass"),
-            "sampler::{}: option 'adapt_mass' is true, but {}; leave it out",
-            self.name(),
-            Self::PLAIN_MASSES
-        );
-        let changed = self.asked.with("adapt_mass", Some(Value::Bool(false)));
-        let Some(entry) = self.entry() else {
-            return Ok(self.clone());
-        };
-        let mut out = (entry.build)(&changed)?;
-        if let Some(own) = Arc::get_mut(&mut out) {
-            own.remark = Some(Self::PLAIN_MASSES);
-        }
-        Ok(out)
+        Ok(())
     }
-
-    /// Why masses stay 1 where chains exchange temperatures.
-    const PLAIN_MASSES: &str =
-        "masses stay 1 where chains change temperature, since masses for one do not suit another";
 
     /// Its step size, by the name and the value of the option that holds it; none if it is adapted, or follows a schedule.
     pub fn step_size(&self) -> Option<(&'static str, f64)> {
@@ -293,9 +282,9 @@ impl ConfiguredSampler {
         self.sampler.init(chains)
     }
 
-    /// See [`Sampler::scalars_of_temperature`].
-    pub fn scalars_of_temperature(&self) -> Range<usize> {
-        self.sampler.scalars_of_temperature()
+    /// See [`Sampler::of_temperature`].
+    pub fn of_temperature(&self) -> OfTemperature {
+        self.sampler.of_temperature()
     }
 
     /// See [`Sampler::energy_scalar`].

@@ -1,21 +1,27 @@
 //! Hybrid (Hamiltonian) Monte Carlo.
 
-use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
+use super::adaptation::{
+    self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, LEVELS, MASSES, RANK, find_step,
+};
 use super::gradient::{self, Estimator};
-use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
+use super::metric::MASS;
+use super::snaper::{self, Length};
+use super::trajectory::{self, Decided};
+use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::error::Result;
-use crate::kernels::update::{DRAW_MOMENTUM, KICK, KICK_AND_DRIFT, TWICE_KINETIC};
+use crate::kernels::update::{KICK, KICK_AND_DRIFT};
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
+use crate::target::Target;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) exactly: velocity-Verlet trajectories, accepted with min(1, exp(-ΔH/T)).
 pub(super) struct Hmc {
     pub name: &'static str,
-    pub leapfrog: usize,
+    pub length: Length,
     pub dt: Option<f64>,
     pub jitter: f64,
     pub gradient: Estimator,
@@ -59,6 +65,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         ),
         ADAPT,
         ADAPT_MASS,
+        RANK,
+        MASSES,
         option(
             "jitter",
             Kind::Float(Range::From0To1),
@@ -72,49 +80,42 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     build: |o| {
         let hmc = Hmc {
             name: "hmc",
-            leapfrog: o.size("leapfrog")?,
+            length: Length::Steps(o.size("leapfrog")? as u64),
             dt: o.opt_float("dt"),
             jitter: o.float("jitter")?,
             gradient: Estimator::or(o, Estimator::FULL)?,
-            adaptation: Adaptation::from_options(o)?,
+            adaptation: Adaptation::from_options(o, (&[], &levels::SCALARS))?,
         };
         Ok(ConfiguredSampler::new(hmc, o))
     },
 };
 
-// Vectors of the state, after those of the adaptation, and of a step.
-const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
+// Vectors of a step.
 const MOMENTUM: Vector = Vector::Scratch(0);
 const HOME: Vector = Vector::Scratch(1);
 
 /// What one trajectory of a chain did.
 struct Outcome {
-    /// ΔH/T; infinite when the trajectory diverged.
-    error: f64,
-    /// U at its end.
-    energy: f64,
+    /// Its error and energy.
+    end: trajectory::Outcome,
     /// H at its start.
     level: f64,
     /// (1/N) Σ p²/M at its start and at its end.
     kinetic: [f64; 2],
+    /// Where it was along the principal direction, from its start on, if that is to be known.
+    path: Vec<f64>,
 }
 
 impl Hmc {
-    /// Integrate from where the chains are with fresh momenta; leaves the end points in the parameters and the gradients there.
+    /// Go `counts[c]` steps of `dt[c]` from where the chains are with fresh momenta; leaves the end points in the parameters and the gradients there.
     fn trajectory(
         &self,
         chains: &mut Chains,
-        leapfrog: usize,
-        dt: &[f64],
+        (dt, counts): (&[f64], &[u64]),
         sub: u16,
     ) -> Result<Vec<Outcome>> {
-        let n = chains.dim() as f64;
-        chains.map_with_noise(
-            &DRAW_MOMENTUM,
-            &[MOMENTUM, MASS],
-            (Purpose::Momentum, sub),
-            |_, m| [m.temperature as f32],
-        )?;
+        let (n, metric) = (chains.dim() as f64, self.adaptation.metric);
+        metric.draw(chains, MOMENTUM, (Purpose::Momentum, sub), |t| t)?;
         match self.gradient.batch() {
             None => chains.copy(GRADIENT, Gradient)?,
             Some(_) => self.gradient.estimate(chains, Purpose::Minibatch, sub)?,
@@ -123,44 +124,68 @@ impl Hmc {
         if sub == 0 {
             chains.report_virial(Gradient)?;
         }
-        let before = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
-        for i in 0..leapfrog {
+        let before = metric.product(chains, MOMENTUM, MOMENTUM)?;
+        let mut paths = vec![Vec::new(); chains.len()];
+        let follows = sub == 0 && self.learns(chains);
+        if follows {
+            let at = snaper::coordinate(chains, &metric)?;
+            paths = at.into_iter().map(|x| vec![x]).collect();
+        }
+        for i in 0..counts.iter().copied().max().unwrap_or(0) {
             let kick = if i == 0 { 0.5 } else { 1.0 };
+            let step = |c: usize| if i < counts[c] { dt[c] } else { 0.0 };
             chains.map(
                 &KICK_AND_DRIFT,
                 &[Params, MOMENTUM, Gradient, MASS],
-                |c, _| [(kick * dt[c]) as f32, dt[c] as f32],
+                |c, _| [(kick * step(c)) as f32, step(c) as f32],
             )?;
+            metric.drift(chains, MOMENTUM, step)?;
             // At a wall a coordinate is mirrored and its momentum turned: reversible, and no volume is lost.
             chains.engine.reflect(Some(MOMENTUM))?;
+            if follows {
+                let at = snaper::coordinate(chains, &metric)?;
+                let all = paths.iter_mut().zip(at).zip(counts);
+                let going = all.filter(|(_, count)| i < **count);
+                going.for_each(|((path, x), _)| path.push(x));
+            }
             self.gradient.estimate(chains, Purpose::Minibatch, sub)?;
         }
         chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;
-        let after = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
+        let after = metric.product(chains, MOMENTUM, MOMENTUM)?;
         if self.gradient.batch().is_some() {
             chains.engine.evaluate()?;
         }
         let energies = chains.engine.energies()?;
         let start = chains.scalar(ENERGY);
-        let outcome = |(c, energy): (usize, f64)| {
+        let mut outcome = |(c, energy): (usize, f64)| {
             let difference = energy + 0.5 * after[c] - start[c] - 0.5 * before[c];
             Outcome {
-                error: adaptation::relative(difference, chains.members[c].temperature),
-                energy,
+                end: trajectory::Outcome {
+                    error: adaptation::relative(difference, chains.members[c].temperature),
+                    energy,
+                },
                 level: start[c] + 0.5 * before[c],
                 kinetic: [before[c] / n, after[c] / n],
+                path: std::mem::take(&mut paths[c]),
             }
         };
-        Ok(energies.into_iter().enumerate().map(outcome).collect())
+        Ok(energies.into_iter().enumerate().map(&mut outcome).collect())
+    }
+
+    /// Whether the length of trajectories is being learnt.
+    fn learns(&self, chains: &Chains) -> bool {
+        let learnt = self.length == Length::Learnt;
+        learnt && self.adaptation.step && chains.step < chains.burn_in
     }
 
     /// Usable step sizes, from a first guess.
     fn find_dt(&self, chains: &mut Chains, first: f64) -> Result<Vec<f64>> {
         chains.copy(Params, HOME)?;
+        let once = vec![1; chains.len()];
         find_step(chains, first, |chains, dt, trial| {
-            let outcomes = self.trajectory(chains, 1, dt, trial)?;
+            let outcomes = self.trajectory(chains, (dt, &once), trial)?;
             chains.copy(HOME, Params)?;
-            Ok(outcomes.iter().map(|o| o.error).collect())
+            Ok(outcomes.iter().map(|o| o.end.error).collect())
         })
     }
 }
@@ -171,15 +196,24 @@ impl Sampler for Hmc {
     }
 
     fn vectors(&self) -> &'static [&'static str] {
-        &["mass", "warmup_mean", "warmup_m2", "gradient"]
+        self.adaptation.vectors
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &adaptation::WITH_LEVELS
+        self.adaptation.scalars
+    }
+
+    fn scratch(&self) -> usize {
+        4 + self.adaptation.scratch()
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        let minibatches = self.gradient.batch().is_some();
+        self.adaptation.check(self.name, target, minibatches)
     }
 
     fn info(&self) -> &'static [Report] {
-        &[
+        const ALL: [Report; 10] = [
             report::VIRIAL,
             report::KINETIC,
             report::ACCEPTANCE_RATE,
@@ -189,7 +223,12 @@ impl Sampler for Hmc {
             report::DIVERGING,
             report::HAMILTONIAN,
             report::BFMI,
-        ]
+            report::LEAPFROG,
+        ];
+        match self.length {
+            Length::Steps(_) => &ALL[..9],
+            Length::Learnt => &ALL,
+        }
     }
 
     fn gradient(&self) -> Option<&Estimator> {
@@ -197,7 +236,7 @@ impl Sampler for Hmc {
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
-        Adaptation::init_masses(chains)?;
+        self.adaptation.init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
@@ -206,11 +245,14 @@ impl Sampler for Hmc {
             None => self.find_dt(chains, 0.1)?,
         };
         Adaptation::restart(chains, &dt);
-        Ok(())
+        match self.length {
+            Length::Steps(_) => Ok(()),
+            Length::Learnt => snaper::init(chains, &self.adaptation.metric),
+        }
     }
 
-    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
-        adaptation::LEVELS_OF_TEMPERATURE
+    fn of_temperature(&self) -> OfTemperature {
+        self.adaptation.of_temperature()
     }
 
     fn accuracy(&self) -> Accuracy {
@@ -236,38 +278,44 @@ impl Sampler for Hmc {
             .zip(jitter)
             .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
             .collect();
-        let outcomes = self.trajectory(chains, self.leapfrog, &dt, 0)?;
-        let accept: Vec<_> = outcomes.iter().map(|o| (-o.error).exp().min(1.0)).collect();
-        let uniform = chains.uniform(Purpose::Accept);
-        let accepted: Vec<_> = uniform.iter().zip(&accept).map(|(u, a)| u < a).collect();
-        let rejected: Vec<_> = accepted.iter().map(|a| !a).collect();
-        chains.engine.copy(Gradient, GRADIENT, &accepted)?;
-        chains.engine.copy(HOME, Params, &rejected)?;
-        for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
-            chains.scalars(c)[ENERGY] = o.energy;
+        let counts = self.length.counts(chains);
+        let mut outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
+        if self.learns(chains) {
+            let accept = |o: &Outcome| (-o.end.error).exp().min(1.0);
+            let accept: Vec<_> = outcomes.iter().map(accept).collect();
+            let paths: Vec<_> = outcomes
+                .iter_mut()
+                .map(|o| std::mem::take(&mut o.path))
+                .collect();
+            let metric = &self.adaptation.metric;
+            snaper::learn(chains, metric, HOME, (&paths, &accept))?;
         }
-        let hamiltonians: Vec<_> = outcomes.iter().map(|o| o.level).collect();
-        let fractions = levels::note(chains, LEVELS, &hamiltonians);
-        let mut report = |which, f: &dyn Fn(usize, &Outcome) -> f64| {
-            let values: Vec<_> = outcomes.iter().enumerate().map(|(c, o)| f(c, o)).collect();
-            chains.report_values(which, &values)
-        };
+        let (levels, (kinetic, ends)): (Vec<_>, (Vec<_>, Vec<_>)) = outcomes
+            .into_iter()
+            .map(|o| (o.level, (o.kinetic, o.end)))
+            .unzip();
+        let Decided { accept, accepted } = trajectory::decide(chains, &ends, HOME)?;
+        let fractions = levels::note(chains, LEVELS, &levels);
         // The momentum of the state the chain is in now: only then is its mean T.
-        report(report::KINETIC, &|c, o| o.kinetic[usize::from(accepted[c])])?;
-        report(report::ACCEPTANCE_RATE, &|c, _| accept[c])?;
-        report(report::ENERGY_ERROR, &|_, o| o.error.clamp(-1000.0, 1000.0))?;
-        report(report::EXP_ENERGY_ERROR, &|_, o| (-o.error).exp())?;
+        let now = kinetic.iter().zip(&accepted);
+        let now: Vec<_> = now.map(|(k, accepted)| k[usize::from(*accepted)]).collect();
+        chains.report_values(report::KINETIC, &now)?;
         // That of MALA is ε = δt².
-        let squared = self.name == "mala";
-        report(report::STEP_SIZE, &|c, _| {
-            if squared { dt[c] * dt[c] } else { dt[c] }
-        })?;
-        report(report::DIVERGING, &|_, o| {
-            f64::from(u8::from(o.error >= 1000.0))
-        })?;
-        report(report::HAMILTONIAN, &|c, _| hamiltonians[c])?;
-        report(report::BFMI, &|c, _| fractions[c])?;
-        let find = |chains: &mut Chains, first| self.find_dt(chains, first);
+        let power = if self.name == "mala" { 2 } else { 1 };
+        let steps: Vec<_> = dt.iter().map(|dt| dt.powi(power)).collect();
+        chains.report_values(report::STEP_SIZE, &steps)?;
+        chains.report_values(report::HAMILTONIAN, &levels)?;
+        chains.report_values(report::BFMI, &fractions)?;
+        if self.length == Length::Learnt {
+            let counts: Vec<_> = counts.iter().map(|n| *n as f64).collect();
+            chains.report_values(report::LEAPFROG, &counts)?;
+        }
+        let find = |chains: &mut Chains, first| {
+            if self.length == Length::Learnt {
+                snaper::restart(chains, &self.adaptation.metric)?;
+            }
+            self.find_dt(chains, first)
+        };
         self.adaptation.after(chains, &accept, find)
     }
 }

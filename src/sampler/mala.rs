@@ -1,9 +1,11 @@
 //! Metropolis-adjusted Langevin: hybrid Monte Carlo of one velocity-Verlet step.
 
 use super::ConfiguredSampler;
-use super::adaptation::{ADAPT, ADAPT_MASS, Adaptation};
+use super::adaptation::{ADAPT, ADAPT_MASS, Adaptation, MASSES, RANK};
 use super::gradient::Estimator;
 use super::hmc::Hmc;
+use super::levels;
+use super::snaper::Length;
 use crate::options::{Entry, Kind, Range, option, optional};
 use std::sync::Arc;
 
@@ -30,16 +32,18 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         ),
         ADAPT,
         ADAPT_MASS,
+        RANK,
+        MASSES,
     ],
     example: "sampler::mala(#{ acceptance: 0.6 })",
     build: |o| {
         let mala = Hmc {
             name: "mala",
-            leapfrog: 1,
+            length: Length::Steps(1),
             dt: o.opt_float("step").map(f64::sqrt),
             jitter: 0.0,
             gradient: Estimator::FULL,
-            adaptation: Adaptation::from_options(o)?,
+            adaptation: Adaptation::from_options(o, (&[], &levels::SCALARS))?,
         };
         Ok(ConfiguredSampler::new(mala, o))
     },

@@ -1,8 +1,11 @@
 //! The Metropolis-adjusted microcanonical sampler.
 
-use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, MASS, find_step};
+use super::adaptation::{
+    self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK, find_step,
+};
 use super::microcanonical::{Direction, GRADIENTS};
-use super::{Accuracy, Before, ConfiguredSampler, Sampler};
+use super::trajectory::{Decided, Outcome, decide};
+use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -10,7 +13,6 @@ use crate::error::Result;
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
 use crate::target::Target;
-use std::ops::Range as Span;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) exactly, by microcanonical trajectories that are accepted or rejected.
@@ -44,7 +46,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         optional(
             "steps",
             Kind::Float(Range::AtLeast(1.0)),
-            "by `length`; 10 until variances are known, and where masses do not adapt",
+            "by `length`; 10 until masses are given or adapted",
             "Mean number of steps per trajectory, in the place of `length`.",
         ),
         optional(
@@ -61,6 +63,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         ),
         ADAPT,
         ADAPT_MASS,
+        RANK,
+        MASSES,
     ],
     example: "sampler::mams(#{ acceptance: 0.8 })",
     build: |o| {
@@ -68,7 +72,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             dt: o.opt_float("dt"),
             length: o.float("length")?,
             steps: o.opt_float("steps"),
-            adaptation: Adaptation::from_options(o)?,
+            adaptation: Adaptation::from_options(o, (&[], &["length"]))?,
         };
         Ok(ConfiguredSampler::new(mams, o))
     },
@@ -80,25 +84,10 @@ const STEPS: f64 = 10.0;
 /// Steps of a trajectory at most.
 const MOST: f64 = 10_000.0;
 
-/// Names of the scalars: those of the adaptation, and the mean length of a trajectory, 0 while it is not known.
-const SCALARS: [&str; adaptation::SCALARS.len() + 1] = adaptation::and(&["length"]);
+/// The scalar after those of the adaptation: the mean length of a trajectory, 0 while it is not known.
 const LENGTH: usize = adaptation::SCALARS.len();
 
-/// The gradient at the chain's parameters: a vector of the state, after those of the adaptation.
-const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
-const DIRECTION: Direction = Direction {
-    vector: Vector::Scratch(0),
-    mass: MASS,
-};
 const HOME: Vector = Vector::Scratch(1);
-
-/// What one trajectory of a chain did.
-struct Outcome {
-    /// Δ; infinite where it is no number.
-    error: f64,
-    /// U at its end.
-    energy: f64,
-}
 
 impl Mams {
     /// Go from where the chains are in a fresh direction; leaves the end points in the parameters and the gradients there.
@@ -108,14 +97,18 @@ impl Mams {
         (dt, counts): (&[f64], &[u64]),
         sub: u16,
     ) -> Result<Vec<Outcome>> {
-        DIRECTION.draw(chains, sub)?;
+        let direction = Direction {
+            vector: Vector::Scratch(0),
+            metric: self.adaptation.metric,
+        };
+        direction.draw(chains, sub)?;
         chains.copy(GRADIENT, Gradient)?;
         // Only trajectories that count are reported, not those that look for a step size.
         if sub == 0 {
             chains.report_virial(Gradient)?;
         }
-        let norms = DIRECTION.norms(chains)?;
-        let gained = DIRECTION.go(chains, (dt, counts), norms)?;
+        let norms = direction.norms(chains)?;
+        let gained = direction.go(chains, (dt, counts), norms)?;
         let start = chains.scalar(ENERGY);
         let energies = chains.engine.energies()?;
         let outcome = |(c, energy): (usize, f64)| {
@@ -139,6 +132,11 @@ impl Mams {
         })
     }
 
+    /// Mean length of a trajectory where the masses are those of the standard deviations.
+    fn whole(&self, chains: &Chains) -> f64 {
+        self.length * (chains.dim() as f64).sqrt()
+    }
+
     /// Mean number of steps of a chain's trajectories.
     fn mean_steps(&self, scalars: &[f64]) -> f64 {
         match (self.steps, scalars[LENGTH] > 0.0) {
@@ -155,11 +153,15 @@ impl Sampler for Mams {
     }
 
     fn vectors(&self) -> &'static [&'static str] {
-        &["mass", "warmup_mean", "warmup_m2", "gradient"]
+        self.adaptation.vectors
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &SCALARS
+        self.adaptation.scalars
+    }
+
+    fn scratch(&self) -> usize {
+        4 + self.adaptation.scratch()
     }
 
     fn info(&self) -> &'static [Report] {
@@ -179,11 +181,12 @@ impl Sampler for Mams {
     }
 
     fn check(&self, target: &Target) -> Result<()> {
-        Direction::check(self.name(), target)
+        Direction::check(self.name(), target)?;
+        self.adaptation.check(self.name(), target, false)
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
-        Adaptation::init_masses(chains)?;
+        self.adaptation.init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
@@ -192,12 +195,14 @@ impl Sampler for Mams {
             None => self.find_dt(chains, 0.1)?,
         };
         Adaptation::restart(chains, &dt);
-        (0..chains.len()).for_each(|c| chains.scalars(c)[LENGTH] = 0.0);
+        let known = self.adaptation.first.is_some();
+        let length = if known { self.whole(chains) } else { 0.0 };
+        (0..chains.len()).for_each(|c| chains.scalars(c)[LENGTH] = length);
         Ok(())
     }
 
-    fn scalars_of_temperature(&self) -> Span<usize> {
-        1..SCALARS.len()
+    fn of_temperature(&self) -> OfTemperature {
+        self.adaptation.of_temperature()
     }
 
     fn energy_scalar(&self) -> Option<usize> {
@@ -219,32 +224,16 @@ impl Sampler for Mams {
         let members = chains.members.iter().enumerate();
         let counts: Vec<_> = members.map(|(c, m)| count(c, m)).collect();
         let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
-        let accept: Vec<_> = outcomes.iter().map(|o| (-o.error).exp().min(1.0)).collect();
-        let uniform = chains.uniform(Purpose::Accept);
-        let accepted: Vec<_> = uniform.iter().zip(&accept).map(|(u, a)| u < a).collect();
-        let rejected: Vec<_> = accepted.iter().map(|a| !a).collect();
-        chains.engine.copy(Gradient, GRADIENT, &accepted)?;
-        chains.engine.copy(HOME, Params, &rejected)?;
-        for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
-            chains.scalars(c)[ENERGY] = o.energy;
-        }
-        let mut report = |which, f: &dyn Fn(usize, &Outcome) -> f64| {
-            let values: Vec<_> = outcomes.iter().enumerate().map(|(c, o)| f(c, o)).collect();
-            chains.report_values(which, &values)
-        };
-        report(report::ACCEPTANCE_RATE, &|c, _| accept[c])?;
-        report(report::ENERGY_ERROR, &|_, o| o.error.clamp(-1000.0, 1000.0))?;
-        report(report::EXP_ENERGY_ERROR, &|_, o| (-o.error).exp())?;
-        report(report::STEP_SIZE, &|c, _| dt[c])?;
-        report(report::DIVERGING, &|_, o| {
-            f64::from(u8::from(o.error >= 1000.0))
-        })?;
-        report(report::LEAPFROG, &|c, _| {
-            (GRADIENTS as u64 * counts[c]) as f64
-        })?;
+        let Decided { accept, .. } = decide(chains, &outcomes, HOME)?;
+        chains.report_values(report::STEP_SIZE, &dt)?;
+        let gradients: Vec<_> = counts
+            .iter()
+            .map(|n| (GRADIENTS as u64 * n) as f64)
+            .collect();
+        chains.report_values(report::LEAPFROG, &gradients)?;
         let find = |chains: &mut Chains, first| {
             // Masses are known now, and with them the standard deviations.
-            let length = self.length * (chains.dim() as f64).sqrt();
+            let length = self.whole(chains);
             (0..chains.len()).for_each(|c| chains.scalars(c)[LENGTH] = length);
             self.find_dt(chains, first)
         };

@@ -1,16 +1,14 @@
 //! Microcanonical Langevin Monte Carlo.
 
-use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, MASS};
-use super::microcanonical::{Direction, GRADIENTS, REFRESH};
-use super::{Accuracy, Before, ConfiguredSampler, Sampler};
+use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK};
+use super::microcanonical::{Direction, GRADIENTS};
+use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Range, option, optional};
-use crate::rng::Purpose;
 use crate::target::Target;
-use std::ops::Range as Span;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) as the step goes to 0, by microcanonical dynamics whose direction is slowly forgotten.
@@ -53,7 +51,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         optional(
             "steps",
             Kind::Float(Range::AtLeast(1.0)),
-            "by `length`; 100 until variances are known, and where masses do not adapt",
+            "by `length`; 100 until masses are given or adapted",
             "Steps after which the direction is forgotten, in the place of `length`.",
         ),
         optional(
@@ -64,6 +62,8 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         ),
         ADAPT,
         ADAPT_MASS,
+        RANK,
+        MASSES,
     ],
     example: "sampler::mclmc(#{ variance: 1e-5 })",
     build: |o| {
@@ -78,7 +78,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             length: o.float("length")?,
             steps: o.opt_float("steps"),
             variance: o.float("variance")?,
-            adaptation: Adaptation::from_options(o)?,
+            adaptation: Adaptation::from_options(o, (&["momentum"], &SCALARS))?,
         };
         Ok(ConfiguredSampler::new(mclmc, o))
     },
@@ -94,22 +94,24 @@ const STEPS: f64 = 100.0;
 const REMEMBERED: f64 = 150.0;
 const TRUST: f64 = 1.5;
 
-/// Names of the scalars: those of the adaptation, L (0 while it is not known), and the weighted mean of Var(Δ)/(N δt⁶) with its weight.
-const SCALARS: [&str; adaptation::SCALARS.len() + 3] =
-    adaptation::and(&["length", "weighted_variance", "weight"]);
+/// Names of the scalars after those of the adaptation: L (0 while it is not known), and the weighted mean of Var(Δ)/(N δt⁶) with its weight.
+const SCALARS: [&str; 3] = ["length", "weighted_variance", "weight"];
 const LENGTH: usize = adaptation::SCALARS.len();
 const WEIGHTED: usize = LENGTH + 1;
 const WEIGHT: usize = LENGTH + 2;
 
-// Vectors of the state, after those of the adaptation, and of a step.
-const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
-const DIRECTION: Direction = Direction {
-    vector: Vector::State(adaptation::VECTORS.len() + 1),
-    mass: MASS,
-};
+/// The direction: a vector of the state, after those of the adaptation.
+const DIRECTION: Vector = Vector::State(adaptation::VECTORS.len());
 const HOME: [Vector; 2] = [Vector::Scratch(0), Vector::Scratch(1)];
 
 impl Mclmc {
+    fn direction(&self) -> Direction {
+        Direction {
+            vector: DIRECTION,
+            metric: self.adaptation.metric,
+        }
+    }
+
     /// A step size from this step's error of the energy, which goes with the third power of the step.
     fn adapt(&self, s: &mut [f64], error: f64, n: f64) {
         if !error.is_finite() {
@@ -132,11 +134,15 @@ impl Sampler for Mclmc {
     }
 
     fn vectors(&self) -> &'static [&'static str] {
-        &["mass", "warmup_mean", "warmup_m2", "gradient", "direction"]
+        self.adaptation.vectors
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &SCALARS
+        self.adaptation.scalars
+    }
+
+    fn scratch(&self) -> usize {
+        4 + self.adaptation.scratch()
     }
 
     fn info(&self) -> &'static [Report] {
@@ -153,7 +159,8 @@ impl Sampler for Mclmc {
     }
 
     fn check(&self, target: &Target) -> Result<()> {
-        Direction::check(self.name(), target)
+        Direction::check(self.name(), target)?;
+        self.adaptation.check(self.name(), target, false)
     }
 
     fn note(&self, _burn_in: u64) -> Option<&'static str> {
@@ -164,22 +171,35 @@ impl Sampler for Mclmc {
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
-        Adaptation::init_masses(chains)?;
+        self.adaptation.init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
         Adaptation::restart(chains, &vec![self.dt.unwrap_or(FIRST); chains.len()]);
+        let n = chains.dim() as f64;
         for c in 0..chains.len() {
-            chains.scalars(c)[LENGTH..].fill(0.0);
+            chains.scalars(c)[LENGTH..=WEIGHT].fill(0.0);
+            if self.adaptation.first.is_some() {
+                chains.scalars(c)[LENGTH] = self.length * n.sqrt();
+            }
         }
-        DIRECTION.draw(chains, 0)
+        self.direction().draw(chains, 0)
     }
 
-    fn scalars_of_temperature(&self) -> Span<usize> {
-        1..SCALARS.len()
+    fn of_temperature(&self) -> OfTemperature {
+        self.adaptation.of_temperature()
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {
+        // A direction is one with respect to the masses, and these are others now.
+        const FRESH: Vector = Vector::Scratch(0);
+        let fresh = Direction {
+            vector: FRESH,
+            metric: self.adaptation.metric,
+        };
+        fresh.draw(chains, 2)?;
+        let moved = Before::moved(chains, before);
+        chains.engine.copy(FRESH, DIRECTION, &moved)?;
         self.adaptation
             .change_temperature(chains, before, Some(GRADIENT))
     }
@@ -191,11 +211,12 @@ impl Sampler for Mclmc {
         chains.report_virial(Gradient)?;
         if adapts {
             chains.copy(Params, HOME[0])?;
-            chains.copy(DIRECTION.vector, HOME[1])?;
+            chains.copy(DIRECTION, HOME[1])?;
         }
         let (dt, once) = (chains.scalar(DT), vec![1; chains.len()]);
-        let norms = DIRECTION.norms(chains)?;
-        let gained = DIRECTION.go(chains, (&dt, &once), norms)?;
+        let direction = self.direction();
+        let norms = direction.norms(chains)?;
+        let gained = direction.go(chains, (&dt, &once), norms)?;
         let (energies, start) = (chains.engine.energies()?, chains.scalar(ENERGY));
         let error = |c: usize| {
             let change = (energies[c] - start[c]) / chains.members[c].temperature;
@@ -214,17 +235,15 @@ impl Sampler for Mclmc {
         }
         if adapts && bad.contains(&true) {
             chains.engine.copy(HOME[0], Params, &bad)?;
-            chains.engine.copy(HOME[1], DIRECTION.vector, &bad)?;
+            chains.engine.copy(HOME[1], DIRECTION, &bad)?;
         }
         let forgotten = |m: &crate::engine::Member| match (self.steps, m.scalars[LENGTH] > 0.0) {
             (Some(steps), _) => 1.0 / steps,
             (None, true) => m.scalars[DT] / m.scalars[LENGTH],
             (None, false) => 1.0 / STEPS,
         };
-        let noise = (Purpose::Noise, 0);
-        chains.map_with_noise(&REFRESH, &[DIRECTION.vector, MASS], noise, |_, m| {
-            [((2.0 * forgotten(m)).exp_m1() / n).sqrt() as f32]
-        })?;
+        let part = |m: &crate::engine::Member| ((2.0 * forgotten(m)).exp_m1() / n).sqrt();
+        direction.refresh(chains, part)?;
         let variances: Vec<_> = errors.iter().map(|e| e * e / n).collect();
         chains.report_values(report::ENERGY_VARIANCE, &variances)?;
         chains.report_values(report::STEP_SIZE, &dt)?;
@@ -235,18 +254,16 @@ impl Sampler for Mclmc {
         for (c, error) in errors.iter().enumerate() {
             self.adapt(chains.scalars(c), *error, n);
         }
-        // A step is a small one: the typical set is found first, and windows are long.
-        let part = |percent: u64| chains.burn_in * percent / 100;
-        let windows = (part(30), vec![part(45), part(65), part(90)]);
+        let windows = adaptation::long_windows(chains.burn_in);
         self.adaptation
             .collect_masses(chains, windows, |chains, _| {
                 // In units of the standard deviations: the length is known, and the step of the old units a first guess.
                 for c in 0..chains.len() {
                     let s = chains.scalars(c);
-                    s[LENGTH..].fill(0.0);
+                    s[LENGTH..=WEIGHT].fill(0.0);
                     s[LENGTH] = self.length * n.sqrt();
                 }
-                DIRECTION.draw(chains, 1)?;
+                direction.draw(chains, 1)?;
                 Ok(vec![FIRST * n.sqrt().max(1.0); chains.len()])
             })
     }

@@ -1,7 +1,7 @@
 //! Random-walk Metropolis.
 
 use super::adaptation::{self, Adaptation, DT, ENERGY, find_step};
-use super::{Accuracy, Before, ConfiguredSampler, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -50,11 +50,11 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         let sigma = o.opt_float("sigma");
         let metropolis = Metropolis {
             sigma,
-            adaptation: Adaptation {
-                acceptance: o.float("acceptance")?,
-                step: sigma.is_none(),
-                mass: false,
-            },
+            adaptation: Adaptation::of_step(
+                o.float("acceptance")?,
+                sigma.is_none(),
+                &["virial", "virial_scale"],
+            ),
             thermometer: o.int("thermometer")?,
         };
         Ok(ConfiguredSampler::new(metropolis, o))
@@ -104,17 +104,7 @@ impl Sampler for Metropolis {
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &[
-            "energy",
-            "dt",
-            "log_mean_dt",
-            "h_bar",
-            "mu",
-            "count",
-            "collected",
-            "virial",
-            "virial_scale",
-        ]
+        self.adaptation.scalars
     }
 
     fn info(&self) -> &'static [Report] {
@@ -136,9 +126,9 @@ impl Sampler for Metropolis {
         Ok(())
     }
 
-    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+    fn of_temperature(&self) -> OfTemperature {
         // The virial too: until it is measured again, it is that of a draw at this temperature.
-        adaptation::OF_TEMPERATURE.start..VIRIAL + 2
+        self.adaptation.of_temperature()
     }
 
     fn accuracy(&self) -> Accuracy {

@@ -4,11 +4,11 @@
 //! 2023; Robnik & Seljak 2024). Over the time of the trajectory S minus the logarithm of the volume that the map has swept is conserved, and
 //! (N-1) ln(cosh δ + (e·u) sinh δ) is what a turn by δ adds to it. What is kept is p_i = u_i √M_i, which turns along the gradient of U as it is.
 
-use crate::engine::Chains;
+use super::metric::{ADD_DIRECTION, MASS, Metric};
 use crate::engine::Vector::{self, Gradient, Params};
+use crate::engine::{Chains, Member};
 use crate::error::Result;
-use crate::kernels::map::{kernel, reduction, single};
-use crate::kernels::update::{DRAW_MOMENTUM, TWICE_KINETIC};
+use crate::kernels::map::{kernel, single};
 use crate::rng::Purpose;
 use crate::target::Target;
 
@@ -37,24 +37,12 @@ kernel! {
     }
 }
 
-kernel! {
-    /// `p ← p + part·√M η`.
-    pub REFRESH = microcanonical_refresh(p; mass; eta; part) {
-        p += part * (root(mass) * eta);
-    }
-}
-
-reduction! {
-    /// Σ p·g/M.
-    ALONG = sum microcanonical_along(p, g, mass) { p * g / mass }
-}
-
 /// A direction.
 pub struct Direction {
     /// The vector that holds p.
     pub vector: Vector,
     /// The masses M.
-    pub mass: Vector,
+    pub metric: Metric,
 }
 
 /// How a turn changes the direction, and what is conserved.
@@ -103,18 +91,23 @@ impl Direction {
 
     /// A fresh one, whose length is not 1.
     pub fn draw(&self, chains: &mut Chains, sub: u16) -> Result<()> {
-        let vectors = [self.vector, self.mass];
-        chains.map_with_noise(
-            &DRAW_MOMENTUM,
-            &vectors,
-            (Purpose::Momentum, sub),
-            |_, _| [1.0],
-        )
+        let stream = (Purpose::Momentum, sub);
+        self.metric.draw(chains, self.vector, stream, |_| 1.0)
+    }
+
+    /// Add noise, `part` of a fresh direction's.
+    pub fn refresh(&self, chains: &mut Chains, part: impl Fn(&Member) -> f64) -> Result<()> {
+        const NOISE: Vector = Vector::Scratch(3);
+        self.metric
+            .draw(chains, NOISE, (Purpose::Noise, 0), |_| 1.0)?;
+        chains.map(&ADD_DIRECTION, &[self.vector, NOISE], |_, m| {
+            [part(m) as f32]
+        })
     }
 
     /// |u| of every chain.
     pub fn norms(&self, chains: &mut Chains) -> Result<Vec<f64>> {
-        let squares = chains.sum(&TWICE_KINETIC, &[self.vector, self.mass])?;
+        let squares = self.metric.product(chains, self.vector, self.vector)?;
         Ok(squares.into_iter().map(f64::sqrt).collect())
     }
 
@@ -128,8 +121,8 @@ impl Direction {
         gained: &mut [f64],
     ) -> Result<()> {
         let n = chains.dim() as f64;
-        let squares = chains.sum(&TWICE_KINETIC, &[Gradient, self.mass])?;
-        let along = chains.sum(&ALONG, &[self.vector, Gradient, self.mass])?;
+        let squares = self.metric.product(chains, Gradient, Gradient)?;
+        let along = self.metric.product(chains, self.vector, Gradient)?;
         let turns: Vec<_> = chains
             .each(|m| m.temperature)
             .iter()
@@ -154,11 +147,14 @@ impl Direction {
                 single([keep, push])
             });
         }
-        let vectors = [Params, self.vector, Gradient, self.mass];
-        chains.map(&TURN_AND_DRIFT, &vectors, |c, m| {
+        let vectors = [Params, self.vector, Gradient, MASS];
+        let far = chains.each(|m| m.temperature.sqrt());
+        let far = |c: usize| drift * steps[c] * far[c];
+        chains.map(&TURN_AND_DRIFT, &vectors, |c, _| {
             let (keep, push) = of(c);
-            single([keep, push, drift * steps[c] * m.temperature.sqrt()])
+            single([keep, push, far(c)])
         })?;
+        self.metric.drift(chains, self.vector, far)?;
         // At a wall a coordinate is mirrored and its direction turned.
         chains.engine.reflect(Some(self.vector))
     }

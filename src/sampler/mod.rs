@@ -7,6 +7,7 @@ mod accuracy;
 pub(crate) mod adaptation;
 pub(crate) mod configured;
 pub(crate) mod cyclical_sgld;
+mod directions;
 pub(crate) mod gradient;
 pub(crate) mod gradient_noise;
 pub(crate) mod hmc;
@@ -17,6 +18,7 @@ pub(crate) mod levels;
 pub(crate) mod mala;
 pub(crate) mod mams;
 pub(crate) mod mclmc;
+mod metric;
 pub(crate) mod metropolis;
 mod microcanonical;
 pub(crate) mod nuts;
@@ -26,6 +28,8 @@ pub(crate) mod pseudo_langevin;
 pub(crate) mod sghmc;
 pub(crate) mod sgld;
 pub(crate) mod sgnht;
+pub(crate) mod snaper;
+mod trajectory;
 
 use crate::engine::Chains;
 use crate::engine::report::Report;
@@ -114,10 +118,10 @@ pub trait Sampler: Send + Sync {
         Ok(())
     }
 
-    /// The scalars that belong to a temperature and not to a chain, as adapted step sizes do: where chains exchange temperatures, they stay
+    /// What belongs to a temperature and not to a chain, as adapted step sizes and masses do: where chains exchange temperatures, it stays
     /// with these.
-    fn scalars_of_temperature(&self) -> Range<usize> {
-        0..0
+    fn of_temperature(&self) -> OfTemperature {
+        OfTemperature::default()
     }
 
     /// The scalar that holds U at the chain's parameters, if the sampler keeps it.
@@ -142,6 +146,25 @@ pub struct Sampling {
     pub cycle: u64,
     /// The first of a cycle that leads to a sample.
     pub from: u64,
+}
+
+/// What belongs to a temperature and not to a chain.
+#[derive(Debug, Clone, Default)]
+pub struct OfTemperature {
+    /// Scalars.
+    pub scalars: Range<usize>,
+    /// State vectors.
+    pub vectors: Vec<usize>,
+    /// More of them, which only burn-in needs.
+    pub learning: Vec<usize>,
+}
+
+impl OfTemperature {
+    /// The state vectors that are needed before a step of a run with so many steps of burn-in.
+    pub fn vectors_at(&self, step: u64, burn_in: u64) -> impl Iterator<Item = usize> + use<'_> {
+        let learning = self.learning.iter().filter(move |_| step < burn_in);
+        self.vectors.iter().chain(learning).copied()
+    }
 }
 
 /// What is wrong with a law that is not exp(-U/T), and by how much as measured on the contract's small network (8-6-3, tanh, 120 examples,
@@ -193,6 +216,13 @@ pub struct Before {
 }
 
 impl Before {
+    /// Which chains are at another temperature, or elsewhere, than before.
+    pub fn moved(chains: &Chains, before: &[Self]) -> Vec<bool> {
+        let all = before.iter().zip(chains.members.iter());
+        all.map(|(b, m)| b.redrawn || b.temperature != m.temperature)
+            .collect()
+    }
+
     /// Nothing has changed for a chain at this temperature.
     pub fn nothing(temperature: f64) -> Self {
         Self {
@@ -253,6 +283,7 @@ pub const REGISTRY: &[Entry<Arc<ConfiguredSampler>>] = &[
     langevin::ENTRY,
     pseudo_langevin::ENTRY,
     hmc::ENTRY,
+    snaper::ENTRY,
     nuts::ENTRY,
     mala::ENTRY,
     mams::ENTRY,

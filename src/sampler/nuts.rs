@@ -4,16 +4,20 @@
 //! n of a subtree compares itself with the first leaves of the subtrees that it completes, of which there is one per level (Phan,
 //! Pradhan & Jankowiak 2019, appendix; Lao & Dillon 2020).
 
-use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, LEVELS, MASS, find_step};
-use super::{Accuracy, Before, ConfiguredSampler, Sampler, levels};
+use super::adaptation::{
+    self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, LEVELS, MASSES, RANK, find_step,
+};
+use super::metric::MASS;
+use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler, levels};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
 use crate::error::Result;
-use crate::kernels::map::{kernel, reduction};
-use crate::kernels::update::{DRAW_MOMENTUM, FILL, KICK, KICK_AND_DRIFT, TWICE_KINETIC};
+use crate::kernels::map::kernel;
+use crate::kernels::update::{FILL, KICK, KICK_AND_DRIFT};
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
+use crate::target::Target;
 use std::sync::Arc;
 
 /// Samples exp(-U/T) exactly, with trajectories that end at a U-turn.
@@ -54,20 +58,19 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
         ),
         ADAPT,
         ADAPT_MASS,
+        RANK,
+        MASSES,
     ],
     example: "sampler::nuts(#{ max_depth: 8 })",
     build: |o| {
         let nuts = Nuts {
             depth: o.int("max_depth")? as u32,
             dt: o.opt_float("dt"),
-            adaptation: Adaptation::from_options(o)?,
+            adaptation: Adaptation::from_options(o, (&[], &levels::SCALARS))?,
         };
         Ok(ConfiguredSampler::new(nuts, o))
     },
 };
-
-/// The gradient at the chain's parameters: a vector of the state, after those of the adaptation.
-const GRADIENT: Vector = Vector::State(adaptation::VECTORS.len());
 
 // Vectors of a step. Where the trajectory grows: parameters and gradient in their usual places, and the momentum.
 const MOMENTUM: Vector = Vector::Scratch(0);
@@ -83,9 +86,12 @@ const CHOSEN_BELOW: [Vector; 2] = [Vector::Scratch(9), Vector::Scratch(10)];
 const RHO: Vector = Vector::Scratch(11);
 const RHO_BELOW: Vector = Vector::Scratch(12);
 
+/// The sum of the momenta of a stretch.
+const BETWEEN: Vector = Vector::Scratch(13);
+
 /// The first leaf of the subtree of a level: its momentum, and the sum of momenta up to it.
 fn first_leaf(level: u32) -> [Vector; 2] {
-    let at = 13 + 2 * level as usize;
+    let at = 14 + 2 * level as usize;
     [Vector::Scratch(at), Vector::Scratch(at + 1)]
 }
 
@@ -104,12 +110,10 @@ kernel! {
     }
 }
 
-reduction! {
-    /// Velocity at the end `a` times the sum of the momenta from one end to the other, the ends counting half.
-    ///
-    /// The sum is `now - then + first`: running sums up to the last and up to the first leaf, which is in both.
-    STRETCH = sum nuts_stretch(a, first, last, now, then, mass) {
-        a / mass * (now - then + first - 0.5 * (first + last))
+kernel! {
+    /// The sum of the momenta from one end to the other, the ends counting half, from running sums up to the last and up to the first leaf, which is in both.
+    STRETCH = nuts_stretch(rho; first, last, now, then; ; ) {
+        rho = now - then + 0.5 * (first - last);
     }
 }
 
@@ -149,12 +153,14 @@ impl Nuts {
         chains.map(&KICK_AND_DRIFT, &vectors, |c, _| {
             [(0.5 * dt[c]) as f32, dt[c] as f32]
         })?;
+        let metric = self.adaptation.metric;
+        metric.drift(chains, MOMENTUM, |c| dt[c])?;
         // As in sampler::hmc; a step back in time undoes it, which is all that the tree asks for.
         chains.engine.reflect(Some(MOMENTUM))?;
         chains.engine.gradient()?;
         chains.map(&KICK, &[MOMENTUM, Gradient], |c, _| [(0.5 * dt[c]) as f32])?;
         let potential = chains.engine.energies()?;
-        let kinetic = chains.sum(&TWICE_KINETIC, &[MOMENTUM, MASS])?;
+        let kinetic = metric.product(chains, MOMENTUM, MOMENTUM)?;
         let energies = Self::add_kinetic(&potential, &kinetic);
         Ok([potential, energies])
     }
@@ -166,15 +172,10 @@ impl Nuts {
 
     /// Fresh momenta at the chains' parameters, with the gradient there. Returns H.
     fn begin(&self, chains: &mut Chains, sub: u16) -> Result<Vec<f64>> {
-        let vectors = [MOMENTUM, MASS];
-        chains.map_with_noise(
-            &DRAW_MOMENTUM,
-            &vectors,
-            (Purpose::Momentum, sub),
-            |_, m| [m.temperature as f32],
-        )?;
+        let metric = self.adaptation.metric;
+        metric.draw(chains, MOMENTUM, (Purpose::Momentum, sub), |t| t)?;
         chains.copy(GRADIENT, Gradient)?;
-        let kinetic = chains.sum(&TWICE_KINETIC, &vectors)?;
+        let kinetic = metric.product(chains, MOMENTUM, MOMENTUM)?;
         Ok(Self::add_kinetic(&chains.scalar(ENERGY), &kinetic))
     }
 
@@ -196,14 +197,18 @@ impl Nuts {
         })
     }
 
-    /// Whether the stretch between two leaves bends back on itself, per chain.
+    /// Whether the stretch between two leaves bends back on itself, per chain: against the velocity at one of its ends.
     fn turns(
+        &self,
         chains: &mut Chains,
         [first, last]: [Vector; 2],
         [then, now]: [Vector; 2],
     ) -> Result<Vec<bool>> {
-        let at_first = chains.sum(&STRETCH, &[first, first, last, now, then, MASS])?;
-        let at_last = chains.sum(&STRETCH, &[last, first, last, now, then, MASS])?;
+        let ends = [BETWEEN, first, last, now, then];
+        chains.map(&STRETCH, &ends, |_, _| -> [f32; 0] { [] })?;
+        let metric = self.adaptation.metric;
+        let at_first = metric.product(chains, first, BETWEEN)?;
+        let at_last = metric.product(chains, last, BETWEEN)?;
         let both = at_first.into_iter().zip(at_last);
         Ok(both.map(|(a, b)| a <= 0.0 || b <= 0.0).collect())
     }
@@ -265,7 +270,7 @@ impl Nuts {
         let completed = leaf.trailing_ones();
         for level in (level + 1 - completed..=level).rev() {
             let [momentum, rho] = first_leaf(level);
-            let turns = Self::turns(chains, [momentum, MOMENTUM], [rho, RHO_BELOW])?;
+            let turns = self.turns(chains, [momentum, MOMENTUM], [rho, RHO_BELOW])?;
             for (t, turns) in trees.iter_mut().zip(turns) {
                 t.sound &= !turns;
             }
@@ -307,7 +312,7 @@ impl Nuts {
         }
         let [backwards, forwards] = [ENDS[0][1], ENDS[1][1]];
         // The whole sum: what is subtracted and the first end cancel.
-        let turns = Self::turns(chains, [backwards, forwards], [backwards, RHO])?;
+        let turns = self.turns(chains, [backwards, forwards], [backwards, RHO])?;
         for (t, turns) in trees.iter_mut().zip(turns) {
             t.grows &= !turns;
         }
@@ -321,15 +326,19 @@ impl Sampler for Nuts {
     }
 
     fn vectors(&self) -> &'static [&'static str] {
-        &["mass", "warmup_mean", "warmup_m2", "gradient"]
+        self.adaptation.vectors
     }
 
     fn scalars(&self) -> &'static [&'static str] {
-        &adaptation::WITH_LEVELS
+        self.adaptation.scalars
     }
 
     fn scratch(&self) -> usize {
-        13 + 2 * self.depth as usize
+        14 + 2 * self.depth as usize + self.adaptation.scratch()
+    }
+
+    fn check(&self, target: &Target) -> Result<()> {
+        self.adaptation.check(self.name(), target, false)
     }
 
     fn info(&self) -> &'static [Report] {
@@ -347,7 +356,7 @@ impl Sampler for Nuts {
     }
 
     fn init(&self, chains: &mut Chains) -> Result<()> {
-        Adaptation::init_masses(chains)?;
+        self.adaptation.init_masses(chains)?;
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
@@ -359,8 +368,8 @@ impl Sampler for Nuts {
         Ok(())
     }
 
-    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
-        adaptation::LEVELS_OF_TEMPERATURE
+    fn of_temperature(&self) -> OfTemperature {
+        self.adaptation.of_temperature()
     }
 
     fn accuracy(&self) -> Accuracy {

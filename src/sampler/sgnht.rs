@@ -2,7 +2,7 @@
 
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
-use super::{Accuracy, Before, ConfiguredSampler, Lagging, Sampler};
+use super::{Accuracy, Before, ConfiguredSampler, Lagging, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::report::{self, Report};
@@ -135,9 +135,12 @@ impl Sampler for Sgnht {
         })
     }
 
-    fn scalars_of_temperature(&self) -> std::ops::Range<usize> {
+    fn of_temperature(&self) -> OfTemperature {
         // The friction that holds the kinetic temperature depends on how the gradient's noise compares with T.
-        FRICTION..FRICTION + 1
+        OfTemperature {
+            scalars: FRICTION..FRICTION + 1,
+            ..OfTemperature::default()
+        }
     }
 
     fn change_temperature(&self, chains: &mut Chains, before: &[Before]) -> Result<()> {

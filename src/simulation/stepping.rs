@@ -215,6 +215,7 @@ impl Lent<'_> {
         let same = run.same_energy();
         let mut changed = false;
         let mut before = Vec::new();
+        let kept = run.sampler.of_temperature();
         for log in &mut self.logs {
             let Some(replica) = &mut log.replica else {
                 return Ok(());
@@ -225,6 +226,11 @@ impl Lent<'_> {
         }
         if !changed {
             return Ok(());
+        }
+        if let Some(device) = &mut worker.device
+            && !kept.vectors.is_empty()
+        {
+            device.store(&self.block.rows)?;
         }
         if let Some(device) = worker.device.as_deref_mut().filter(|_| !same) {
             let replicas = self.logs.iter().filter_map(|log| log.replica.as_ref());
@@ -301,6 +307,10 @@ impl Lent<'_> {
             return self.note_energy(run, 0, worker.observing(), None).map(drop);
         };
         let energies = device.likelihoods_and_priors()?;
+        // They may go to other chains.
+        if !run.sampler.of_temperature().vectors.is_empty() {
+            device.fetch(&mut self.block.rows)?;
+        }
         for (log, (likelihood, prior)) in self.logs.iter_mut().zip(energies) {
             if let Some(replica) = &mut log.replica {
                 let energy = match run.plan.temper {

@@ -344,8 +344,8 @@ impl<'a> Blocks<'a, '_> {
             }
             let made = (stop, run.plan.every.count(stop));
             let talk = |mine: &[f64]| run.ranks.all_gather(mine);
-            let scalars = run.sampler.scalars_of_temperature();
-            let swapped = (&mut *chains, &scalars);
+            let kept = run.sampler.of_temperature();
+            let swapped = (&mut *chains, &kept);
             let paused = ladders.exchange(swapped, made, run.plan, exchange, (wanted(), &talk))?;
             self.paused = paused && !alone;
             self.line_up(run);

@@ -86,14 +86,13 @@ pub static EXCHANGE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Ru
          (Swendsen & Wang 1986; Baldock 2019, algorithm 1); E is what T divides, over all examples. Temperatures move, parameters stay. So a \
          replica that is stuck at a low temperature escapes at a high one and comes back elsewhere.\n\n\
          With any sampler: exact ones stay exact, also between swaps; those that use minibatches keep their bias at each temperature, \
-         and swap by the energy over all examples. Step sizes that a sampler adapts belong to the rung, are adapted there during burn-in and frozen; masses \
-         are not adapted.\n\n\
+         and swap by the energy over all examples. Step sizes, lengths and masses that a sampler adapts belong to the rung: they are adapted there during burn-in, and frozen.\n\n\
          The run has the dims chain, draw, temperature, as a sweep: a chain is an independent ladder, its draws at a temperature those of whichever replica was \
          there (`replica`), with the energy `tempered_energy`. `run.ladder()` shows how well the ladder works, `evidence(run)` gives ln Z.",
     example: "exchange(target(potential::double_well()), sampler::hmc(), #{ temperatures: [0.2, 0.5, 1.0], steps: 400, chains: 2 })",
     call: Call::Checked(|(target, sampler), o, session| {
         let plan = Plan::exchanging(o, &sampler, session)?;
-        let sampler = sampler.exchanging(&target, plan.hottest())?;
+        sampler.check_exchanging(&target, plan.hottest())?;
         start(plan, target, sampler, session)
     }),
 };

@@ -172,6 +172,7 @@ const SAMPLERS: &[(&str, &str)] = &[
         "minibatch-hmc",
         "sampler::hmc(#{ leapfrog: 2, dt: 0.001, batch: 20 })",
     ),
+    ("snaper", "sampler::snaper(#{ dt: 0.01, adapt: false })"),
     ("nuts", "sampler::nuts(#{ dt: 0.01, max_depth: 3 })"),
     ("mala", "sampler::mala(#{ step: 0.0001 })"),
     ("mams", "sampler::mams(#{ dt: 0.1, steps: 3.0 })"),

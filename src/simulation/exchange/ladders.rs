@@ -11,6 +11,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::rng::{Purpose, Stream};
+use crate::sampler::OfTemperature;
 use crate::simulation::plan::Plan;
 use crate::simulation::state::ChainMut;
 use crate::store::archive::Archive;
@@ -101,12 +102,12 @@ impl Ladders {
             .unwrap_or(f64::INFINITY)
     }
 
-    /// Swap: all chains have come to `step`, up to which `records` records were made. These are the chains of this process, in order; the
-    /// `scalars` of their sampler belong to temperatures, and `talk` gives everybody's numbers. Whether all shall pause afterwards, because a
+    /// Swap: all chains have come to `step`, up to which `records` records were made. These are the chains of this process, in order, with what of
+    /// their sampler belongs to temperatures; `talk` gives everybody's numbers. Whether all shall pause afterwards, because a
     /// process wants to.
     pub fn exchange(
         &mut self,
-        (mine, scalars): (&mut [ChainMut], &Range<usize>),
+        (mine, kept): (&mut [ChainMut], &OfTemperature),
         (step, records): (u64, usize),
         plan: &Plan,
         exchange: &Exchange,
@@ -116,7 +117,9 @@ impl Ladders {
         let (count, betas) = (self.count(), betas_of(&self.temperatures)?);
         let chains = count * self.rungs();
         let before: Vec<_> = (0..chains).map(|c| self.rung_of(c)).collect();
-        let messages = talk(&message(mine, scalars, step, pause))?;
+        let vectors: Vec<_> = kept.vectors_at(step, plan.burn_in).collect();
+        let kept = (&kept.scalars, &vectors[..]);
+        let messages = talk(&message(mine, kept, step, pause))?;
         let heard = Heard::new(&messages, chains)?;
         for ladder in 0..count {
             let energies: Vec<_> = heard.energies[ladder..]
@@ -144,7 +147,7 @@ impl Ladders {
         if self.sweeps == warm {
             self.begin_again()?;
         }
-        self.rearrange((mine, scalars), &before, &heard, &ladder);
+        self.rearrange((mine, kept), &before, &heard, &ladder);
         Ok(heard.pause)
     }
 
@@ -202,7 +205,7 @@ impl Ladders {
     /// Let what belongs to a temperature, and not to a replica, follow its rung.
     fn rearrange(
         &self,
-        (mine, scalars): (&mut [ChainMut], &Range<usize>),
+        (mine, (scalars, vectors)): (&mut [ChainMut], (&Range<usize>, &[usize])),
         before: &[usize],
         heard: &Heard,
         ladder: &[f64],
@@ -223,7 +226,7 @@ impl Ladders {
             if was != chain
                 && let Some(found) = heard.of_temperature[was]
             {
-                own.take_over(scalars, found);
+                own.take_over(scalars, vectors, found);
             }
             // Where the other chain is elsewhere there are none.
             if let Ok(i) = predictions.binary_search_by_key(&was, |(c, _)| *c) {

@@ -232,10 +232,7 @@ impl Plan {
                 .map(|t| (t.name.clone(), t.shape.clone()))
                 .collect(),
             coupled: sampler.couples(),
-            ladder: self.exchange.as_ref().map(|x| match sampler.remark {
-                Some(remark) => format!("{}; {remark}", x.describe(self.temper)),
-                None => x.describe(self.temper),
-            }),
+            ladder: self.exchange.as_ref().map(|x| x.describe(self.temper)),
             temper: Some(self.temper),
             prior_tempered: self.temper.includes_prior() && !target.prior().is_flat(),
             walls: target.prior().has_walls(),

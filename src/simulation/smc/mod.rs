@@ -155,6 +155,7 @@ pub(crate) fn smc(
         "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala, mams or metropolis",
         sampler.name()
     );
+    sampler.check_exchanging(target, None)?;
     session.computes_here("smc: the weights of the particles");
     let name = session.name_run("smc", o.opt_text("name"))?;
     let (populations, share) = (o.size("populations")?, o.float("ess")?);
@@ -191,7 +192,7 @@ pub(crate) fn smc(
         .unwrap_or_else(|| session::seed_of(session.seed, &name));
     let tempering = Tempering {
         target,
-        sampler: sampler.exchanging(target, None)?,
+        sampler: sampler.clone(),
         adapts: sampler.adapted_step(),
         populations,
         moves,
@@ -307,10 +308,7 @@ impl Job for Populations<'_> {
         let about = About {
             name: self.name,
             target: target.describe(),
-            sampler: match self.tempering.sampler.remark {
-                Some(remark) => format!("{} ({remark})", self.sampler),
-                None => self.sampler.into(),
-            },
+            sampler: self.sampler.into(),
             examples: target.examples(),
             particles: self.particles,
             record,

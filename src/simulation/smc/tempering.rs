@@ -29,7 +29,7 @@ const ACCEPTANCE: &str = "acceptance_rate";
 pub(super) struct Tempering<'a> {
     pub target: &'a Target,
     pub sampler: Arc<ConfiguredSampler>,
-    /// [`ConfiguredSampler::adapted_step`]. All particles have the same step size: one that each finds where it is would depend on where that is, and the
+    /// [`ConfiguredSampler::adapted_step`]. All particles have the same masses and the same step size: one that each finds where it is would depend on where that is, and the
     /// moves would not leave the law what it is.
     pub adapts: Option<(&'static str, f64, f64)>,
     pub populations: usize,
@@ -112,11 +112,15 @@ impl Tempering<'_> {
             false => 1.0 / beta,
         };
         let start: Vec<_> = survivors.iter().map(|i| state.w[*i].clone()).collect();
+        let sampler = match self.sampler.adapts_masses() {
+            true => self.sampler.with_masses(masses(&start, temperature))?,
+            false => self.sampler.clone(),
+        };
         let step = match state.step.is_nan() {
-            true => self.first_step(&start, temperature)?,
+            true => self.first_step(&sampler, &start, temperature)?,
             false => state.step,
         };
-        let moved = self.moves(start, step, temperature, number)?;
+        let moved = self.moves(&sampler, start, (step, temperature), number)?;
         let mut energies = moved.energies;
         state.failed += moved.failed.iter().filter(|f| **f).count() as u64;
         let dead = energies.iter_mut().zip(moved.failed).filter(|(_, f)| *f);
@@ -160,7 +164,12 @@ impl Tempering<'_> {
     }
 
     /// The first step size, adapted by a few particles.
-    fn first_step(&self, w: &[Arc<Vec<f32>>], temperature: f64) -> Result<f64> {
+    fn first_step(
+        &self,
+        sampler: &ConfiguredSampler,
+        w: &[Arc<Vec<f32>>],
+        temperature: f64,
+    ) -> Result<f64> {
         let Some((_, power, _)) = self.adapts else {
             return Ok(0.0);
         };
@@ -169,7 +178,7 @@ impl Tempering<'_> {
         let some = w.iter().step_by(apart).take(chains).cloned().collect();
         let mut plan = self.plan(some, temperature, steps, self.seed_of("pilot"));
         plan.burn_in = steps - 1;
-        let run = self.run(&plan, &self.sampler, temperature)?;
+        let run = self.run(&plan, sampler, temperature)?;
         let found = run.draws("step_size", 0, 0, true)?;
         let mut found: Vec<f64> = found.into_iter().flatten().collect();
         anyhow::ensure!(
@@ -187,9 +196,9 @@ impl Tempering<'_> {
     /// Move all, in longer and longer blocks, after each of which the step size follows the acceptance.
     fn moves(
         &self,
+        sampler: &ConfiguredSampler,
         w: Vec<Arc<Vec<f32>>>,
-        step: f64,
-        temperature: f64,
+        (step, temperature): (f64, f64),
         stage: u64,
     ) -> Result<Moved> {
         let mut out = Moved {
@@ -213,14 +222,11 @@ impl Tempering<'_> {
             let plan = self.plan(out.w, temperature, steps, seed);
             out.used = self.at(out.step, temperature);
             let changed = match self.adapts {
-                Some((name, _, _)) => self.sampler.with(name, out.used)?,
+                Some((name, _, _)) => sampler.with(name, out.used)?,
                 None => None,
             };
-            let run = self.run(
-                &plan,
-                changed.as_ref().unwrap_or(&self.sampler),
-                temperature,
-            )?;
+            let now = changed.as_deref().unwrap_or(sampler);
+            let run = self.run(&plan, now, temperature)?;
             let rates = run.draws(ACCEPTANCE, 0, 0, true)?;
             let rates: Vec<f64> = rates.into_iter().flatten().collect();
             let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
@@ -260,6 +266,25 @@ impl Tempering<'_> {
         let each: Vec<_> = energies.chunks_exact(particles).map(healthy).collect();
         rhat_rank(&each) <= until.rhat && ess_bulk(&each) >= until.ess
     }
+}
+
+/// Masses T/Var(w_i) of all particles; where all are the same, by a small part of the mean variance.
+fn masses(w: &[Arc<Vec<f32>>], temperature: f64) -> Arc<Vec<f32>> {
+    let n = w.len() as f64;
+    let variance = |i: usize| {
+        let each = w.iter().map(|w| f64::from(w[i]));
+        let mean = each.clone().sum::<f64>() / n;
+        each.map(|x| (x - mean).powi(2)).sum::<f64>() / n
+    };
+    let variances: Vec<_> = (0..w[0].len()).into_par_iter().map(variance).collect();
+    let mean = variances.iter().sum::<f64>() / variances.len() as f64;
+    let least = if mean > 0.0 {
+        1e-3 * mean / n
+    } else {
+        temperature
+    };
+    let mass = |v: &f64| (temperature / (v + least)) as f32;
+    Arc::new(variances.iter().map(mass).collect())
 }
 
 /// Particles after the moves of a stage.

@@ -57,7 +57,7 @@ macro_rules! cases {
 
 cases! {
     sgld rmsprop_sgld adam_sgld cyclical_sgld ohzeki_ichiki ohzeki_ichiki_replicas ohzeki_ichiki_rmsprop sghmc sgnht langevin
-    pseudo_langevin naive_pseudo_langevin hmc minibatch_hmc nuts mala mams mclmc metropolis
+    pseudo_langevin naive_pseudo_langevin hmc minibatch_hmc snaper nuts mala mams mclmc metropolis
 }
 
 #[test]
@@ -619,6 +619,21 @@ fn hmc() -> Case {
         ),
         wells: ("sampler::hmc(#{ leapfrog: 5 })", Lengths::new(30_000, 5)),
         network: ("sampler::hmc(#{ leapfrog: 10 })", Lengths::new(6000, 1)),
+        mutation: "accepts with exp(-½ΔH/T)",
+    }
+}
+
+fn snaper() -> Case {
+    Case {
+        what: "snaper",
+        law: "exp(-U/T)",
+        gaussian: (
+            "sampler::snaper()".into(),
+            Lengths::new(40_000, 1),
+            exact(true),
+        ),
+        wells: ("sampler::snaper()", Lengths::new(30_000, 4)),
+        network: ("sampler::snaper()", Lengths::new(6000, 1)),
         mutation: "accepts with exp(-½ΔH/T)",
     }
 }
