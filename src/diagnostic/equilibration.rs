@@ -3,6 +3,7 @@
 use super::ess::{effective_size, ess_mean};
 use super::mcse::mcse_mean;
 use super::moments::{mean, mean_of, usable};
+use super::student::as_normal;
 
 /// Blocks that a long trace is averaged into: the mean and its error stay what they are, and the search stays cheap.
 const BLOCKS: usize = 2000;
@@ -75,8 +76,7 @@ pub fn drift<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let lengths = (n / 2) as f64 / (n / 10) as f64;
     let t = (mean(&first) - mean(&last)) / (mcse_mean(&last) * (1.0 + lengths).sqrt());
     let freedom = (ess_mean(&last) - 1.0).max(1.0);
-    let (a, b) = (8.0 * freedom + 1.0, 8.0 * freedom + 3.0);
-    (a / b * (freedom * (t * t / freedom).ln_1p()).sqrt()).copysign(t)
+    as_normal(t, freedom)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod rank;
 mod rhat;
 mod scores;
 pub(crate) mod spectrum;
+mod student;
 mod thermometer;
 pub mod verdict;
 

@@ -7,6 +7,7 @@ use super::ess::ess_mean;
 use super::kolmogorov::normal_cdf;
 use super::mcse::mcse_mean;
 use super::moments::mean;
+use super::student::as_normal;
 use std::fmt;
 
 /// R̂ (rank-normalised, split) above which chains disagree (Vehtari et al. 2021, §4).
@@ -105,7 +106,7 @@ impl Test {
         if !t.is_finite() {
             return f64::NAN;
         }
-        (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (t * t / freedom).ln_1p()).sqrt()
+        as_normal(t, freedom)
     }
 
     /// Whether it fails, as one of `count` tests.

@@ -4,8 +4,8 @@ use super::adaptation::{
     self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, LEVELS, MASSES, RANK, find_step,
 };
 use super::gradient::{self, Estimator};
+use super::length::{self, Length};
 use super::metric::MASS;
-use super::snaper::{self, Length};
 use super::trajectory::{self, Decided};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler, levels};
 use crate::engine::Chains;
@@ -128,7 +128,7 @@ impl Hmc {
         let mut paths = vec![Vec::new(); chains.len()];
         let follows = sub == 0 && self.learns(chains);
         if follows {
-            let at = snaper::coordinate(chains, &metric)?;
+            let at = length::coordinate(chains, &metric)?;
             paths = at.into_iter().map(|x| vec![x]).collect();
         }
         for i in 0..counts.iter().copied().max().unwrap_or(0) {
@@ -143,7 +143,7 @@ impl Hmc {
             // At a wall a coordinate is mirrored and its momentum turned: reversible, and no volume is lost.
             chains.engine.reflect(Some(MOMENTUM))?;
             if follows {
-                let at = snaper::coordinate(chains, &metric)?;
+                let at = length::coordinate(chains, &metric)?;
                 let all = paths.iter_mut().zip(at).zip(counts);
                 let going = all.filter(|(_, count)| i < **count);
                 going.for_each(|((path, x), _)| path.push(x));
@@ -247,7 +247,7 @@ impl Sampler for Hmc {
         Adaptation::restart(chains, &dt);
         match self.length {
             Length::Steps(_) => Ok(()),
-            Length::Learnt => snaper::init(chains, &self.adaptation.metric),
+            Length::Learnt => length::init(chains, &self.adaptation.metric),
         }
     }
 
@@ -288,7 +288,7 @@ impl Sampler for Hmc {
                 .map(|o| std::mem::take(&mut o.path))
                 .collect();
             let metric = &self.adaptation.metric;
-            snaper::learn(chains, metric, HOME, (&paths, &accept))?;
+            length::learn(chains, metric, HOME, (&paths, &accept))?;
         }
         let (levels, (kinetic, ends)): (Vec<_>, (Vec<_>, Vec<_>)) = outcomes
             .into_iter()
@@ -312,7 +312,7 @@ impl Sampler for Hmc {
         }
         let find = |chains: &mut Chains, first| {
             if self.length == Length::Learnt {
-                snaper::restart(chains, &self.adaptation.metric)?;
+                length::restart(chains, &self.adaptation.metric)?;
             }
             self.find_dt(chains, first)
         };

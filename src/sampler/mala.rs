@@ -4,8 +4,8 @@ use super::ConfiguredSampler;
 use super::adaptation::{ADAPT, ADAPT_MASS, Adaptation, MASSES, RANK};
 use super::gradient::Estimator;
 use super::hmc::Hmc;
+use super::length::Length;
 use super::levels;
-use super::snaper::Length;
 use crate::options::{Entry, Kind, Range, option, optional};
 use std::sync::Arc;
 

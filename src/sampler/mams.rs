@@ -3,7 +3,7 @@
 use super::adaptation::{
     self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK, find_step,
 };
-use super::microcanonical::{Direction, GRADIENTS};
+use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::trajectory::{Decided, Outcome, decide};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
@@ -126,9 +126,12 @@ impl Mams {
         chains.copy(Params, HOME)?;
         let once = vec![1; chains.len()];
         find_step(chains, first, |chains, dt, trial| {
+            chains.copy(GRADIENT, Gradient)?;
+            let rounded = rounding(chains)?;
             let outcomes = self.trajectory(chains, (dt, &once), trial)?;
             chains.copy(HOME, Params)?;
-            Ok(outcomes.iter().map(|o| o.error).collect())
+            let each = outcomes.iter().zip(rounded);
+            Ok(each.map(|(o, rounded)| o.error - rounded).collect())
         })
     }
 
@@ -223,6 +226,13 @@ impl Sampler for Mams {
         };
         let members = chains.members.iter().enumerate();
         let counts: Vec<_> = members.map(|(c, m)| count(c, m)).collect();
+        let adapts = self.adaptation.step && chains.step < chains.burn_in;
+        let rounded = if adapts {
+            chains.copy(GRADIENT, Gradient)?;
+            rounding(chains)?
+        } else {
+            Vec::new()
+        };
         let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
         let Decided { accept, .. } = decide(chains, &outcomes, HOME)?;
         chains.report_values(report::STEP_SIZE, &dt)?;
@@ -236,6 +246,15 @@ impl Sampler for Mams {
             let length = self.whole(chains);
             (0..chains.len()).for_each(|c| chains.scalars(c)[LENGTH] = length);
             self.find_dt(chains, first)
+        };
+        // Steps that are as good as rounding lets them be need not be shorter.
+        let each = outcomes.iter().zip(&rounded).zip(&counts);
+        let as_exact = |((o, rounded), n): ((&Outcome, &f64), &u64)| {
+            (rounded * (*n as f64).sqrt() - o.error).exp().min(1.0)
+        };
+        let accept: Vec<_> = match adapts {
+            true => each.map(as_exact).collect(),
+            false => accept,
         };
         self.adaptation.after(chains, &accept, find)
     }

@@ -1,7 +1,7 @@
 //! Microcanonical Langevin Monte Carlo.
 
 use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK};
-use super::microcanonical::{Direction, GRADIENTS};
+use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
@@ -112,14 +112,15 @@ impl Mclmc {
         }
     }
 
-    /// A step size from this step's error of the energy, which goes with the third power of the step.
-    fn adapt(&self, s: &mut [f64], error: f64, n: f64) {
+    /// A step size from this step's error of the energy, which goes with the third power of the step, but for what rounding adds.
+    fn adapt(&self, s: &mut [f64], (error, rounding): (f64, f64), n: f64) {
         if !error.is_finite() {
             s[DT] *= 0.5;
             (s[WEIGHTED], s[WEIGHT]) = (0.0, 0.0);
             return;
         }
-        let found = error * error / n / self.variance + 1e-8;
+        let of_step = (error * error - rounding * rounding).max(0.0);
+        let found = of_step / n / self.variance + 1e-8;
         let weight = (-0.5 * (found.ln() / (6.0 * TRUST)).powi(2)).exp();
         let kept = (REMEMBERED - 1.0) / (REMEMBERED + 1.0);
         s[WEIGHTED] = kept * s[WEIGHTED] + weight * found / s[DT].powi(6);
@@ -209,9 +210,11 @@ impl Sampler for Mclmc {
         let n = chains.dim() as f64;
         chains.copy(GRADIENT, Gradient)?;
         chains.report_virial(Gradient)?;
+        let mut rounded = Vec::new();
         if adapts {
             chains.copy(Params, HOME[0])?;
             chains.copy(DIRECTION, HOME[1])?;
+            rounded = rounding(chains)?;
         }
         let (dt, once) = (chains.scalar(DT), vec![1; chains.len()]);
         let direction = self.direction();
@@ -251,8 +254,8 @@ impl Sampler for Mclmc {
         if !adapts {
             return Ok(());
         }
-        for (c, error) in errors.iter().enumerate() {
-            self.adapt(chains.scalars(c), *error, n);
+        for (c, rounding) in rounded.into_iter().enumerate() {
+            self.adapt(chains.scalars(c), (errors[c], rounding), n);
         }
         let windows = adaptation::long_windows(chains.burn_in);
         self.adaptation

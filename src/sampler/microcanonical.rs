@@ -8,7 +8,7 @@ use super::metric::{ADD_DIRECTION, MASS, Metric};
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::{Chains, Member};
 use crate::error::Result;
-use crate::kernels::map::{kernel, single};
+use crate::kernels::map::{kernel, reduction, single};
 use crate::rng::Purpose;
 use crate::target::Target;
 
@@ -35,6 +35,23 @@ kernel! {
         p = keep * p + push * g;
         w += drift * (p / mass);
     }
+}
+
+reduction! {
+    /// Σ (w g)².
+    SQUARED_PRODUCTS = sum microcanonical_squared_products(w, g) { (w * g) * (w * g) }
+}
+
+/// How far the energy of a chain is off, over T, because its parameters are rounded: a unit in the last place of each, at the last gradient.
+///
+/// Far from the typical set, where the gradient is large, this is more than what a step may add, however short the step is. It must not shorten it.
+pub fn rounding(chains: &mut Chains) -> Result<Vec<f64>> {
+    let squares = chains.sum(&SQUARED_PRODUCTS, &[Params, Gradient])?;
+    let temperatures = chains.each(|m| m.temperature);
+    let each = squares.iter().zip(temperatures);
+    Ok(each
+        .map(|(s, t)| f64::from(f32::EPSILON) * s.sqrt() / t)
+        .collect())
 }
 
 /// A direction.

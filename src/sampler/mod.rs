@@ -14,6 +14,7 @@ pub(crate) mod hmc;
 mod lagging;
 pub(crate) mod langevin;
 pub(crate) mod law;
+mod length;
 pub(crate) mod levels;
 pub(crate) mod mala;
 pub(crate) mod mams;

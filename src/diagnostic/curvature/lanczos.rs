@@ -3,6 +3,7 @@
 use super::super::evidence::Estimate;
 use super::krylov::{Krylov, Rule};
 use super::{asymmetry_and_tolerance, check_floor};
+use crate::diagnostic::student::widening;
 use crate::error::Result;
 use anyhow::{Context, ensure};
 
@@ -97,7 +98,8 @@ pub fn ln_det_lanczos(
     Ok(LanczosLnDet {
         ln_det: Estimate {
             value,
-            standard_error: (squares.sum::<f64>() / (probes * (probes - 1.0))).sqrt(),
+            standard_error: widening(probes - 1.0)
+                * (squares.sum::<f64>() / (probes * (probes - 1.0))).sqrt(),
         },
         stopping,
         not_positive: share(tolerance),

@@ -6,6 +6,7 @@
 //! systematic resampling, Kitagawa, Journal of Computational and Graphical Statistics 5 (1996) 1.
 
 use super::ladder::Estimate;
+use crate::diagnostic::student::widening;
 
 /// Weights exp(-δE), relative to the largest, and the exponent of that; an energy that is not finite weighs nothing.
 fn weights(energies: &[f64], delta: f64) -> (Vec<f64>, f64) {
@@ -93,8 +94,8 @@ pub fn scatter(ln_z: &[f64]) -> f64 {
 /// ln of the mean of Z over populations that have each found ln Z; the error from their scatter, NaN for one alone.
 ///
 /// On a ladder that is given, Z is estimated without bias (Del Moral, Doucet and Jasra 2006), on one that the particles choose up
-/// to O(1/n); ln Z is not: its mean would be too small by half its variance. The error is that of the mean to first order, which
-/// can never be above 1: where populations [disagree](DISAGREE) by more, their scatter stands in its place.
+/// to O(1/n); ln Z is not: its mean would be too small by half its variance. The error is that of the mean to first order, as wide
+/// as so few populations make it, which without that can never be above 1: where populations [disagree](DISAGREE) by more, their scatter stands in its place.
 pub fn ln_mean(ln_z: &[f64]) -> Estimate {
     let n = ln_z.len() as f64;
     let most = ln_z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -106,7 +107,7 @@ pub fn ln_mean(ln_z: &[f64]) -> Estimate {
         value: most + mean.ln(),
         standard_error: match scatter > DISAGREE {
             true => scatter,
-            false => (variance / n).sqrt() / mean,
+            false => widening(n - 1.0) * (variance / n).sqrt() / mean,
         },
     }
 }
