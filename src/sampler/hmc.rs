@@ -172,6 +172,52 @@ impl Hmc {
         Ok(energies.into_iter().enumerate().map(&mut outcome).collect())
     }
 
+    /// What brings chains to the typical set for samplers that cannot get there themselves, as those whose speed is the same wherever they are.
+    pub fn approaching(adaptation: &Adaptation) -> Self {
+        Self {
+            name: "hmc",
+            length: Length::Steps(10),
+            dt: None,
+            jitter: 0.1,
+            gradient: Estimator::FULL,
+            adaptation: Adaptation {
+                acceptance: 0.8,
+                ..adaptation.clone()
+            },
+        }
+    }
+
+    /// Begin to approach.
+    pub fn begin(&self, chains: &mut Chains) -> Result<()> {
+        let dt = self.find_dt(chains, 0.1)?;
+        Adaptation::restart(chains, &dt);
+        Ok(())
+    }
+
+    /// A step of the approach; how many gradients it took.
+    pub fn approach(&self, chains: &mut Chains) -> Result<u64> {
+        let (_, counts, outcomes) = self.proposed(chains)?;
+        let ends: Vec<_> = outcomes.into_iter().map(|o| o.end).collect();
+        let decided = trajectory::decide(chains, &ends, HOME)?;
+        self.adaptation.learn_step(chains, &decided.accept);
+        Ok(counts.into_iter().max().unwrap_or(0))
+    }
+
+    /// A trajectory from where the chains are, which is in `HOME` afterwards, with its step sizes and their numbers.
+    fn proposed(&self, chains: &mut Chains) -> Result<(Vec<f64>, Vec<u64>, Vec<Outcome>)> {
+        chains.copy(Params, HOME)?;
+        let jitter = chains.uniform(Purpose::Jitter);
+        let dt: Vec<_> = chains
+            .scalar(DT)
+            .iter()
+            .zip(jitter)
+            .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
+            .collect();
+        let counts = self.length.counts(chains);
+        let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
+        Ok((dt, counts, outcomes))
+    }
+
     /// Whether the length of trajectories is being learnt.
     fn learns(&self, chains: &Chains) -> bool {
         let learnt = self.length == Length::Learnt;
@@ -270,16 +316,7 @@ impl Sampler for Hmc {
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
-        chains.copy(Params, HOME)?;
-        let jitter = chains.uniform(Purpose::Jitter);
-        let dt: Vec<_> = chains
-            .scalar(DT)
-            .iter()
-            .zip(jitter)
-            .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
-            .collect();
-        let counts = self.length.counts(chains);
-        let mut outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
+        let (dt, counts, mut outcomes) = self.proposed(chains)?;
         if self.learns(chains) {
             let accept = |o: &Outcome| (-o.end.error).exp().min(1.0);
             let accept: Vec<_> = outcomes.iter().map(accept).collect();

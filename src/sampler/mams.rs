@@ -3,6 +3,7 @@
 use super::adaptation::{
     self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK, find_step,
 };
+use super::hmc::Hmc;
 use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::trajectory::{Decided, Outcome, decide};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
@@ -23,6 +24,8 @@ struct Mams {
     /// Mean number of its steps, if that is given.
     steps: Option<f64>,
     adaptation: Adaptation,
+    /// What brings chains to the typical set.
+    hmc: Hmc,
 }
 
 /// `sampler::mams`.
@@ -32,7 +35,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
           A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of \
           the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy. \
           Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.\n\n\
-          In burn-in the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of \
+          Burn-in begins with trajectories of sampler::hmc, which find the typical set from anywhere. Then the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of \
           sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, \
           `energy_error` is Δ, and ⟨exp(-Δ)⟩ = 1 (`exp_energy_error`). At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.",
     arguments: &[],
@@ -68,11 +71,13 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
     ],
     example: "sampler::mams(#{ acceptance: 0.8 })",
     build: |o| {
+        let adaptation = Adaptation::from_options(o, (&[], &["length"]))?;
         let mams = Mams {
+            hmc: Hmc::approaching(&adaptation),
+            adaptation,
             dt: o.opt_float("dt"),
             length: o.float("length")?,
             steps: o.opt_float("steps"),
-            adaptation: Adaptation::from_options(o, (&[], &["length"]))?,
         };
         Ok(ConfiguredSampler::new(mams, o))
     },
@@ -135,6 +140,16 @@ impl Mams {
         })
     }
 
+    /// Begin from the typical set.
+    fn begin(&self, chains: &mut Chains) -> Result<()> {
+        let dt = match self.dt {
+            Some(dt) => vec![dt; chains.len()],
+            None => self.find_dt(chains, 0.1)?,
+        };
+        Adaptation::restart(chains, &dt);
+        Ok(())
+    }
+
     /// Mean length of a trajectory where the masses are those of the standard deviations.
     fn whole(&self, chains: &Chains) -> f64 {
         self.length * (chains.dim() as f64).sqrt()
@@ -193,11 +208,10 @@ impl Sampler for Mams {
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
-        let dt = match self.dt {
-            Some(dt) => vec![dt; chains.len()],
-            None => self.find_dt(chains, 0.1)?,
-        };
-        Adaptation::restart(chains, &dt);
+        match self.adaptation.step && chains.burn_in > 0 {
+            true => self.hmc.begin(chains)?,
+            false => self.begin(chains)?,
+        }
         let known = self.adaptation.first.is_some();
         let length = if known { self.whole(chains) } else { 0.0 };
         (0..chains.len()).for_each(|c| chains.scalars(c)[LENGTH] = length);
@@ -218,6 +232,17 @@ impl Sampler for Mams {
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
+        let approach = adaptation::approach(chains.burn_in);
+        if self.adaptation.step && chains.step < approach {
+            let dt = chains.scalar(DT);
+            let gradients = self.hmc.approach(chains)? as f64;
+            chains.report_values(report::STEP_SIZE, &dt)?;
+            chains.report(report::LEAPFROG, |_| gradients)?;
+            return match chains.step + 1 == approach {
+                true => self.begin(chains),
+                false => Ok(()),
+            };
+        }
         chains.copy(Params, HOME)?;
         let (dt, part) = (chains.scalar(DT), chains.uniform(Purpose::Jitter));
         let count = |c: usize, m: &crate::engine::Member| {

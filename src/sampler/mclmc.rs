@@ -1,6 +1,7 @@
 //! Microcanonical Langevin Monte Carlo.
 
 use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK};
+use super::hmc::Hmc;
 use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
@@ -21,6 +22,8 @@ struct Mclmc {
     /// Var(Δ)/N that the step size is adapted to.
     variance: f64,
     adaptation: Adaptation,
+    /// What brings chains to the typical set.
+    hmc: Hmc,
 }
 
 /// `sampler::mclmc`.
@@ -31,7 +34,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
           (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected. \
           What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step \
           (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.\n\n\
-          The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the \
+          Burn-in begins with trajectories of sampler::hmc, which find the typical set from anywhere. The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the \
           walls of prior::uniform_box the direction is reflected. Needs two parameters or more.",
     arguments: &[],
     options: &[
@@ -73,12 +76,14 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
             "{}: option 'adapt' is false, and there is no 'dt'",
             o.owner()
         );
+        let adaptation = Adaptation::from_options(o, (&["momentum"], &SCALARS))?;
         let mclmc = Mclmc {
+            hmc: Hmc::approaching(&adaptation),
+            adaptation,
             dt,
             length: o.float("length")?,
             steps: o.opt_float("steps"),
             variance: o.float("variance")?,
-            adaptation: Adaptation::from_options(o, (&["momentum"], &SCALARS))?,
         };
         Ok(ConfiguredSampler::new(mclmc, o))
     },
@@ -105,6 +110,11 @@ const DIRECTION: Vector = Vector::State(adaptation::VECTORS.len());
 const HOME: [Vector; 2] = [Vector::Scratch(0), Vector::Scratch(1)];
 
 impl Mclmc {
+    /// Begin from the typical set.
+    fn begin(&self, chains: &mut Chains) {
+        Adaptation::restart(chains, &vec![self.dt.unwrap_or(FIRST); chains.len()]);
+    }
+
     fn direction(&self) -> Direction {
         Direction {
             vector: DIRECTION,
@@ -176,7 +186,10 @@ impl Sampler for Mclmc {
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
-        Adaptation::restart(chains, &vec![self.dt.unwrap_or(FIRST); chains.len()]);
+        match self.adaptation.step && chains.burn_in > 0 {
+            true => self.hmc.begin(chains)?,
+            false => self.begin(chains),
+        }
         let n = chains.dim() as f64;
         for c in 0..chains.len() {
             chains.scalars(c)[LENGTH..=WEIGHT].fill(0.0);
@@ -208,6 +221,18 @@ impl Sampler for Mclmc {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let adapts = self.adaptation.step && chains.step < chains.burn_in;
         let n = chains.dim() as f64;
+        let approach = adaptation::approach(chains.burn_in);
+        if adapts && chains.step < approach {
+            let dt = chains.scalar(DT);
+            let gradients = self.hmc.approach(chains)? as f64;
+            chains.report(report::ENERGY_VARIANCE, |_| f64::NAN)?;
+            chains.report_values(report::STEP_SIZE, &dt)?;
+            chains.report(report::LEAPFROG, |_| gradients)?;
+            if chains.step + 1 == approach {
+                self.begin(chains);
+            }
+            return Ok(());
+        }
         chains.copy(GRADIENT, Gradient)?;
         chains.report_virial(Gradient)?;
         let mut rounded = Vec::new();

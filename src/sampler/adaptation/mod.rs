@@ -190,9 +190,7 @@ impl Adaptation {
         if done > warm || !self.step {
             return Ok(());
         }
-        for (c, accept) in accept.iter().enumerate() {
-            self.average(chains.scalars(c), *accept);
-        }
+        self.learn_step(chains, accept);
         self.collect_masses(chains, windows(warm), find)?;
         if done == warm {
             for c in 0..chains.len() {
@@ -201,6 +199,13 @@ impl Adaptation {
             }
         }
         Ok(())
+    }
+
+    /// Step sizes from these acceptance probabilities.
+    pub fn learn_step(&self, chains: &mut Chains, accept: &[f64]) {
+        for (c, accept) in accept.iter().enumerate() {
+            self.average(chains.scalars(c), *accept);
+        }
     }
 
     /// After a step of burn-in: collect variances, from a step on, and change the masses where a window ends; then `find` gives usable step sizes.
@@ -255,6 +260,11 @@ impl Adaptation {
 pub fn long_windows(warm: u64) -> (u64, Vec<u64>) {
     let part = |percent: u64| warm * percent / 100;
     (part(30), vec![part(45), part(65), part(90)])
+}
+
+/// Steps in which chains find the typical set.
+pub fn approach(warm: u64) -> u64 {
+    windows(warm).0
 }
 
 /// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to
