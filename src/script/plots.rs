@@ -115,11 +115,11 @@ fn overlaps(found: &rhai::Map, name: &str) -> Bound<Figure> {
         .zip(densities.zip(rows(&of, "density_error")?));
     let each = each.map(|(t, (density, error))| (format!("T = {t:.3e}"), density, error));
     let label = match name {
-        "overlap" => "q",
-        other => other,
+        "overlap" => "q".to_string(),
+        other => other.replace('_', " "),
     };
     let edges = numbers(&list(&of, "edges")?)?;
-    Ok(crate::plot::distributions(label, &edges, each.collect()))
+    Ok(crate::plot::distributions(&label, &edges, each.collect()))
 }
 
 /// Several figures in one.

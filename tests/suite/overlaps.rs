@@ -28,7 +28,7 @@ fn near(what: &str, value: f64, error: f64, exact: f64, most: f64) {
 fn overlaps_of_random_directions_have_their_law() {
     let found = script(
         r#"
-        let run = sample(target(potential::gaussian(#{ dim: 6, condition: 1.0 })), sampler::hmc(), #{ steps: 3000, chains: 12, keep: 3 });
+        let run = sample(target(potential::closure(6, |w| 0.5 * w.norm2())), sampler::hmc(), #{ steps: 3000, chains: 20, keep: 3 });
         let all = overlaps(run, #{ bins: 8, reference: parameters([1.0, 2.0, 0.0, 0.0, 0.0, -1.0]) });
         [all.statistics.overlap, all.reference.statistics.overlap]
         "#,

@@ -7,16 +7,16 @@ fn ln_gamma(n: u32) -> f64 {
     (1..n).map(|k| f64::from(k).ln()).sum()
 }
 
-/// Null: of ½|w|² in N = 10 dimensions at T the distance to the origin has the density of √T χ_N, far into its tail, and with the reference a, ln Z(k) - ln Z(0) =
-/// -(N/2) ln(1 + k) - ½ k/(1 + k)·|a|²/T; ⟨|w - a|²⟩ = N T/(1 + k) + |a|²/(1 + k)².
+/// Null: of ½|w - 1|² in N = 10 dimensions at T the distance to the minimum has the density of √T χ_N, far into its tail, and with the reference 1 + a, ln Z(k) - ln Z(0) =
+/// -(N/2) ln(1 + k) - ½ k/(1 + k)·|a|²/T; the mean of the squared distance is N T/(1 + k) + |a|²/(1 + k)².
 #[test]
 fn potentials_of_franz_and_parisi_are_those_of_a_gaussian() {
     let value = found(
         "import \"local_entropy\" as local_entropy;
          let t = target(potential::gaussian(#{ dim: 10, condition: 1.0 }));
          let o = #{ temperature: 0.5, couplings: [0, 1, 3, 8, 20, 50], steps: 2000, every: 1, bins: 20 };
-         let near = local_entropy::potential(t, parameters(tensor::zeros([10])), sampler::hmc(), o);
-         let far = local_entropy::potential(t, parameters(tensor::full([10], 0.3)), sampler::hmc(), o);
+         let near = local_entropy::potential(t, parameters(tensor::ones([10])), sampler::hmc(), o);
+         let far = local_entropy::potential(t, parameters(tensor::full([10], 1.3)), sampler::hmc(), o);
          far.figure.save(\"f.svg\");
          #{ near: #{ d: near.distance, v: near.free_energy, e: near.free_energy_error },
             far: #{ s: far.local_entropy, e: far.local_entropy_error, d2: far.mean_distance2, d2e: far.mean_distance2_error, k: far.couplings, rhat: far.worst_rhat } }",
@@ -69,7 +69,7 @@ fn potentials_of_franz_and_parisi_are_those_of_a_gaussian() {
 fn fluctuation_and_response_are_those_of_a_langevin_chain() {
     let value = found(
         "import \"response\" as response;
-         let t = target(potential::gaussian(#{ dim: 200, condition: 1.0 }));
+         let t = target(potential::closure(200, |w| 0.5 * w.norm2()));
          let f = response::ratio(t, sampler::sgld(#{ step: 0.2, batch: 1 }), #{
              temperature: 0.5, waiting: [0, 5, 150], steps: 30, points: 5, chains: 24, start: parameters(tensor::zeros([200])) });
          f.figure.save(\"response.svg\");
@@ -95,7 +95,7 @@ fn fluctuation_and_response_are_those_of_a_langevin_chain() {
                 near("C(t,t_w)", of("correlation"), common);
             }
             near("X", of("ratio"), response / (all - common));
-            assert!(of("ratio").1 < 0.02 * of("ratio").0 + 0.01, "{curve}");
+            assert!(of("ratio").1 < 0.07, "{curve}");
         }
     }
     assert!(
