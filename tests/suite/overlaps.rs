@@ -63,7 +63,7 @@ fn overlaps_of_random_directions_have_their_law() {
     }
 }
 
-/// Null: of cold chains in wells w_i = ±1 that they were put into at random and never leave, q = Σ s_i s'_i/N, with ⟨q²⟩ = 1/N and Binder's cumulant 2/(3N). The draws of a chain are all alike: errors that counted them as independent would be thirty times
+/// Null: of cold chains in wells w_i = ±1 that they were put into at random and never leave, q = Σ s_i s'_i/N, with ⟨q²⟩ = 1/N and Binder's cumulant 2/(3N). The draws of a chain are all alike: errors that counted them as independent would be four times
 /// too small. With its own start a chain has overlap 1, which T and the barrier bound; hot chains forget it.
 #[test]
 fn replicas_that_are_stuck_have_the_errors_of_stuck_replicas() {
