@@ -159,6 +159,7 @@ verbs! {
     /// The verbs of evidence from ladders.
     evidences:
     crate::simulation::evidence::EVIDENCE,
+    crate::simulation::evidence::DENSITY_OF_STATES,
     crate::simulation::evidence::laplace::LAPLACE,
 }
 verbs! {

@@ -1566,12 +1566,20 @@ pub mod verbs {
             /// Largest lag, in records; fewer where there are fewer draws. (integer, ≥ 1; default `100`)
             lags = "lags": Count,
         }
-        /// How alike two replicas are, per temperature: every pair of healthy chains, after every step at which both have kept a draw (the option `keep` of the run).
+        /// P(q), and how alike two replicas are, per temperature: every pair of healthy chains, after every step at which both have kept a draw (the option `keep` of the run).
         ///
-        /// `#{ temperatures, overlap, distance2 }`: `overlap` has for each temperature all q = w·w'/(|w||w'|), whose distribution is P(q); `distance2` all |w - w'|²/N. With `split` also `output_distance2`, the mean squared difference of the outputs per row, and, for classes, `disagreement`, the share of examples whose most likely class differs. Values of one pair come one after the other, in the order of the draws: they are correlated as the chains are.
+        /// `#{ temperatures, overlap, distance2, statistics }`: `overlap` has for each temperature all q = w·w'/(|w||w'|), whose distribution is P(q); `distance2` all |w - w'|²/N. With `split` also `output_overlap`, the same cosine of all outputs on the split (for classes less their mean over the classes, which softmax does not see), `output_distance2`, the mean squared difference of the outputs per row, and, for classes, `disagreement`, the share of examples whose most likely class differs. Values of one pair come one after the other, in the order of the draws: they are correlated as the chains are. A draw without length, as outputs that are all equal, has overlap 0. With `reference` the same fields of draws and that point are in the map `reference`, chain after chain.
+        ///
+        /// `statistics` has for each of these a map with, per temperature, `mean`, `square` (of q²), `density` (a histogram between `edges`), each also with `_error`, and, for overlaps, `binder` = 1 - ⟨q⁴⟩/3⟨q²⟩² and `binder_error`: 0 where q is Gaussian around 0, 2/3 where it is ±q₀. Errors come from the spread over chains alone, however long each remembers its past, and know that pairs share chains; they need 4 chains (NaN below), and 8 or more to be of much use. Chains are taken as independent: give them different starts, or let an `exchange` mix them; a chain of an exchange is a whole ladder.
+        ///
+        /// The overlap of weights changes when hidden units are permuted, or when their weights change sign (tanh) or scale (ReLU) in a way that leaves the network the same function: replicas in equivalent minima have a small q all the same, and an ergodic chain of a network whose symmetries are all intact has ⟨q⟩ near 0. The overlap and the distance of outputs do not see these symmetries.
         Overlaps, overlaps(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::overlaps::OVERLAPS => serde_json::Value {
             /// Compare also what the networks say of the inputs of this split. ("train" · "test" · "validation"; if absent: none)
             split = "split": OneOf<choices::Split>,
+            /// Compare each draw also with this point, as with the start of the run. Several points belong to the chains as they do in `start`. (Parameters; if absent: none)
+            reference = "reference": Handle<crate::target::prior::Parameters>,
+            /// Bins of the histograms, between the smallest and the largest value of all temperatures. (integer, 1 … 1000; default `50`)
+            bins = "bins": Count,
             /// What was sampled; needed with `split` for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
         }
@@ -1799,6 +1807,19 @@ pub mod verbs {
             /// The temperature whose ln Z is wanted: 1 for the evidence. (number, > 0; default `1`)
             temperature = "temperature": Number,
         }
+        /// The density of states g(E) and the microcanonical entropy ln g, from all draws of a ladder by MBAR, with errors.
+        ///
+        /// Z(β) = ∫ g(E) exp(-βE) dE, with Z = 1 at the first rung, the hottest: g is the share of the prior at each energy where that is the prior. E is what the run tempers: U in a `sweep` or an `exchange` with `temper: "energy"` (a sweep must observe energy), s·L with "likelihood" (a sweep must observe cost), R in an exchange with "prior". Neighbouring temperatures must overlap in E.
+        ///
+        /// `#{ energy, edges, ln_g, ln_g_error, beta, beta_error, effective_draws, betas, ln_z, ln_z_error }`: `energy` has the middles of the bins, `ln_g` the logarithm of the mean of g over each; `beta` is d ln g/dE, the microcanonical 1/T, from each middle to the next (where it rises with E, a canonical ensemble has two phases); `ln_z` is ln Z at each inverse temperature of `betas`, relative to the first. Bins without draws are NaN; errors of those with fewer than ten `effective_draws` are not to be believed.
+        ///
+        /// `density_of_states(betas, draws, #{…})` takes draws from elsewhere: increasing inverse temperatures, and for each an array of chains, as `run.draws(name, t)` has them, of a quantity E in laws ∝ exp(-βE)·p(w).
+        DensityOfStates, density_of_states(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::evidence::DENSITY_OF_STATES => serde_json::Value {
+            /// Bins of the energy, of equal width, from the lowest to the highest draw. (integer, 1 … 1000; default `30`)
+            bins = "bins": Count,
+            /// Edges of the bins, increasing. (array of numbers, any finite number; if absent: by `bins`)
+            edges = "edges": Numbers,
+        }
         /// The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
         ///
         /// MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. It approximates one mode by a Gaussian; singular models, such as networks, have more: compare with `evidence`.
@@ -1822,9 +1843,11 @@ pub mod verbs {
         ///
         /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.
         ///
+        /// This is population annealing (Hukushima & Iba 2003; Machta 2010) with populations of constant size: `temperatures` takes its schedule, and the families that are left say whether populations were large enough. With ν the share of a family in R particles, ρ_t = R Σν² is the mean square and ρ_s = R exp(Σ ν ln ν) the entropic family size; R/ρ_s families are left in effect, and Wang, Machta & Katzgraber (2015) ask for 100.
+        ///
         /// Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.
         ///
-        /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
+        /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), families (draws of the prior that each population descends from), family_mean_square (ρ_t) and family_entropic (ρ_s) of each, scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
         Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
             /// Members of a population. (integer, 2 … 1000000; default `128`)
             particles = "particles": Count,
@@ -1832,6 +1855,8 @@ pub mod verbs {
             populations = "populations": Count,
             /// Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages. (number, 0 < x < 1; default `0.7`)
             ess = "ess": Number,
+            /// The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. Z is then without bias. (array of numbers, > 0; if absent: found by `ess`)
+            temperatures = "temperatures": Numbers,
             /// Steps of the sampler at each stage. (integer, 1 … 1000000; default `10`)
             moves = "moves": Count,
             /// Move on at a stage after `moves` until the populations agree about the energy, by R̂ with the particles as draws, and copies of one particle have come apart: so many particles are effective, all populations together. `#{}` asks for R̂ ≤ 1.01 and 400. (map of rhat: number, > 1; default 1.01 · ess: number, > 0; default 400 · at_most: integer, 1 … 100000000000000; default 100 times `moves`; if absent: it goes on after `moves`)
@@ -1854,5 +1879,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc};
 }

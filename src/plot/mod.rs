@@ -36,7 +36,7 @@ pub use contours::even_levels;
 pub use density::{density, density_within};
 pub use html::address;
 pub use pictures::pictures;
-pub use recipes::{band, histogram, sweep, traces};
+pub use recipes::{band, distributions, histogram, sweep, traces};
 pub use ridges::ridges;
 
 /// A drawing of one or more panels on a white page.

@@ -81,6 +81,40 @@ pub fn sweep(
     ))
 }
 
+/// Densities `(label, density, error)` over common bins, as lines through their middles with strips of one standard error. Bins in which there is nothing, at the ends of
+/// a density, are left out.
+pub fn distributions(
+    x_label: &str,
+    edges: &[f64],
+    each: Vec<(String, Vec<f64>, Vec<f64>)>,
+) -> Figure {
+    let middles = edges.windows(2).map(|e| 0.5 * (e[0] + e[1]));
+    let middles: Vec<f64> = middles.collect();
+    let series = each.into_iter().flat_map(|(label, density, error)| {
+        let full = |d: &f64| *d > 0.0;
+        let first = density
+            .iter()
+            .position(full)
+            .map_or(0, |k| k.saturating_sub(1));
+        let last = density
+            .iter()
+            .rposition(full)
+            .map_or(0, |k| (k + 2).min(density.len()));
+        let (x, y) = (&middles[first..last], &density[first..last]);
+        let error: Vec<f64> = error[first..last]
+            .iter()
+            .map(|e| if e.is_finite() { *e } else { 0.0 })
+            .collect();
+        band(&label, x, y, &error)
+    });
+    let panel = Panel::new(
+        Axis::linear(x_label),
+        Axis::linear("density"),
+        series.collect(),
+    );
+    Figure::of(panel)
+}
+
 /// A line and the strip `mean ± half_width` around it, in one colour.
 pub fn band(label: &str, x: &[f64], mean: &[f64], half_width: &[f64]) -> Vec<Series> {
     let edge = |sign: f64| -> Vec<f64> {

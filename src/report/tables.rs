@@ -325,7 +325,7 @@ pub fn populations(s: &Smc) -> Table {
         table.rows.push(vec![
             text((k + 1).to_string()),
             text(plain(*ln_z)),
-            text(families.to_string()),
+            text(families.count.to_string()),
         ]);
     }
     table

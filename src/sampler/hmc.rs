@@ -180,10 +180,7 @@ impl Hmc {
             dt: None,
             jitter: 0.1,
             gradient: Estimator::FULL,
-            adaptation: Adaptation {
-                acceptance: 0.8,
-                ..adaptation.clone()
-            },
+            adaptation: adaptation.to(0.8),
         }
     }
 

@@ -117,6 +117,31 @@ fn targets(b: &mut Binder) {
             losses(t, &at, split).or_raise()
         },
     );
+    probed(b);
+}
+
+/// Targets like another one, with a term that probes it.
+fn probed(b: &mut Binder) {
+    b.function(
+        "target.coupled(k, reference) -> Target",
+        "The target with ½k|w - reference|² more in U, which holds w near a reference: the coupling of Franz and Parisi (J. Phys. I France 5 (1995) 1401). The recipe `local_entropy` integrates over k.\n\n\
+         The reference is parameters, from `train`, `run.at(chain)` or `parameters`. The energy that is reported is that of U and the coupling, up to a constant.",
+        |t: &mut Arc<Target>, k: Dynamic, reference: Dynamic| -> Bound<Arc<Target>> {
+            let k = number(&k, "target.coupled: the coupling")?;
+            let point = first_vector(&reference, "target.coupled").or_raise()?;
+            t.coupled(k, &point).map(Arc::new).or_raise()
+        },
+    )
+    .with(&[], "target(potential::gaussian(#{ dim: 2 })).coupled(0.5, parameters([1.0, -1.0]))")
+    .function(
+        "target.in_field(field) -> Target",
+        "The target with -h·w more in U, h the field, one number per parameter: what responses are measured with (recipe `response`). On the CPU.",
+        |t: &mut Arc<Target>, field: Dynamic| -> Bound<Arc<Target>> {
+            let field = first_vector(&field, "target.in_field").or_raise()?;
+            t.in_field(&field).map(Arc::new).or_raise()
+        },
+    )
+    .with(&[], "target(potential::gaussian(#{ dim: 2 })).in_field(parameters([0.1, -0.1]))");
 }
 
 fn energies(t: &Target, at: &Dynamic) -> Result<Map> {

@@ -1,7 +1,7 @@
 //! Figures in scripts: of runs, and what is done with figures.
 
 use super::binder::Binder;
-use super::convert::number;
+use super::convert::{number, numbers};
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
 use crate::plot::{Figure, Panel, Scale, Series};
@@ -67,12 +67,14 @@ fn of_runs(b: &mut Binder) {
         "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
          plot::calibration(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, every: 5, predict: [\"test\"] }), \"test\")",
     )
-    .function(
-        "plot::overlaps(overlaps) -> Figure",
-        "P(q), the distribution of the overlap of two replicas, an outline per temperature, from what overlaps(run) gives.",
-        |found: rhai::Map| overlaps(&found),
+    .defaulted(
+        "plot::overlaps(overlaps, name) -> Figure",
+        "P(q), the distribution of the overlap of two replicas, a line per temperature with a strip of one standard error, from what overlaps(run) gives.\n\n\
+         `name` is one of its quantities: \"overlap\" if it is left out, or \"output_overlap\", \"distance2\", \"output_distance2\", \"disagreement\". `overlaps(run, #{ reference: start }).reference` has those with a point.",
+        "overlap".to_string(),
+        |found: rhai::Map, name: &str| overlaps(&found, name),
     )
-    .with(&[], "plot::overlaps(overlaps(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 3, keep: 10 })))")
+    .with(&[], "plot::overlaps(overlaps(sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 4, keep: 10 })), \"distance2\")")
     .defaulted(
         "plot::ranks(run, name, temperature) -> Figure",
         "How the draws of each healthy chain rank among those of all chains, at one temperature (by its index; 0 if it is left out).\n\n\
@@ -84,27 +86,40 @@ fn of_runs(b: &mut Binder) {
 }
 
 /// P(q), from what `overlaps` gives.
-fn overlaps(found: &rhai::Map) -> Bound<Figure> {
-    let wrong = || raise(anyhow!("plot::overlaps takes what overlaps(run) gives"));
-    let list = |name: &str| {
-        found
-            .get(name)
-            .and_then(|x| x.clone().try_cast::<Array>())
-            .ok_or_else(wrong)
+fn overlaps(found: &rhai::Map, name: &str) -> Bound<Figure> {
+    let wrong = || {
+        raise(anyhow!(
+            "plot::overlaps takes what overlaps(run) gives, and the name of a quantity in it; there is no '{name}'"
+        ))
     };
-    let labels = list("temperatures")?;
-    let labels = labels
+    let within = |of: &rhai::Map, key: &str| {
+        let map = of.get(key).and_then(|x| x.clone().try_cast::<rhai::Map>());
+        map.ok_or_else(wrong)
+    };
+    let list = |of: &rhai::Map, key: &str| {
+        let list = of.get(key).and_then(|x| x.clone().try_cast::<Array>());
+        list.ok_or_else(wrong)
+    };
+    let rows = |of: &rhai::Map, key: &str| {
+        let row = |x: Dynamic| numbers(&x.try_cast::<Array>().ok_or_else(wrong)?);
+        list(of, key)?
+            .into_iter()
+            .map(row)
+            .collect::<Bound<Vec<_>>>()
+    };
+    let of = within(&within(found, "statistics")?, name)?;
+    let labels = numbers(&list(found, "temperatures")?)?;
+    let densities = rows(&of, "density")?.into_iter();
+    let each = labels
         .iter()
-        .map(|t| Ok(format!("T = {:.3e}", number(t)?)))
-        .collect::<Bound<Vec<_>>>()?;
-    let each = list("overlap")?
-        .into_iter()
-        .map(|q| super::convert::numbers(&q.try_cast::<Array>().ok_or_else(wrong)?));
-    Ok(crate::plot::histogram(
-        "q",
-        &each.collect::<Bound<Vec<_>>>()?,
-        &labels,
-    ))
+        .zip(densities.zip(rows(&of, "density_error")?));
+    let each = each.map(|(t, (density, error))| (format!("T = {t:.3e}"), density, error));
+    let label = match name {
+        "overlap" => "q".to_string(),
+        other => other.replace('_', " "),
+    };
+    let edges = numbers(&list(&of, "edges")?)?;
+    Ok(crate::plot::distributions(&label, &edges, each.collect()))
 }
 
 /// Several figures in one.

@@ -19,9 +19,14 @@ pub const RECIPES: &[(&str, &str)] = &[
         include_str!("../../stdlib/llc_protocol.rhai"),
     ),
     (
+        "local_entropy",
+        include_str!("../../stdlib/local_entropy.rhai"),
+    ),
+    (
         "method_comparison",
         include_str!("../../stdlib/method_comparison.rhai"),
     ),
+    ("response", include_str!("../../stdlib/response.rhai")),
     ("transition", include_str!("../../stdlib/transition.rhai")),
 ];
 

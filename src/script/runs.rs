@@ -185,6 +185,7 @@ pub(super) fn ladders(b: &mut Binder) {
     .function(
         "run.transition() -> Transition",
         "The heat capacity C = Var(E)/T² along a ladder, also between its rungs (by MBAR), and the temperature where it peaks, with error bars by block bootstrap.\n\n\
+         Of an exchange, or of a sweep that observes energy (cost with `temper: \"likelihood\"`) and whose neighbours overlap; where they do not, `transition::heat_capacity(run)` has C at the temperatures themselves. C/N is the specific heat.\n\n\
          Fields: temperatures, heat_capacity, heat_capacity_error; temperature and temperature_error of the peak, its 68 % interval low, high, height and height_error; \
          these are NaN where the heat capacity is highest at an end of the ladder, and `reason` says so.",
         |r: &mut Arc<Run>| -> Bound<Arc<Transition>> { evidence::transition(r).map(Arc::new).or_raise() },

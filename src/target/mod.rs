@@ -357,6 +357,47 @@ impl Target {
         }
     }
 
+    /// The target of U + ½k|w - reference|², up to a constant in U (the potential of Franz and Parisi 1995).
+    ///
+    /// # Errors
+    /// If k is negative or not finite, or the reference has another length than the parameters.
+    pub fn coupled(&self, k: f64, reference: &[f32]) -> Result<Self> {
+        anyhow::ensure!(
+            k.is_finite() && k >= 0.0,
+            "target.coupled: the coupling is {k}, but must be finite and not negative"
+        );
+        self.check_point(reference, "target.coupled: the reference")?;
+        Ok(Self {
+            prior: self.prior.coupled(k, reference),
+            ..self.clone()
+        })
+    }
+
+    /// The target of U - h·w, h the field.
+    ///
+    /// # Errors
+    /// If the field has another length than the parameters.
+    pub fn in_field(&self, field: &[f32]) -> Result<Self> {
+        self.check_point(field, "target.in_field: the field")?;
+        Ok(Self {
+            prior: self.prior.in_field(field),
+            ..self.clone()
+        })
+    }
+
+    fn check_point(&self, point: &[f32], what: &str) -> Result<()> {
+        let (length, dim) = (point.len(), self.dim());
+        anyhow::ensure!(
+            length == dim,
+            "{what} has {length} numbers, the model {dim} parameters"
+        );
+        anyhow::ensure!(
+            point.iter().all(|x| x.is_finite()),
+            "{what} has numbers that are not finite"
+        );
+        Ok(())
+    }
+
     /// n of the likelihood; see [`Potential::likelihood_n`].
     pub fn likelihood_n(&self) -> usize {
         self.potential.likelihood_n()

@@ -35,6 +35,7 @@ mod learning;
 mod limits;
 mod models;
 mod notebook;
+mod overlaps;
 mod own;
 mod pytorch;
 #[cfg(feature = "mpi")]

@@ -61,6 +61,7 @@ fn every_script_is_tested() {
             "llc_transformer",
             "ohzeki_mixture",
             "onnx_cnn",
+            "overlap_distribution",
             "own_model",
             "pretrained",
             "quickstart",
@@ -292,6 +293,30 @@ fn transition() {
     let number = |name: &str| found[name].as_f64().unwrap();
     assert!(number("low") < number("temperature") && number("temperature") < number("high"));
     assert!(found["verdict"].is_string());
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn overlap_distribution() {
+    let found = quick("overlap_distribution", &[]);
+    let of = |name: &str| -> Vec<f64> { serde_json::from_value(found[name].clone()).unwrap() };
+    let count = of("temperatures").len();
+    for name in [
+        "overlap",
+        "binder",
+        "output_overlap",
+        "output_binder",
+        "start_overlap",
+    ] {
+        let errors = of(&format!("{name}_error"));
+        assert_eq!((of(name).len(), errors.len()), (count, count));
+        assert!(errors.iter().all(|e| *e >= 0.0), "{name}: {errors:?}");
+    }
+    // Cold replicas agree in what they say, from weights that differ, and remember their starts.
+    assert!(
+        of("output_overlap")[0] > 0.7 && of("overlap")[0] < 0.6 && of("start_overlap")[0] > 0.9,
+        "{found}"
+    );
 }
 
 #[test]

@@ -315,3 +315,46 @@ fn stages_go_on_until_particles_are_effective() {
         "{message}"
     );
 }
+
+/// Null: on temperatures that are given, Z is right in the mean over seeds (four standard errors), populations end at the last of them, and their families are those that are reported: as many
+/// as ρ_t and ρ_s allow.
+#[test]
+fn populations_anneal_on_a_schedule() {
+    let found = mixture(
+        2,
+        "sampler::hmc(#{ leapfrog: 2 })",
+        "particles: 128, temperatures: [30, 10, 4, 2, 1.4, 1]",
+        12,
+    );
+    let (ln_z, left) = law_of_mixture(2);
+    assert!(ln_z_deviation(&found, ln_z).abs() < 4.0, "{found}");
+    assert!(
+        deviation(&column(&found, "left"), left).abs() < 4.0,
+        "{found}"
+    );
+    let errors = column(&found, "error");
+    assert!(errors.iter().all(|e| *e < 0.1), "{errors:?}");
+    for row in found.as_array().unwrap() {
+        assert_eq!(
+            row["temperatures"],
+            serde_json::json!([30.0, 10.0, 4.0, 2.0, 1.4, 1.0])
+        );
+        for p in 0..8 {
+            let of = |name: &str| row[name][p].as_f64().unwrap();
+            let (t, s) = (of("family_mean_square"), of("family_entropic"));
+            // Between one particle each and equal families: 128/count ≤ ρ_s ≤ ρ_t.
+            assert!(1.0 < s && s <= t && 128.0 / of("families") <= s, "{row}");
+            assert!(t < 20.0, "{row}");
+        }
+    }
+    let message = |options: &str| {
+        let source = format!(
+            "smc(target(potential::gaussian_mixture(), #{{ prior: prior::gaussian(0.25) }}), sampler::hmc(), #{{ {options} }})"
+        );
+        evaluate(&source)
+            .err()
+            .map(|e| e.message)
+            .unwrap_or_default()
+    };
+    assert!(message("temperatures: [4, 5, 1]").contains("must fall"));
+}

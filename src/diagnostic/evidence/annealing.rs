@@ -3,7 +3,7 @@
 //!
 //! Sources: Del Moral, Doucet and Jasra, "Sequential Monte Carlo samplers", Journal of the Royal Statistical Society B 68
 //! (2006) 411; for the adaptive step, Jasra, Stephens, Doucet and Tsagaris, Scandinavian Journal of Statistics 38 (2011) 1;
-//! systematic resampling, Kitagawa, Journal of Computational and Graphical Statistics 5 (1996) 1.
+//! systematic resampling, Kitagawa, Journal of Computational and Graphical Statistics 5 (1996) 1; families, Wang, Machta and Katzgraber, Physical Review E 92 (2015) 063307.
 
 use super::ladder::Estimate;
 use crate::diagnostic::student::widening;
@@ -78,6 +78,36 @@ pub fn systematic(energies: &[f64], delta: f64, u: f64) -> Vec<usize> {
         out.push(i);
     }
     out
+}
+
+/// Families of a population: the members that descend from one first member.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Families {
+    /// How many there are left.
+    pub count: usize,
+    /// ρ_t = R Σ ν², the mean square family size, with ν the share of each family in the R members; 1 if nobody has been copied, R of one family.
+    pub mean_square: f64,
+    /// ρ_s = R exp(Σ ν ln ν), the entropic family size: R/ρ_s is an effective number of families.
+    pub entropic: f64,
+}
+
+/// Effective number of families of all populations together from which on population annealing counts as equilibrated: a family entropy of ln 100.
+pub const ENOUGH_FAMILIES: f64 = 100.0;
+
+/// The families of members that descend from these first ones.
+pub fn families(roots: &[u64]) -> Families {
+    let mut sorted = roots.to_vec();
+    sorted.sort_unstable();
+    let r = roots.len() as f64;
+    let shares: Vec<f64> = sorted
+        .chunk_by(|a, b| a == b)
+        .map(|f| f.len() as f64 / r)
+        .collect();
+    Families {
+        count: shares.len(),
+        mean_square: r * shares.iter().map(|v| v * v).sum::<f64>(),
+        entropic: r * shares.iter().map(|v| v * v.ln()).sum::<f64>().exp(),
+    }
 }
 
 /// Standard deviation of ln Z over populations above which their mean is that of the few largest.
@@ -156,6 +186,19 @@ mod tests {
             assert!((mean[i] - 6.0 * v[i] / 2.75).abs() < 1e-2, "{mean:?}");
         }
         assert_eq!(systematic(&[f64::NAN; 3], 1.0, 0.4), [0, 1, 2]);
+    }
+
+    #[test]
+    fn families_are_counted_by_their_members() {
+        // Shares of ½, ¼, ¼.
+        let found = families(&[7, 3, 7, 9]);
+        assert_eq!(found.count, 3);
+        assert!((found.mean_square - 1.5).abs() < 1e-12);
+        assert!((found.entropic - 2f64.sqrt()).abs() < 1e-12);
+        let all = families(&[1, 2, 3, 4, 5]);
+        assert!((all.mean_square - 1.0).abs() < 1e-12 && (all.entropic - 1.0).abs() < 1e-12);
+        let one = families(&[2; 5]);
+        assert!((one.mean_square - 5.0).abs() < 1e-12 && (one.entropic - 5.0).abs() < 1e-12);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 
 pub(crate) mod annealing;
 mod bootstrap;
+mod density_of_states;
 mod heat_capacity;
 mod ladder;
 mod linear;
@@ -32,6 +33,7 @@ mod stepping_stone;
 mod thermodynamic;
 
 pub use bootstrap::{Blocks, Bootstrap, BootstrapOptions, block_bootstrap, block_length};
+pub use density_of_states::DensityOfStates;
 pub use heat_capacity::{HeatCapacityPeak, heat_capacity_peak};
 pub use ladder::{Estimate, Ladder, Replicas};
 pub use mbar::Mbar;

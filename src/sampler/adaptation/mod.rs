@@ -102,6 +102,14 @@ impl Adaptation {
         }
     }
 
+    /// The same with another acceptance.
+    pub fn to(&self, acceptance: f64) -> Self {
+        Self {
+            acceptance,
+            ..self.clone()
+        }
+    }
+
     /// Start with the masses that were given, 1 otherwise.
     pub fn init_masses(&self, chains: &mut Chains) -> Result<()> {
         match &self.first {

@@ -18,7 +18,8 @@ impl Energies {
     /// Of a ladder, or of a sweep whose prior is flat (then all of U is likelihood): what evidence follows from.
     pub fn of(run: &Run) -> Result<Self> {
         let info = &run.info;
-        anyhow::ensure!(!info.prior_tempered, Self::refused(run));
+        let whole = info.ladder.is_none() && info.law() == Temper::Energy && !info.walls;
+        anyhow::ensure!(!info.prior_tempered && !whole, Self::refused(run));
         Self::at_rungs(run)
     }
 
@@ -38,6 +39,7 @@ impl Energies {
             None if info.walls || info.law() == Temper::Likelihood => {
                 ("cost", info.scale, Replicas::Independent)
             }
+            None if info.law() == Temper::Energy => ("energy", 1.0, Replicas::Independent),
             None => return Err(Self::refused(run)),
         };
         let mut out = Self {

@@ -1,11 +1,13 @@
 //! Evidence: what the draws of a ladder integrate to, by several estimators, and models compared by it.
 
 mod compare;
+mod density;
 mod energies;
 pub(crate) mod laplace;
 mod transition;
 
 pub use compare::{ModelComparison, compare};
+pub(crate) use density::DENSITY_OF_STATES;
 pub use energies::Energies;
 pub use laplace::{Laplace, laplace};
 pub use transition::{Transition, transition};

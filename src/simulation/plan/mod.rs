@@ -7,6 +7,7 @@ pub(super) mod starts;
 
 pub use options::{EXCHANGE_OPTIONS, SAMPLE_OPTIONS, SWEEP_OPTIONS, burn_in};
 pub use starts::Starts;
+pub(super) use starts::turn;
 
 use super::exchange::Exchange;
 use super::keep::Keep;

@@ -29,6 +29,14 @@ pub fn spread<W: AsRef<Vec<f32>>>(points: &[W]) -> Option<f64> {
     (pairs > 0).then(|| sum / pairs as f64)
 }
 
+/// Which of given points belongs to a chain: as many as chains are one each, otherwise the chains of every temperature get them in turn.
+pub fn turn(points: &Parameters, chain: usize, (count, per_temperature): (usize, usize)) -> usize {
+    match points.vectors.len() {
+        n if n == count => chain,
+        n => chain % per_temperature % n,
+    }
+}
+
 impl Starts {
     /// The spread of the chains of a temperature where they start, the largest of all; none where starts were not given, or there is one chain.
     pub fn spread(&self, target: &Target) -> Option<f64> {
@@ -52,13 +60,6 @@ impl Starts {
             }
             return Arc::new(target.potential().initialise(stream));
         };
-        // As many vectors as chains: one each. Otherwise the chains of every temperature get them in turn.
-        let turn = chain % self.per_temperature % p.vectors.len();
-        p.vectors[if p.vectors.len() == self.count {
-            chain
-        } else {
-            turn
-        }]
-        .clone()
+        p.vectors[turn(p, chain, (self.count, self.per_temperature))].clone()
     }
 }

@@ -12,7 +12,8 @@ use super::job::{Job, Record, Standing, drive};
 use super::resume;
 use super::session::{self, Session};
 use super::until::{OF_STAGES, Until};
-use crate::diagnostic::evidence::{Estimate, annealing};
+use crate::diagnostic::evidence::Estimate;
+use crate::diagnostic::evidence::annealing::{self, Families};
 use crate::error::{Interrupted, Result};
 use crate::memory;
 use crate::options::{Kind, Options, Range, Spec, option, optional};
@@ -49,6 +50,12 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Kind::Float(Range::Open01),
         "0.7",
         "Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages.",
+    ),
+    optional(
+        "temperatures",
+        Kind::Floats(Range::Positive),
+        "found by `ess`",
+        "The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. Z is then without bias.",
     ),
     option(
         "moves",
@@ -119,8 +126,8 @@ pub struct Smc {
     pub stages: Vec<Stage>,
     /// ln Z by each population.
     pub ln_z: Vec<f64>,
-    /// Draws from the prior that each population descends from.
-    pub families: Vec<usize>,
+    /// What each population descends from: families of draws from the prior.
+    pub families: Vec<Families>,
     /// The particles, of the populations in turn, without those that failed in the last moves.
     pub params: Arc<Parameters>,
     /// Particles per population.
@@ -190,6 +197,17 @@ pub(crate) fn smc(
     let seed = o
         .opt_int("seed")
         .unwrap_or_else(|| session::seed_of(session.seed, &name));
+    let schedule = o.floats("temperatures");
+    anyhow::ensure!(
+        schedule
+            .iter()
+            .all(|t| !t.is_empty() && t.windows(2).all(|t| t[0] > t[1])),
+        "smc: option 'temperatures' must fall from each stage to the next, and have one at least"
+    );
+    let coldest = match schedule.as_ref().and_then(|t| t.last()) {
+        Some(last) => *last,
+        None => o.float("temperature")?,
+    };
     let tempering = Tempering {
         target,
         sampler: sampler.clone(),
@@ -198,7 +216,8 @@ pub(crate) fn smc(
         moves,
         until,
         share,
-        coldest: o.float("temperature")?,
+        coldest,
+        schedule,
         seed,
         session,
     };
@@ -206,7 +225,7 @@ pub(crate) fn smc(
     target.fingerprint(&mut hash);
     let what = json!({
         "fingerprint": hash.finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
-        "particles": particles, "populations": populations, "moves": moves, "until": until, "ess": share, "temperature": tempering.coldest,
+        "particles": particles, "populations": populations, "moves": moves, "until": until, "ess": share, "temperature": tempering.coldest, "temperatures": tempering.schedule,
     });
     let job = Populations {
         name,
@@ -338,12 +357,7 @@ impl About {
         let turn = (0..count).map(|i| i % populations * particles + i / populations);
         let healthy = |i: &usize| state.energies[*i].is_finite();
         let kept = turn.filter(healthy).map(|i| state.w[i].clone());
-        let families = state.roots.chunks_exact(particles).map(|roots| {
-            let mut all = roots.to_vec();
-            all.sort_unstable();
-            all.dedup();
-            all.len()
-        });
+        let families = state.roots.chunks_exact(particles).map(annealing::families);
         Smc {
             name: self.name,
             target: self.target,
@@ -414,10 +428,11 @@ pub static SMC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Smc>> =
          A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
          steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
          The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.\n\n\
+         This is population annealing (Hukushima & Iba 2003; Machta 2010) with populations of constant size: `temperatures` takes its schedule, and the families that are left say whether populations were large enough. With ν the share of a family in R particles, ρ_t = R Σν² is the mean square and ρ_s = R exp(Σ ν ln ν) the entropic family size; R/ρ_s families are left in effect, and Wang, Machta & Katzgraber (2015) ask for 100.\n\n\
          Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the \
          particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.\n\n\
          `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), \
-         families (draws of the prior that each population descends from), scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
+         families (draws of the prior that each population descends from), family_mean_square (ρ_t) and family_entropic (ρ_s) of each, scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",
     example: "smc(target(potential::gaussian_mixture(), #{ prior: prior::gaussian(0.25) }), sampler::hmc(#{ leapfrog: 3 }), #{ particles: 64, populations: 4 })",
     call: Call::Checked(|(target, sampler), o, session| smc(&target, &sampler, o, session)),
 };

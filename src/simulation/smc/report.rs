@@ -2,7 +2,7 @@
 
 use super::{Smc, Stage};
 use crate::diagnostic::Verdict;
-use crate::diagnostic::evidence::annealing;
+use crate::diagnostic::evidence::annealing::{self, Families};
 use crate::error::Result;
 use crate::simulation::run::versions;
 use crate::simulation::standing::Judged;
@@ -18,6 +18,9 @@ impl Smc {
     pub fn to_map(&self) -> Map<String, Value> {
         let (ln_z, judged) = (self.estimate(), self.judged());
         let each = |f: fn(&Stage) -> f64| self.stages.iter().map(f).collect::<Vec<_>>();
+        let of_families = |part: &dyn Fn(&Families) -> Value| -> Value {
+            self.families.iter().map(part).collect()
+        };
         let fields = [
             ("verdict", json!(judged.verdict)),
             ("reasons", json!(judged.reasons)),
@@ -32,7 +35,9 @@ impl Smc {
                 "moves",
                 json!(self.stages.iter().map(|s| s.moves).collect::<Vec<_>>()),
             ),
-            ("families", json!(self.families)),
+            ("families", of_families(&|f| json!(f.count))),
+            ("family_mean_square", of_families(&|f| json!(f.mean_square))),
+            ("family_entropic", of_families(&|f| json!(f.entropic))),
             ("particles", json!(self.particles)),
             ("populations", json!(self.ln_z.len())),
             ("scatter", json!(annealing::scatter(&self.ln_z))),
@@ -77,10 +82,17 @@ impl Smc {
                 "{populations} populations give a rough error bar; take 4 or more"
             ));
         }
-        let fewest = self.families.iter().copied().min().unwrap_or(0);
+        let fewest = self.families.iter().map(|f| f.count).min().unwrap_or(0);
         if fewest < FEW.min(self.particles / 4) {
             lacks(format!(
                 "a population descends from {fewest} of its draws from the prior, and may still share what those had in common; take more particles or more moves"
+            ));
+        }
+        let least = |s: &&Stage| s.effective_share * (self.particles as f64) < 2.0;
+        if let Some(s) = self.stages.iter().find(least) {
+            lacks(format!(
+                "at T = {:.4e} the weights are those of less than two particles: put temperatures before it",
+                s.temperature
             ));
         }
         let odd = |s: &&Stage| !(0.1..0.995).contains(&s.acceptance);
@@ -142,6 +154,18 @@ impl Smc {
             "ln Z = {}; the populations scatter by {:.2}",
             with_error(ln_z.value, ln_z.standard_error),
             annealing::scatter(&self.ln_z)
+        ));
+        let effective = self.families.iter().map(|f| particles as f64 / f.entropic);
+        let mean = |part: fn(&Families) -> f64| {
+            self.families.iter().map(part).sum::<f64>() / populations as f64
+        };
+        out.below.push(format!(
+            "families: ρ_t = {:.2}, ρ_s = {:.2}; {:.0} are left in effect of {} draws from the prior ({:.0} are enough, as population annealing has it)",
+            mean(|f| f.mean_square),
+            mean(|f| f.entropic),
+            effective.sum::<f64>(),
+            particles * populations,
+            annealing::ENOUGH_FAMILIES
         ));
         out.below
             .extend(self.notes.iter().map(|w| format!("NOTE: {w}")));

@@ -39,6 +39,8 @@ pub(super) struct Tempering<'a> {
     pub share: f64,
     /// T at the end.
     pub coldest: f64,
+    /// T of every stage, if they are given.
+    pub schedule: Option<Vec<f64>>,
     pub seed: u64,
     pub session: &'a Session,
 }
@@ -92,9 +94,14 @@ impl Tempering<'_> {
                 1.0 / state.beta
             );
         }
-        let beta = annealing::next_beta(&each, state.beta, self.end(), self.share);
-        let delta = beta - state.beta;
         let number = state.stages.len() as u64;
+        let beta = match &self.schedule {
+            Some(temperatures) => {
+                1.0 / temperatures[state.stages.len().min(temperatures.len() - 1)]
+            }
+            None => annealing::next_beta(&each, state.beta, self.end(), self.share),
+        };
+        let delta = beta - state.beta;
         let mut survivors = Vec::with_capacity(state.w.len());
         for (p, energies) in each.iter().enumerate() {
             let stream = Stream::new(self.seed, Purpose::Resample, p, number);

@@ -4,6 +4,7 @@ mod density;
 mod formulas;
 pub mod law;
 mod map;
+mod perturbed;
 mod registry;
 
 pub use density::Each;
@@ -94,6 +95,8 @@ pub struct PriorEnergy {
     walls: Vec<(std::ops::Range<usize>, f32)>,
     /// What is neither quadratic nor a wall, this many times as strong.
     rest: Option<(Arc<Density>, f64)>,
+    /// h of a term -h·w; empty without.
+    field: Arc<Vec<f32>>,
 }
 
 impl Prior {
@@ -137,6 +140,7 @@ impl Prior {
             centre: Arc::default(),
             walls: Vec::new(),
             rest: None,
+            field: Arc::default(),
         };
         match self {
             Prior::None => {}
@@ -211,6 +215,7 @@ impl PriorEnergy {
         if self.outside(w) {
             return f64::INFINITY;
         }
+        let rest = rest + strength * self.field_energy(w);
         if self.precision == 0.0 {
             return rest;
         }
@@ -236,9 +241,10 @@ impl PriorEnergy {
         self.add_rest(w, out);
     }
 
-    /// Add to `out` the part of ∇R that is not quadratic; that part of R.
+    /// Add to `out` the part of ∇R that is not quadratic; that part of R, without what a field adds.
     #[inline]
     pub fn add_rest(&self, w: &[f32], out: &mut [f32]) -> f64 {
+        self.add_field(out);
         match &self.rest {
             Some((density, strength)) => strength * density.energy(w, *strength, Some(out)),
             None => 0.0,
@@ -250,6 +256,10 @@ impl PriorEnergy {
     /// # Errors
     /// If a part has no formula.
     pub fn terms(&self, parameters: usize) -> Result<(Vec<Term>, f64)> {
+        anyhow::ensure!(
+            self.field.is_empty(),
+            "no device computes a field; take --device cpu"
+        );
         match &self.rest {
             Some((density, strength)) => Ok((density.terms(parameters)?, *strength)),
             None => Ok((Vec::new(), 1.0)),
@@ -306,7 +316,7 @@ impl PriorEnergy {
 
     /// Whether R is the same everywhere within its walls, if it has any.
     pub fn is_flat(&self) -> bool {
-        self.precision == 0.0 && self.rest.is_none()
+        self.precision == 0.0 && self.rest.is_none() && self.field.is_empty()
     }
 
     /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.
@@ -317,6 +327,15 @@ impl PriorEnergy {
                 .rest
                 .as_ref()
                 .map(|(d, own)| (d.clone(), own * strength)),
+            field: match self.field.is_empty() {
+                true => self.field.clone(),
+                false => Arc::new(
+                    self.field
+                        .iter()
+                        .map(|h| (f64::from(*h) * strength) as f32)
+                        .collect(),
+                ),
+            },
             ..self.clone()
         }
     }
@@ -328,6 +347,9 @@ impl PriorEnergy {
 
     /// Why nothing can be drawn from it, if so.
     pub fn improper(&self) -> Option<String> {
+        if let Some(why) = self.perturbed() {
+            return Some(why);
+        }
         match &self.rest {
             Some((density, _)) => {
                 let why = density.undrawable()?;
@@ -346,6 +368,9 @@ impl PriorEnergy {
 
     /// ln ∫ exp(-R) dw over the N parameters; infinite if the prior is no distribution.
     pub fn ln_normaliser(&self, parameters: usize) -> f64 {
+        if self.perturbed().is_some() {
+            return f64::INFINITY;
+        }
         if self.rest.is_some() {
             // Laws are normalised.
             return if self.is_proper() { 0.0 } else { f64::INFINITY };
@@ -407,6 +432,7 @@ impl PriorEnergy {
     pub fn fingerprint(&self, hash: &mut crc32fast::Hasher) {
         self.centre
             .iter()
+            .chain(self.field.iter())
             .for_each(|x| hash.update(&x.to_le_bytes()));
         if let Some((density, _)) = &self.rest {
             hash.update(&density.bytes());

@@ -4,6 +4,7 @@
 
 mod imports;
 mod prediction;
+mod probes;
 mod reference;
 mod sampling;
 mod temperature;
