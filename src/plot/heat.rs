@@ -1,15 +1,20 @@
 //! Heat maps: a colour for every cell, from blue through white to red, and the scale of the colours beside them.
 
-use super::canvas::{Anchor, Canvas, Ink, text_width};
+use super::canvas::{Anchor, Canvas, Ink, Lettering, text_width};
 use super::frame::Frame;
 use super::shades;
-use super::svg::{EDGE, TEXT, TICK_SIZE, lettering};
-use super::{Kind, Panel, Scale, Series};
+use super::{Axis, Kind, Panel, Scale, Series};
 use crate::error::Result;
 use plotters::style::RGBColor;
 
-/// Width of the bar of colours.
+/// Width of the bar of colours, and the room around it.
 const BAR: f64 = 16.0;
+const ROOM: f64 = 14.0;
+
+/// Of numbers, on light ground and on dark.
+const SIZE: f64 = 13.0;
+const DARK: RGBColor = RGBColor(30, 30, 30);
+const LIGHT: RGBColor = RGBColor(255, 255, 255);
 
 /// Colours of the bar.
 const STEPS: usize = 40;
@@ -39,6 +44,21 @@ pub fn edges(centres: &[f64], scale: Scale) -> Vec<f64> {
     out
 }
 
+/// A panel that its cells fill, with these edges of columns and rows, values row after row, and the range of the colours.
+pub fn panel(
+    (x, y): (Axis, Axis),
+    edges: (Vec<f64>, Vec<f64>),
+    values: Vec<f64>,
+    range: (f64, f64),
+) -> Panel {
+    let filled = |axis: Axis, edges: &[f64]| match edges {
+        [first, .., last] => axis.with_range(*first, *last),
+        _ => axis,
+    };
+    let (x, y) = (filled(x, &edges.0), filled(y, &edges.1));
+    Panel::new(x, y, vec![Series::cells(edges, values, range)])
+}
+
 /// The range of the colours of a panel, if it is a heat map.
 pub(super) fn range(panel: &Panel) -> Option<(f64, f64)> {
     panel.series.iter().find_map(|one| match one.kind {
@@ -52,7 +72,8 @@ fn digits(x: f64) -> String {
     match x.abs() {
         0.0 => "0".into(),
         m if (1e-3..1e5).contains(&m) => {
-            let places = (2.0 - m.log10().floor()).clamp(0.0, 5.0) as usize;
+            // What rounds to 1.00 is no 1.000.
+            let places = (2.0 - (m * 1.0005).log10().floor()).clamp(0.0, 5.0) as usize;
             format!("{x:.places$}")
         }
         _ => format!("{x:.1e}"),
@@ -94,12 +115,10 @@ pub(super) fn cells(
                 let [a, b, c, d] = corners;
                 canvas.path(&[a, c], ink(CROSS))?;
                 canvas.path(&[b, d], ink(CROSS))?;
-            } else if text_width(&text, TICK_SIZE) + 4.0 < right - left
-                && bottom - top > TICK_SIZE + 4.0
-            {
+            } else if text_width(&text, SIZE) + 4.0 < right - left && bottom - top > SIZE + 4.0 {
                 let dark = (part - 0.5).abs() > 0.32;
-                let colour = if dark { RGBColor(255, 255, 255) } else { TEXT };
-                canvas.text(&text, middle, lettering(TICK_SIZE, colour, Anchor::Middle))?;
+                let colour = if dark { LIGHT } else { DARK };
+                canvas.text(&text, middle, letters(colour, Anchor::Middle))?;
             }
         }
     }
@@ -108,13 +127,13 @@ pub(super) fn cells(
 
 /// The room that the scale takes beside the frame.
 pub(super) fn scale_width((low, high): (f64, f64)) -> f64 {
-    let widest = [low, high, (low + high) / 2.0].map(|x| text_width(&digits(x), TICK_SIZE));
-    EDGE + BAR + 8.0 + widest.into_iter().fold(0.0, f64::max) + EDGE
+    let widest = [low, high, (low + high) / 2.0].map(|x| text_width(&digits(x), SIZE));
+    ROOM + BAR + 8.0 + widest.into_iter().fold(0.0, f64::max) + ROOM
 }
 
 /// Draws the scale of the colours beside the frame.
 pub(super) fn scale(canvas: &Canvas, frame: &Frame, (low, high): (f64, f64)) -> Result<()> {
-    let (left, right) = (frame.right + EDGE, frame.right + EDGE + BAR);
+    let (left, right) = (frame.right + ROOM, frame.right + ROOM + BAR);
     for k in 0..STEPS {
         let [from, to] = [k, k + 1].map(|k| frame.height_of(k as f64 / STEPS as f64));
         let block = [
@@ -129,9 +148,17 @@ pub(super) fn scale(canvas: &Canvas, frame: &Frame, (low, high): (f64, f64)) -> 
     for part in [0.0, 0.5, 1.0] {
         let place = (right + 8.0, frame.height_of(part));
         let text = digits(low + part * (high - low));
-        canvas.text(&text, place, lettering(TICK_SIZE, TEXT, Anchor::Start))?;
+        canvas.text(&text, place, letters(DARK, Anchor::Start))?;
     }
     Ok(())
+}
+
+fn letters(colour: RGBColor, anchor: Anchor) -> Lettering {
+    Lettering {
+        size: SIZE,
+        colour,
+        anchor,
+    }
 }
 
 fn ink(colour: RGBColor) -> Ink {
@@ -159,7 +186,7 @@ mod tests {
 
     #[test]
     fn numbers_in_cells_are_short() {
-        let all = [0.0, -0.51234, 12.345, 4343.0, 1e-6].map(digits);
-        assert_eq!(all, ["0", "-0.512", "12.3", "4343", "1.0e-6"]);
+        let all = [0.0, -0.51234, 12.345, 4343.0, 1e-6, 0.99999].map(digits);
+        assert_eq!(all, ["0", "-0.512", "12.3", "4343", "1.0e-6", "1.00"]);
     }
 }

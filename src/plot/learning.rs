@@ -1,6 +1,6 @@
 //! Figures of learning coefficients: the loss along the steps with the estimate so far, estimates along a training, and the benchmark of estimators.
 
-use super::{Axis, Figure, Panel, Scale, Series, edges};
+use super::{Axis, Figure, Panel, Scale, Series, edges, heat};
 
 /// What is drawn of an estimate.
 pub struct Online<'a> {
@@ -129,16 +129,18 @@ pub fn calibration(
     let edges = (edges(steps, Scale::Log), edges(gammas, scale));
     let count = panels.len();
     let panel = |cells: Cells| {
-        let mut series = vec![Series::cells(edges.clone(), cells.values, range)];
+        let axes = (Axis::log(option), y());
+        let mut panel = heat(axes, edges.clone(), cells.values, range);
         for (label, (x, y)) in [
             ("no objection", cells.good),
             ("recommended", cells.recommended),
         ] {
             if !x.is_empty() {
-                series.push(Series::points(label, x, lowered(&y, gammas, scale)));
+                panel
+                    .series
+                    .push(Series::points(label, x, lowered(&y, gammas, scale)));
             }
         }
-        let mut panel = Panel::new(Axis::log(option), y(), series);
         panel.title = cells.title;
         panel
             .annotations

@@ -35,7 +35,7 @@ use crate::error::Result;
 
 pub use contours::even_levels;
 pub use density::{density, density_within};
-pub use heat::edges;
+pub use heat::{edges, panel as heat};
 pub use html::address;
 pub use pictures::pictures;
 pub use recipes::{band, histogram, sweep, traces};
@@ -330,7 +330,7 @@ impl Series {
     }
 
     /// A heat map: edges of columns and rows, a value for each cell, row after row, and the range of the colours.
-    pub fn cells((x, y): (Vec<f64>, Vec<f64>), values: Vec<f64>, (low, high): (f64, f64)) -> Self {
+    fn cells((x, y): (Vec<f64>, Vec<f64>), values: Vec<f64>, (low, high): (f64, f64)) -> Self {
         Self::new("", Kind::Cells { values, low, high }, x, y)
     }
 

@@ -260,8 +260,10 @@ fn heat(rows: Array, options: Map) -> Bound<Figure> {
             "{call}: the colours go from {low} to {high}, but must go upwards"
         )));
     }
-    let mut figure = given.figure(Vec::new());
-    let panel = &mut figure.panels[0];
+    let (across, upward) = (
+        given.axis("x_label", "log_x"),
+        given.axis("y_label", "log_y"),
+    );
     let middles = |name: &str, count: usize, what| -> Bound<Vec<f64>> {
         let counted = || (0..count).map(|k| k as f64).collect();
         let at = given.array(name)?.unwrap_or_else(counted);
@@ -269,10 +271,10 @@ fn heat(rows: Array, options: Map) -> Bound<Figure> {
         same_length(call, (&named, at.len()), (what, count))?;
         Ok(at)
     };
-    let x = plot::edges(&middles("x", wide, "columns")?, panel.x.scale);
-    let y = plot::edges(&middles("y", high, "rows")?, panel.y.scale);
-    panel.series.push(Series::cells((x, y), values, range));
-    Ok(figure)
+    let x = plot::edges(&middles("x", wide, "columns")?, across.scale);
+    let y = plot::edges(&middles("y", high, "rows")?, upward.scale);
+    let panel = plot::heat((across, upward), (x, y), values, range);
+    Ok(Figure::of(panel).titled(given.text("title")))
 }
 
 fn ridges(curves: Array, options: Map) -> Bound<Figure> {

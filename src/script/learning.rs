@@ -81,13 +81,15 @@ fn fluctuations(b: &mut Binder) {
          Needs `observe: [observable::example_losses()]`.",
         "train",
         |e: &mut Arc<Estimate>, split: &str| matrices(e.correlations(split)),
-    );
+    )
+    .with(&[], "let p = llc_problem(#{ widths: [1, 3], n: 100 });\nlet e = llc(p.target, sampler::hmc(), #{ start: p.start, chains: 2, steps: 200, observe: [observable::example_losses(#{ rows: 5 })] });\ne.correlations().estimate");
     b.defaulted(
         "plot::correlations(estimate, split) -> Figure",
         "The correlations of the losses of examples as a heat map, from blue (-1) through white to red (1), with numbers where there is room.",
         "train",
         |e: Arc<Estimate>, split: &str| e.correlations_figure(split).or_raise(),
-    );
+    )
+    .with(&[], "let p = llc_problem(#{ widths: [1, 3], n: 100 });\nlet e = llc(p.target, sampler::hmc(), #{ start: p.start, chains: 2, steps: 200, observe: [observable::example_losses(#{ rows: 5 })] });\nplot::correlations(e)");
     b.defaulted(
         "estimate.susceptibilities(split) -> map",
         "`-Cov(L, ℓ_i - L)` of every observed example: how ⟨L⟩ responds when the data shift towards it, over nβ (Baker et al. 2025).\n\n\
@@ -131,13 +133,23 @@ fn traces(b: &mut Binder) {
     );
     b.function(
         "plot::llc_calibration(calibration) -> Figure",
-        "λ̂ over step size and γ as a heat map, one for each nβ: white is the recommended estimate (else the provisional one), blue half of it and less, red half as much again and more. Crossed are trials in which every chain failed.",
+        "λ̂ of a calibration over step size and γ, a heat map for each nβ.\n\nWhite is the recommended estimate (else the provisional one), blue half of it and less, red half as much again and more. Crossed are trials in which every chain failed.",
         |c: Arc<Calibration>| -> Figure { c.figure() },
+    )
+    .with(
+        &[],
+        "let t = target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 }));\n\
+         plot::llc_calibration(calibrate_llc(t, sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400, gammas: [1, 10] }))",
     );
     b.function(
         "plot::llc_curve(curve) -> Figure",
-        "λ̂ with its error bars against epoch or step, marked where it has not converged, and below it the loss. Places that span decades are on a logarithmic axis.",
+        "λ̂ with its error bars against epoch or step, and below it the loss.\n\nPoints that have not converged are marked. Places that span decades are on a logarithmic axis.",
         |c: Arc<Curve>| -> Figure { c.figure() },
+    )
+    .with(
+        &[],
+        "let points = parameters([[0.0, 1.0], [1.0, 0.0]]);\n\
+         plot::llc_curve(llc_curve(points, target(potential::normal_crossing([1, 2])), sampler::hmc(), #{ nbeta: 1e3, gamma: 30, steps: 200 }))",
     );
     b.function(
         "estimate.trace(chain) -> array",

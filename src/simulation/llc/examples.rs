@@ -9,7 +9,7 @@ use crate::diagnostic;
 use crate::error::Result;
 use crate::memory;
 use crate::observable::example_losses::name;
-use crate::plot::{self, Axis, Figure, Panel, Scale, Series};
+use crate::plot::{self, Axis, Figure, Scale};
 use crate::simulation::evaluation::Evaluation;
 use crate::simulation::session::Session;
 use std::ops::Range;
@@ -159,7 +159,7 @@ impl Losses {
         let scales: Vec<[f64; 3]> = scales
             .map(|[xx, yy, xy]| {
                 let (x, y) = (1.0 / xx.sqrt(), 1.0 / yy.sqrt());
-                [(xy * x * y).clamp(-1.0, 1.0), x, y]
+                [(xy * (x * y)).clamp(-1.0, 1.0), x, y]
             })
             .collect();
         let (_, errors) = self.averaged(width, |t, draw, out| {
@@ -267,9 +267,9 @@ impl Estimate {
         let [rho, _] = self.correlations(split)?;
         let at: Vec<f64> = (0..rho.len()).map(|k| k as f64).collect();
         let edges = plot::edges(&at, Scale::Linear);
-        let cells = Series::cells((edges.clone(), edges), rho.concat(), (-1.0, 1.0));
         let name = || Axis::linear(format!("observed example of \"{split}\""));
-        let panel = Panel::new(name(), name(), vec![cells]);
+        let edges = (edges.clone(), edges);
+        let panel = plot::heat((name(), name()), edges, rho.concat(), (-1.0, 1.0));
         Ok(Figure::of(panel).titled("correlation of losses"))
     }
 

@@ -234,7 +234,8 @@ crate::object::object! {
         "reasons" => |c| c.reasons().into(),
         "seconds" => |c| c.record.seconds.into(),
     },
-    entries: to_json, "llccurve.to_map() -> map", "`points`, a map for each with all its numbers (`label`, `at`, `loss`, `estimate`, `mcse`, `chains`, `rhat`, `ess`, `virial`, `acceptance`, `failed`, `verdict`, `reasons`, `seed`, …), and `verdict` and `reasons` of all.",
+    entries: to_json, "llccurve.to_map() -> map", "`points`, a map for each with all its numbers, and `verdict` and `reasons` of all.\n\n\
+         A point has `label`, `at`, `loss`, `estimate`, `mcse`, `chains`, `rhat`, `ess`, `virial`, `acceptance`, `failed`, `verdict`, `reasons`, `seed` and `seconds`.",
     table: table,
     drawing: drawing,
 }
