@@ -25,10 +25,8 @@ const CROSS: RGBColor = RGBColor(120, 120, 120);
 
 /// The edges of cells around these centres: in the middle between neighbours, of their logarithms on a logarithmic axis.
 pub fn edges(centres: &[f64], scale: Scale) -> Vec<f64> {
-    let (to, from): (fn(f64) -> f64, fn(f64) -> f64) = match scale {
-        Scale::Linear => (|x| x, |x| x),
-        Scale::Log => (f64::ln, f64::exp),
-    };
+    let to = |x: f64| if scale == Scale::Log { x.ln() } else { x };
+    let from = |x: f64| if scale == Scale::Log { x.exp() } else { x };
     let at: Vec<f64> = centres.iter().map(|x| to(*x)).collect();
     let half = |k: usize| match at.len() {
         // A cell alone is a decade wide, or one.

@@ -204,7 +204,7 @@ fn calibration_recommends_a_step_that_is_right() {
 fn calibration_goes_over_gamma_and_decades() {
     let run = |more: &str| {
         let source = format!(
-            "let t = target(potential::gaussian(#{{ dim: 4, examples: 1000 }}));
+            "let t = target(potential::gaussian(#{{ dim: 4, condition: 1, examples: 1000 }}));
              let c = calibrate_llc(t, sampler::sgld(#{{ gradient: gradient::full() }}), #{{ start: parameters([1, 1, 1, 1]), seed: 3, tolerance: 0.1, {more} }});
              c.to_map() + #{{ text: c.to_string(), drawn: plot::llc_calibration(c).to_string() }}"
         );
