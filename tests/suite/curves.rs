@@ -228,7 +228,7 @@ fn rust_has_it_too() {
     let target = target.run().unwrap();
     let hmc = sampler::Hmc::new().build().unwrap();
     let points = Arc::new(Parameters {
-        vectors: vec![Arc::new(vec![1.0, 1.0]); 2],
+        vectors: vec![Arc::new(vec![1.0, 1.0]), Arc::new(vec![1.0, 1.0])],
     });
     let curve = llc_curve_of_checkpoints(points, &target, &hmc)
         .nbeta(100.0)
