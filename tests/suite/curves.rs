@@ -133,7 +133,12 @@ fn a_folder_of_files_is_read_in_the_order_of_steps() {
     assert_eq!(files["axis"], "step");
     assert_eq!(each(&here, "at"), [0.0, 1.0, 2.0]);
     assert_eq!(each(&files, "estimate"), each(&here, "estimate"));
-    assert_eq!(each(&files, "loss"), each(&here, "loss"));
+    let losses = each(&files, "loss");
+    assert_eq!(losses, each(&here, "loss"));
+    assert!(
+        losses[0] != losses[1] && losses[1] != losses[2],
+        "{losses:?}"
+    );
 }
 
 #[test]
