@@ -144,7 +144,7 @@ pub fn calibration(
         panel.title = cells.title;
         panel
             .annotations
-            .push("learning coefficient; crossed where every chain failed".into());
+            .push("learning coefficient; crossed where every chain failed, marked where there is no objection".into());
         Figure::of(panel)
     };
     Figure::beside(panels.into_iter().map(panel).collect(), count.min(3))

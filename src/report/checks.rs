@@ -408,10 +408,14 @@ pub fn of_curve(c: &Curve) -> Vec<Check> {
             format!("{done} of {all} points; {GOES_ON}"),
         ),
     }];
-    let reasons = c.reasons();
-    out.push(match reasons.is_empty() {
-        true => check("Estimates", Level::of(c.verdict()), "all have converged"),
-        false => check("Estimates", Level::of(c.verdict()), reasons.join("; ")),
+    let open = c.points.iter().filter(|p| p.verdict != Verdict::Converged);
+    out.push(match c.reasons().first() {
+        None => check("Estimates", Level::of(c.verdict()), "all have converged"),
+        Some(first) => check(
+            "Estimates",
+            Level::of(c.verdict()),
+            format!("{} of {done} have not converged; {first}", open.count()),
+        ),
     });
     out
 }

@@ -227,6 +227,6 @@ mod tests {
         }
         let mut names = ["net-10", "net-9", "final", "net-9b"];
         names.sort_by_key(|n| natural(n));
-        assert_eq!(names, ["net-9", "net-9b", "net-10", "final"]);
+        assert_eq!(names, ["final", "net-9", "net-9b", "net-10"]);
     }
 }
