@@ -1709,6 +1709,88 @@ pub mod verbs {
             /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
             resume = "resume": Words,
         }
+        /// Estimate the local learning coefficient at every checkpoint of a training: λ̂ with its error bar against epoch or step.
+        ///
+        /// `checkpoints` is a training that kept some (`train(…, #{ checkpoints: \[0, 1, 3, 10] })`), an array of parameters, or the path of a folder of files of weights (.safetensors, .pt, .pth, .npz, or a folder with one such file for each), as PyTorch users have them: they are read as by `model.load`, and their steps are in their names ("step-1000", "checkpoint-1000"). At every point it is the estimate of `llc`, with chains that start there and are localised there. All points are one job with one folder, one checkpoint and one progress: it is interrupted and continued within a point. Points step side by side where there are more threads than chains.
+        ///
+        /// `print(curve)` is a table with R̂, ESS, thermometer and verdict of every point, `plot::llc_curve(curve)` draws λ̂ and the loss. Where training has not ended w0 is no minimum, and λ̂ can be negative: the verdict says so. Fields, arrays in order of the points: `at`, `estimate`, `mcse`, `loss`, `rhat`, `ess`, `virial`; `verdict` (the worst) and `reasons`; `to_map()` has all numbers, with the seed by which `llc` gives the same estimate.
+        LlcCurve, llc_curve(checkpoints: Arc<crate::simulation::trained::Trained>, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::curve::LLC_CURVE => Arc<crate::simulation::llc::curve::Curve> {
+            /// Chains. (integer, 1 … 100000; default `4`)
+            chains = "chains": Count,
+            /// Steps per chain at every point, burn-in included. (integer, 2 … 1000000000000; default `5000`)
+            steps = "steps": Count,
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.5`)
+            burn_in = "burn_in": Number,
+            /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost. (integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject)
+            every = "every": Count,
+            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
+            gamma = "gamma": Number,
+            /// β, the inverse temperature of the likelihood. (number, > 0; if absent: 1/ln n)
+            beta = "beta": Number,
+            /// nβ, in place of `beta`. (number, > 0; if absent: n·beta)
+            nbeta = "nbeta": Number,
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
+            baseline = "baseline": OneOf<choices::Baseline>,
+            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices ("w1\[0]" and "w1\[2..5]" along the first dimension, "w1\[:, 0..16]" along the second), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3", of model::pretrained "transformer.h.1.attn.head2"). (name of a part, or array of names; if absent: all parameters move)
+            restrict = "restrict": Anything,
+            /// Which chain of a training of several. (integer, ≥ 0; default `0`)
+            chain = "chain": Count,
+            /// Where the points are along the curve, increasing. (array of numbers, any finite number; if absent: epochs of a training, steps in the names of files, else 0, 1, 2, …)
+            at = "at": Numbers,
+            /// What each tensor of the file is in the model: #{ "0.weight": "w1", "0.bias": "b1" }. One * on both sides stands for any text: "module.*": "*" takes a beginning away. Names that are not mentioned stay as they are. (map from names in the file to names of the model; if absent: names are the model's; where none of the file is, its tensors are taken by shape and number if there is one reading only)
+            rename = "rename": Anything,
+            /// Matrices that are transposed on the way, by their names in the file or in the model; a * stands for any text, \[] is none. (array of names, or true for all matrices; if absent: none of those that have the model's names; of others called ….weight those that the layers of the model multiply as \[in, out], since PyTorch's Linear is \[out, in])
+            transpose = "transpose": Anything,
+            /// Which state dict of a PyTorch file: "state_dict" where it was saved as {"epoch": …, "state_dict": …}, "model.net" of one within another, "" the outermost. (string; if absent: the only state dict there is)
+            key = "key": Words,
+            /// Seed, from which every point has its own. (integer, ≥ 0; if absent: from --seed and the name of the curve)
+            seed = "seed": Count,
+            /// Name of the curve and of its folder. (string; if absent: llc_curve-1, …)
+            name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
+        }
+        /// Estimate the local learning coefficient at every checkpoint of a training: λ̂ with its error bar against epoch or step.
+        ///
+        /// `checkpoints` is a training that kept some (`train(…, #{ checkpoints: \[0, 1, 3, 10] })`), an array of parameters, or the path of a folder of files of weights (.safetensors, .pt, .pth, .npz, or a folder with one such file for each), as PyTorch users have them: they are read as by `model.load`, and their steps are in their names ("step-1000", "checkpoint-1000"). At every point it is the estimate of `llc`, with chains that start there and are localised there. All points are one job with one folder, one checkpoint and one progress: it is interrupted and continued within a point. Points step side by side where there are more threads than chains.
+        ///
+        /// `print(curve)` is a table with R̂, ESS, thermometer and verdict of every point, `plot::llc_curve(curve)` draws λ̂ and the loss. Where training has not ended w0 is no minimum, and λ̂ can be negative: the verdict says so. Fields, arrays in order of the points: `at`, `estimate`, `mcse`, `loss`, `rhat`, `ess`, `virial`; `verdict` (the worst) and `reasons`; `to_map()` has all numbers, with the seed by which `llc` gives the same estimate.
+        LlcCurveOfCheckpoints, llc_curve_of_checkpoints(checkpoints: crate::options::Value, target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = crate::verb::Either::Second, crate::simulation::llc::curve::LLC_CURVE => Arc<crate::simulation::llc::curve::Curve> {
+            /// Chains. (integer, 1 … 100000; default `4`)
+            chains = "chains": Count,
+            /// Steps per chain at every point, burn-in included. (integer, 2 … 1000000000000; default `5000`)
+            steps = "steps": Count,
+            /// Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged. (number, ≥ 0; default `0.5`)
+            burn_in = "burn_in": Number,
+            /// Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost. (integer, ≥ 1; if absent: 10; 1 for samplers that accept or reject)
+            every = "every": Count,
+            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
+            gamma = "gamma": Number,
+            /// β, the inverse temperature of the likelihood. (number, > 0; if absent: 1/ln n)
+            beta = "beta": Number,
+            /// nβ, in place of `beta`. (number, > 0; if absent: n·beta)
+            nbeta = "nbeta": Number,
+            /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
+            baseline = "baseline": OneOf<choices::Baseline>,
+            /// The parameters that move (weight-restricted coefficient): names of tensors ("w1"), slices ("w1\[0]" and "w1\[2..5]" along the first dimension, "w1\[:, 0..16]" along the second), or what several names begin with ("block1.attn"), or a head of a transformer ("block2.attn.head3", of model::pretrained "transformer.h.1.attn.head2"). (name of a part, or array of names; if absent: all parameters move)
+            restrict = "restrict": Anything,
+            /// Which chain of a training of several. (integer, ≥ 0; default `0`)
+            chain = "chain": Count,
+            /// Where the points are along the curve, increasing. (array of numbers, any finite number; if absent: epochs of a training, steps in the names of files, else 0, 1, 2, …)
+            at = "at": Numbers,
+            /// What each tensor of the file is in the model: #{ "0.weight": "w1", "0.bias": "b1" }. One * on both sides stands for any text: "module.*": "*" takes a beginning away. Names that are not mentioned stay as they are. (map from names in the file to names of the model; if absent: names are the model's; where none of the file is, its tensors are taken by shape and number if there is one reading only)
+            rename = "rename": Anything,
+            /// Matrices that are transposed on the way, by their names in the file or in the model; a * stands for any text, \[] is none. (array of names, or true for all matrices; if absent: none of those that have the model's names; of others called ….weight those that the layers of the model multiply as \[in, out], since PyTorch's Linear is \[out, in])
+            transpose = "transpose": Anything,
+            /// Which state dict of a PyTorch file: "state_dict" where it was saved as {"epoch": …, "state_dict": …}, "model.net" of one within another, "" the outermost. (string; if absent: the only state dict there is)
+            key = "key": Words,
+            /// Seed, from which every point has its own. (integer, ≥ 0; if absent: from --seed and the name of the curve)
+            seed = "seed": Count,
+            /// Name of the curve and of its folder. (string; if absent: llc_curve-1, …)
+            name = "name": Words,
+            /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
+            resume = "resume": Words,
+        }
         /// A deep linear network with true weights, its data, and its exact learning coefficient: a problem of the benchmark of Hitchcock & Hoogland (2025, D.1).
         ///
         /// Fields: `model`, `data`, `target`, `start` (the true weights), `widths`, `rank`, `truth` (λ, Aoyagi's formula), `multiplicity`, and `regular`: half the rank of the Jacobian at the weights. λ is the least coefficient over all weights with this product, and that of the weights themselves is at least `regular`: where that is larger, estimates at `start` rightly lie above λ. With `widths` and `rank` the weights are those where both agree.
@@ -1767,23 +1849,29 @@ pub mod verbs {
             /// Folder of a run that was interrupted or killed, as "runs/notebook-1/sample-1": it goes on there, under its name and bit for bit, if the target, the sampler and all other options are the same. One that is finished is returned as it is. (string; if absent: a new run begins)
             resume = "resume": Words,
         }
-        /// Find the step size (and nβ) for a learning coefficient, without knowing the answer.
+        /// Find the step size (and nβ and γ) for a learning coefficient, without knowing the answer.
         ///
-        /// Every step size is tried at every nβ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.
+        /// Every step size is tried at every nβ and γ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to `nbeta`. Of several γ it is the weakest whose estimate the next stronger one confirms, or the only one at which a trial qualifies. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it. `plot::llc_calibration(calibration)` draws λ̂ over step size and γ as a heat map.
         CalibrateLlc, calibrate_llc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::llc::calibrate::CALIBRATE => Arc<crate::simulation::llc::calibration::Calibration> {
             /// w0, as in `llc`. (Parameters; must be given)
             start = "start": Handle<crate::target::prior::Parameters>,
             /// Step sizes to try, in place of the sampler's own (for `pseudo_langevin`, its ratio). If they are not given, short runs go from the sampler's own step, by factors of four, to the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step. (array of numbers, > 0; if absent: 7, by halving the largest stable one)
             step_sizes = "step_sizes": Numbers,
-            /// Values of nβ to try. (array of numbers, > 0; if absent: n/ln n alone)
+            /// The nβ at which a step is wanted. (number, > 0; if absent: n/ln n)
+            nbeta = "nbeta": Number,
+            /// Values of nβ to try. (array of numbers, > 0; if absent: `nbeta`, and as many decades around it as `decades` says)
             nbetas = "nbetas": Numbers,
+            /// Decades of nβ to try below and above `nbeta`, where `nbetas` is not given. (integer, 0 … 4; default `0`)
+            decades = "decades": Count,
+            /// Values of γ to try. The default goes from 1, the usual one, by decades to where 1/√γ is the size of a weight: a weaker γ lets flat directions go further than weights are large. (array of numbers, ≥ 0; if absent: `gamma` if it is given, else 1, 10, … to N/|w0|²)
+            gammas = "gammas": Numbers,
             /// Chains at each point. (integer, 2 … 100000; default `4`)
             chains = "chains": Count,
             /// Steps per chain, burn-in included. (integer, 20 … 1000000000000; default `5000`)
             steps = "steps": Count,
             /// Part of the steps that is not averaged. (number, 0 < x < 1; default `0.5`)
             burn_in = "burn_in": Number,
-            /// γ, the strength of the localisation ½γ|w-w0|². (number, ≥ 0; default `1`)
+            /// The only γ to try. (number, ≥ 0; if absent: several are tried)
             gamma = "gamma": Number,
             /// L(w0): "paired" on the minibatch of every step, which cancels most of the noise · "full" over all examples, once · "first_batch" on the first minibatch of each chain (Hitchcock & Hoogland 2025). Without minibatches it is always "full". ("paired" · "full" · "first_batch"; default `paired`)
             baseline = "baseline": OneOf<choices::Baseline>,
@@ -1880,4 +1968,5 @@ pub mod verbs {
 #[rustfmt::skip]
 pub mod functions {
     pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_curve, llc_curve_of_checkpoints, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
 }

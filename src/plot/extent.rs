@@ -30,6 +30,7 @@ fn has_data(one: &Series, panel: &Panel) -> bool {
         Kind::HLine(level) => drawable(y, *level),
         Kind::Density { values } => is_grid(one) && values.iter().any(|v| is_shown(*v)),
         Kind::Contours { values, .. } => is_grid(one) && values.iter().any(|v| v.is_finite()),
+        Kind::Cells { values, .. } => is_grid(one) && !values.is_empty(),
         _ => x_values(one, y).iter().any(|value| drawable(x, *value)),
     }
 }
@@ -58,7 +59,9 @@ pub(super) fn x_values(one: &Series, y_scale: Scale) -> Vec<f64> {
     match &one.kind {
         Kind::Line | Kind::Dashed | Kind::Points | Kind::LinePoints => with(&one.y),
         Kind::Bars if one.y.is_empty() => Vec::new(),
-        Kind::Bars | Kind::Density { .. } | Kind::Contours { .. } => one.x.clone(),
+        Kind::Bars | Kind::Density { .. } | Kind::Cells { .. } | Kind::Contours { .. } => {
+            one.x.clone()
+        }
         Kind::Band { upper, .. } => with(upper),
         Kind::VLine(x) => vec![*x],
         Kind::Shade(from, to) => vec![*from, *to],

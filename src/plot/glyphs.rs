@@ -6,7 +6,7 @@ use super::canvas::{Canvas, Ink};
 use super::decimate::{self, Pixel};
 use super::frame::{Frame, runs};
 use super::ticks::Span;
-use super::{Kind, Panel, Series, field, shades};
+use super::{Kind, Panel, Series, field, heat, shades};
 use crate::error::Result;
 
 /// Okabe and Ito's colours, told apart with any colour vision; yellow, faint on white, is last.
@@ -123,6 +123,7 @@ pub(super) fn draw(
             band(canvas, frame, &lower, &upper, look)
         }
         Kind::Density { values } => field::density(canvas, frame, one, values),
+        Kind::Cells { values, low, high } => heat::cells(canvas, frame, one, values, (*low, *high)),
         Kind::Contours { values, levels } => {
             field::contour_lines(canvas, frame, one, values, levels)
         }
@@ -193,7 +194,7 @@ pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -
             canvas.dashes(&[(left, y), (right, y)], dash, ink(look, 1.6, 1.0))
         }
         Kind::Dashed => canvas.dashes(&[(left, y), (right, y)], CURVE_DASH, ink(look, 1.4, 1.0)),
-        Kind::Density { .. } => field::density_key(canvas, left, y),
+        Kind::Density { .. } | Kind::Cells { .. } => field::density_key(canvas, left, y),
         Kind::Contours { .. } => field::contours_key(canvas, left, y),
         Kind::Shade(..) => canvas.area(&block, ink(look, 1.0, 0.2)),
     }

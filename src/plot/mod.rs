@@ -13,6 +13,7 @@ mod extent;
 mod field;
 mod frame;
 mod glyphs;
+mod heat;
 mod histogram;
 mod html;
 pub(crate) mod ladder;
@@ -34,6 +35,7 @@ use crate::error::Result;
 
 pub use contours::even_levels;
 pub use density::{density, density_within};
+pub use heat::{edges, panel as heat};
 pub use html::address;
 pub use pictures::pictures;
 pub use recipes::{band, distributions, histogram, sweep, traces};
@@ -230,10 +232,10 @@ pub struct Series {
     pub label: String,
     /// How the numbers are drawn.
     pub kind: Kind,
-    /// Abscissas; for [`Kind::Bars`] the edges of the bins, one more than `y`; for [`Kind::Density`] the edges of the
+    /// Abscissas; for [`Kind::Bars`] the edges of the bins, one more than `y`; for [`Kind::Density`] and [`Kind::Cells`] the edges of the
     /// columns, for [`Kind::Contours`] the columns of the grid.
     pub x: Vec<f64>,
-    /// Ordinates. What is beyond the shorter of `x` and `y` is left out. For [`Kind::Density`] the edges of the rows,
+    /// Ordinates. What is beyond the shorter of `x` and `y` is left out. For [`Kind::Density`] and [`Kind::Cells`] the edges of the rows,
     /// for [`Kind::Contours`] the rows of the grid.
     pub y: Vec<f64>,
     /// Half lengths of the error bars of [`Kind::Points`] and [`Kind::LinePoints`].
@@ -265,6 +267,16 @@ pub enum Kind {
     Density {
         /// One row after the other, that between the first two `y` first.
         values: Vec<f64>,
+    },
+    /// Filled cells between the edges `x` and `y`, from blue (`low` and less) through white to red (`high` and more), with their numbers where there is
+    /// room. Cells whose value is not finite are crossed.
+    Cells {
+        /// One row after the other, that between the first two `y` first.
+        values: Vec<f64>,
+        /// The value of the bluest colour.
+        low: f64,
+        /// The value of the reddest.
+        high: f64,
     },
     /// Lines of equal value on the grid `x`, `y`, from blue (the lowest level) to red (the highest).
     Contours {
@@ -315,6 +327,11 @@ impl Series {
     /// A two-dimensional histogram: edges of columns and rows, and a value for each cell, row after row.
     pub fn density(label: impl Into<String>, x: Vec<f64>, y: Vec<f64>, values: Vec<f64>) -> Self {
         Self::new(label, Kind::Density { values }, x, y)
+    }
+
+    /// A heat map: edges of columns and rows, a value for each cell, row after row, and the range of the colours.
+    fn cells((x, y): (Vec<f64>, Vec<f64>), values: Vec<f64>, (low, high): (f64, f64)) -> Self {
+        Self::new("", Kind::Cells { values, low, high }, x, y)
     }
 
     /// Lines at these levels of a function with a value for each point of the grid, row after row.

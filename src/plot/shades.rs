@@ -17,6 +17,19 @@ const BLUES: [RGBColor; 8] = [
     RGBColor(8, 45, 100),
 ];
 
+/// From blue through white to red, dark at both ends.
+const DIVERGING: [RGBColor; 9] = [
+    RGBColor(8, 60, 140),
+    RGBColor(50, 120, 190),
+    RGBColor(122, 178, 218),
+    RGBColor(194, 220, 238),
+    RGBColor(250, 250, 250),
+    RGBColor(248, 212, 196),
+    RGBColor(236, 154, 128),
+    RGBColor(204, 84, 72),
+    RGBColor(150, 20, 40),
+];
+
 /// From blue through violet to red; none of them faint on white.
 const ORDER: [RGBColor; 5] = [
     RGBColor(24, 90, 188),
@@ -42,6 +55,11 @@ pub(super) fn blue(shade: usize) -> RGBColor {
 /// The colour of the `i`-th of `of` things in an order: the first blue, the last red.
 pub(super) fn ordered(i: usize, of: usize) -> RGBColor {
     between(&ORDER, i as f64 / of.saturating_sub(1).max(1) as f64)
+}
+
+/// The colour of a part of a range, which is white in the middle.
+pub(super) fn diverging(part: f64) -> RGBColor {
+    between(&DIVERGING, part)
 }
 
 fn between(colours: &[RGBColor], part: f64) -> RGBColor {

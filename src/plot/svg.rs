@@ -6,6 +6,7 @@ use super::canvas::{Anchor, Canvas, Ink, Lettering, document, fit_text, text_wid
 use super::extent::{has_bars, is_empty, legend, span_of, x_values, y_values};
 use super::frame::Frame;
 use super::glyphs::{self, Look};
+use super::heat;
 use super::ticks::{Span, Ticks};
 use super::{Figure, Panel};
 use crate::error::Result;
@@ -216,9 +217,9 @@ impl<'a> Plot<'a> {
             legend_height: 0.0,
             x_labels: true,
         };
-        if page.legend_below {
+        if page.legend_below || heat::range(panel).is_some() {
             let rows = plot.legend_rows().last().map_or(0, |place| place.0 + 1);
-            plot.legend_width = 0.0;
+            plot.legend_width = heat::range(panel).map_or(0.0, heat::scale_width);
             plot.legend_height = rows as f64 * LEGEND_ROW;
         }
         let notes = plot.notes().len() as f64 * NOTE_ROW;
@@ -276,7 +277,10 @@ impl<'a> Plot<'a> {
                 lettering(LABEL_SIZE + 3.0, FAINT_TEXT, Anchor::Middle),
             )?;
         }
-        match self.page.legend_below {
+        if let Some(range) = heat::range(self.panel) {
+            heat::scale(canvas, &frame, range)?;
+        }
+        match self.page.legend_below || heat::range(self.panel).is_some() {
             true => self.draw_legend_below(canvas, left, top + self.height),
             false => self.draw_legend(canvas, &frame),
         }

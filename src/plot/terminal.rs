@@ -259,6 +259,12 @@ impl Painter<'_> {
             Kind::Density { values } | Kind::Contours { values, .. } => {
                 shade(self.canvas, one, values, (self.x, self.y), self.colour)
             }
+            // From the bluest, the lightest, to the reddest.
+            Kind::Cells { values, low, high } => {
+                let part = |v: &f64| ((v - low) / (high - low)).clamp(0.01, 1.0);
+                let parts: Vec<f64> = values.iter().map(part).collect();
+                shade(self.canvas, one, &parts, (self.x, self.y), self.colour)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::diagnostic::{Heat, Verdict};
 use crate::error::Result;
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::judge::{RELAXED, percent};
+use crate::simulation::llc::curve::Curve;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::ELSEWHERE;
@@ -397,6 +398,29 @@ pub fn of_populations(s: &Smc, done: bool) -> Vec<Check> {
     out
 }
 
+pub fn of_curve(c: &Curve) -> Vec<Check> {
+    let (done, all) = (c.points.len(), c.count);
+    let mut out = vec![match c.record.done {
+        true => check("Finished", Level::Good, format!("all {all} points")),
+        false => check(
+            "Finished",
+            Level::Look,
+            format!("{done} of {all} points; {GOES_ON}"),
+        ),
+    }];
+    let open = c.points.iter().filter(|p| p.verdict != Verdict::Converged);
+    out.push(match c.reasons().first() {
+        None => check("Estimates", Level::of(c.verdict()), "all have converged"),
+        Some(first) => check(
+            "Estimates",
+            Level::of(c.verdict()),
+            format!("{} of {done} have not converged; {first}", open.count()),
+        ),
+    });
+    out
+}
+
+/// The same of a benchmark.
 pub fn of_benchmark(b: &Benchmark) -> Vec<Check> {
     let all = b.problems.len() * b.step_sizes.iter().map(Vec::len).sum::<usize>();
     let failed = b.cells.iter().filter(|c| c.estimate.is_none()).count();

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::object::Object;
 use crate::simulation::evidence::of_populations;
 use crate::simulation::job::Printed;
+use crate::simulation::llc::curve::Curve;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
@@ -211,6 +212,50 @@ impl Told for Benchmark {
         let setting = format!("<pre>{}</pre>\n", escape(&cut(&setting)));
         let table = tables::benchmark(self, &part.name).html();
         [table, details("Settings", &setting)].concat()
+    }
+}
+
+impl Told for Curve {
+    fn line(&self) -> String {
+        format!(
+            "learning coefficients at {} of {} points, {:.1} s",
+            self.points.len(),
+            self.count,
+            self.record.seconds
+        )
+    }
+
+    fn done(&self) -> bool {
+        self.record.done
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        let state = match self.record.done {
+            true => String::new(),
+            false => format!("'{name}' UNFINISHED; {GOES_ON}\n"),
+        };
+        Ok(format!("{state}'{name}': {self}\n\n"))
+    }
+
+    fn json(&self) -> Result<Value> {
+        Ok(self.to_json())
+    }
+
+    fn checks(&self, _: Option<&Summary>) -> Result<Vec<Check>> {
+        Ok(checks::of_curve(self))
+    }
+
+    fn drawings(&self, _: Option<&Summary>) -> Result<Vec<Drawing>> {
+        let about = "Learning coefficient with its error bars, and the loss, along the training";
+        Ok(vec![drawing("llc_curve", about, self.figure())])
+    }
+
+    fn tables(&self, _: &Part, _: Option<&Summary>) -> String {
+        self.table().to_html()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.record.notes
     }
 }
 

@@ -7,6 +7,7 @@ use super::record::Record;
 use super::sampled::Sampled;
 use crate::error::Result;
 use crate::simulation::job::Printed;
+use crate::simulation::llc::curve::Curve;
 use crate::simulation::llc::saved::Saved;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
@@ -43,6 +44,9 @@ fn read(folder: &Path) -> Result<Box<dyn Told>> {
     }
     if let Some((so_far, done)) = Smc::load(folder)? {
         return Ok(Box::new(Course { so_far, done }));
+    }
+    if let Some(curve) = Curve::load(folder)? {
+        return Ok(Box::new(curve));
     }
     match Printed::load(folder)? {
         Some(printed) => Ok(Box::new(printed)),

@@ -59,6 +59,14 @@ pub(super) fn bind(b: &mut Binder) {
     )
     .with(&[], "plot::contours([0, 1, 2], [0, 1], [[0.0, 1.0, 4.0], [1.0, 2.0, 5.0]], #{ levels: [0.5, 1.5, 3.0], label: \"U\" })");
     b.defaulted(
+        "plot::heat(rows, #{ options }) -> Figure",
+        "A heat map of a matrix: a colour for every number, from blue (`low` and less) through white to red (`high` and more), and the number where there is room.\n\n\
+         `rows` is an array of rows, the first at the bottom. A number that is not finite is a crossed cell. Options: `low` and `high` (minus and plus the largest size), `x` and `y` (the middles of columns and rows; 0, 1, 2, …), `x_label`, `y_label`, `log_x`, `log_y`, `title`.",
+        Map::new(),
+        heat,
+    )
+    .with(&[], "plot::heat([[1.0, -0.4], [-0.4, 1.0]], #{ low: -1, high: 1, title: \"correlations\" })");
+    b.defaulted(
         "plot::ridges(curves, #{ options }) -> Figure",
         "Curves in an order, as by time, each shifted upwards above the one before, with its label at the left.\n\n\
          `curves` is an array of maps `#{ label, x, y }`. Options: `reference` (such a map, drawn dashed into each curve), `x_label`, `y_label`, `title`.",
@@ -205,24 +213,68 @@ fn contours(x: Array, y: Array, z: Array, options: Map) -> Bound<Figure> {
     let given = Given::new(call, options, &[&["levels", "label"], &AXES])?;
     let (x, y) = (numbers(&x)?, numbers(&y)?);
     same_length(call, ("rows of z", z.len()), ("y values", y.len()))?;
-    let mut values = Vec::with_capacity(x.len() * y.len());
-    for (i, row) in z.iter().enumerate() {
-        let Some(row) = row.read_lock::<Array>() else {
-            let got = a_kind(row.type_name());
-            return Err(raise(anyhow!(
-                "{call}: z must be an array of rows, but z[{i}] is {got}"
-            )));
-        };
-        let of_row = format!("numbers in z[{i}]");
-        same_length(call, (&of_row, row.len()), ("x values", x.len()))?;
-        values.extend(numbers(&row)?);
-    }
+    let values = matrix(call, "z", &z, Some(x.len()))?.concat();
     let levels = match given.options.get("levels") {
         Some(list) if list.is_array() => given.array("levels")?.unwrap_or_default(),
         _ => plot::even_levels(&values, given.count("levels", LEVELS, MOST_LEVELS)?),
     };
     let series = Series::contours(given.text("label"), (x, y), values, levels);
     Ok(given.figure(vec![series]))
+}
+
+/// Rows of numbers, each with as many as there are x values, or as the first has.
+fn matrix(call: &str, name: &str, z: &Array, width: Option<usize>) -> Bound<Vec<Vec<f64>>> {
+    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(z.len());
+    for (i, row) in z.iter().enumerate() {
+        let Some(row) = row.read_lock::<Array>() else {
+            let got = a_kind(row.type_name());
+            return Err(raise(anyhow!(
+                "{call}: {name} must be an array of rows, but {name}[{i}] is {got}"
+            )));
+        };
+        let of_row = format!("numbers in {name}[{i}]");
+        let (what, width) = match width {
+            Some(width) => ("x values", width),
+            None => ("in the first row", rows.first().map_or(row.len(), Vec::len)),
+        };
+        same_length(call, (&of_row, row.len()), (what, width))?;
+        rows.push(numbers(&row)?);
+    }
+    Ok(rows)
+}
+
+fn heat(rows: Array, options: Map) -> Bound<Figure> {
+    let call = "plot::heat";
+    let given = Given::new(call, options, &[&["low", "high", "x", "y"], &AXES])?;
+    let rows = matrix(call, "rows", &rows, None)?;
+    let (wide, high) = (rows.first().map_or(0, Vec::len), rows.len());
+    let values = rows.concat();
+    let finite = values.iter().filter(|x| x.is_finite());
+    let most = finite.fold(0.0, |m: f64, x| m.max(x.abs()));
+    let bound = |name: &str, own: f64| given.options.get(name).map_or(Ok(own), number);
+    let own = if most > 0.0 { most } else { 1.0 };
+    let range = (bound("low", -own)?, bound("high", own)?);
+    if !(range.0 < range.1 && (range.1 - range.0).is_finite()) {
+        let (low, high) = range;
+        return Err(raise(anyhow!(
+            "{call}: the colours go from {low} to {high}, but must go upwards"
+        )));
+    }
+    let (across, upward) = (
+        given.axis("x_label", "log_x"),
+        given.axis("y_label", "log_y"),
+    );
+    let middles = |name: &str, count: usize, what| -> Bound<Vec<f64>> {
+        let counted = || (0..count).map(|k| k as f64).collect();
+        let at = given.array(name)?.unwrap_or_else(counted);
+        let named = format!("numbers in the option '{name}'");
+        same_length(call, (&named, at.len()), (what, count))?;
+        Ok(at)
+    };
+    let x = plot::edges(&middles("x", wide, "columns")?, across.scale);
+    let y = plot::edges(&middles("y", high, "rows")?, upward.scale);
+    let panel = plot::heat((across, upward), (x, y), values, range);
+    Ok(Figure::of(panel).titled(given.text("title")))
 }
 
 fn ridges(curves: Array, options: Map) -> Bound<Figure> {

@@ -6,6 +6,8 @@ use crate::dataset::Dataset;
 use crate::plot::Figure;
 use crate::report::figures;
 use crate::simulation::llc::Estimate;
+use crate::simulation::llc::calibration::Calibration;
+use crate::simulation::llc::curve::Curve;
 use crate::simulation::llc::problems::Posed;
 use crate::simulation::llc::table::Benchmark;
 use crate::simulation::run::Run;
@@ -44,15 +46,18 @@ fn beside(estimate: impl Into<Dynamic>, mcse: impl Into<Dynamic>) -> Map {
     pairs.into_iter().map(|(k, v)| (k.into(), v)).collect()
 }
 
-fn influence(e: &Estimate, split: &str) -> Bound<Map> {
+fn matrices(found: crate::error::Result<[Vec<Vec<f64>>; 2]>) -> Bound<Map> {
     let rows = |rows: Vec<Vec<f64>>| rows.into_iter().map(floats).collect::<Array>();
-    let [estimate, mcse] = e.influence(split).or_raise()?.map(rows);
+    let [estimate, mcse] = found.or_raise()?.map(rows);
     Ok(beside(estimate, mcse))
 }
 
 fn susceptibilities(e: &Estimate, split: &str) -> Bound<Map> {
-    let [estimate, mcse] = e.susceptibilities(split).or_raise()?.map(floats);
-    Ok(beside(estimate, mcse))
+    let found = e.susceptibilities(split).or_raise()?;
+    let mut out = beside(floats(found.estimate), floats(found.mcse));
+    out.insert("correlation".into(), floats(found.correlation));
+    out.insert("correlation_mcse".into(), floats(found.correlation_mcse));
+    Ok(out)
 }
 
 fn with_mcse((value, mcse): (f64, f64)) -> Map {
@@ -67,12 +72,28 @@ fn fluctuations(b: &mut Binder) {
          `#{ estimate, mcse }`, arrays of arrays: numbers and their standard errors, from the scatter over blocks of draws. Negative where seeing more of i helps with j. Without `split` it is that of the training split. Needs `observe: [observable::example_losses()]`. Of positions, -β/P Cov: each \
          has a P-th of its row's weight.",
         "train",
-        |e: &mut Arc<Estimate>, split: &str| influence(e, split),
+        |e: &mut Arc<Estimate>, split: &str| matrices(e.influence(split)),
     );
+    b.defaulted(
+        "estimate.correlations(split) -> map",
+        "`Corr(ℓ_i, ℓ_j)`: influence on a scale from -1 to 1, where examples that are learnt together have 1.\n\n\
+         `#{ estimate, mcse }`, arrays of arrays: numbers and their standard errors, by the delta method from the scatter over blocks of draws. Without `split` it is that of the training split. \
+         Needs `observe: [observable::example_losses()]`.",
+        "train",
+        |e: &mut Arc<Estimate>, split: &str| matrices(e.correlations(split)),
+    )
+    .with(&[], "let p = llc_problem(#{ widths: [1, 3], n: 100 });\nlet e = llc(p.target, sampler::hmc(), #{ start: p.start, chains: 2, steps: 200, observe: [observable::example_losses(#{ rows: 5 })] });\ne.correlations().estimate");
+    b.defaulted(
+        "plot::correlations(estimate, split) -> Figure",
+        "The correlations of the losses of examples as a heat map, from blue (-1) through white to red (1), with numbers where there is room.",
+        "train",
+        |e: Arc<Estimate>, split: &str| e.correlations_figure(split).or_raise(),
+    )
+    .with(&[], "let p = llc_problem(#{ widths: [1, 3], n: 100 });\nlet e = llc(p.target, sampler::hmc(), #{ start: p.start, chains: 2, steps: 200, observe: [observable::example_losses(#{ rows: 5 })] });\nplot::correlations(e)");
     b.defaulted(
         "estimate.susceptibilities(split) -> map",
         "`-Cov(L, ℓ_i - L)` of every observed example: how ⟨L⟩ responds when the data shift towards it, over nβ (Baker et al. 2025).\n\n\
-         `#{ estimate, mcse }`, arrays: numbers and their standard errors, from the scatter over blocks of draws. With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses(), observable::cost()]`, with \
+         `#{ estimate, mcse, correlation, correlation_mcse }`, arrays: numbers and their standard errors, from the scatter over blocks of draws; the correlations are the same on a scale from -1 to 1, `-Corr(L, ℓ_i - L)`. With `restrict: \"block2.attn.head3\"` they are those of the head. Needs `observe: [observable::example_losses(), observable::cost()]`, with \
          `each: \"position\"` for single tokens; without the cost, L is the mean over the other observed examples. Without `split` it is the training split.",
         "train",
         |e: &mut Arc<Estimate>, split: &str| susceptibilities(e, split),
@@ -109,6 +130,26 @@ fn traces(b: &mut Binder) {
         "plot::llc(estimate) -> Figure",
         "The loss of every chain along the steps, and below it the estimate so far, with 95 % of the final one and the exact value; of an estimate at several nβ the mean loss against 1/nβ, and λ̂ at each.",
         |e: Arc<Estimate>| -> Figure { e.figure() },
+    );
+    b.function(
+        "plot::llc_calibration(calibration) -> Figure",
+        "λ̂ of a calibration over step size and γ, a heat map for each nβ.\n\nWhite is the recommended estimate (else the provisional one), blue half of it and less, red half as much again and more. Crossed are trials in which every chain failed.",
+        |c: Arc<Calibration>| -> Figure { c.figure() },
+    )
+    .with(
+        &[],
+        "let t = target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 }));\n\
+         plot::llc_calibration(calibrate_llc(t, sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400, gammas: [1, 10] }))",
+    );
+    b.function(
+        "plot::llc_curve(curve) -> Figure",
+        "λ̂ with its error bars against epoch or step, and below it the loss.\n\nPoints that have not converged are marked. Places that span decades are on a logarithmic axis.",
+        |c: Arc<Curve>| -> Figure { c.figure() },
+    )
+    .with(
+        &[],
+        "let points = parameters([[0.0, 1.0], [1.0, 0.0]]);\n\
+         plot::llc_curve(llc_curve(points, target(potential::normal_crossing([1, 2])), sampler::hmc(), #{ nbeta: 1e3, gamma: 30, steps: 200 }))",
     );
     b.function(
         "estimate.trace(chain) -> array",

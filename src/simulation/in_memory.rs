@@ -1,7 +1,7 @@
-//! Runs in memory: nothing of them is written, and an interruption loses them.
+//! Runs in memory: nothing of them is written, and an interruption loses them unless a job keeps their numbers.
 
 use super::plan::{Plan, Starts};
-use super::run::{Run, RunInfo};
+use super::run::{Failure, Run, RunInfo};
 use super::session::Session;
 use super::state::State;
 use super::stepping::Shared;
@@ -10,6 +10,7 @@ use crate::error::{Interrupted, Result};
 use crate::kernels::device::Device;
 use crate::ranks::SingleProcess;
 use crate::sampler::ConfiguredSampler;
+use crate::store::archive::{Archive, Kept};
 use crate::target::Target;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,21 @@ impl InMemory {
         Ok((0..state.chains).any(going))
     }
 
+    /// Steps done, all chains together; one that has failed does no more.
+    pub fn steps(&self) -> u64 {
+        self.state.steps.iter().sum()
+    }
+
+    /// What a checkpoint says of it besides its numbers: which chains have failed, and seconds of computing.
+    pub fn said(&self) -> (&[Option<Failure>], f64) {
+        (&self.state.failures, self.seconds)
+    }
+
+    /// Take over what a checkpoint says of it.
+    pub fn take(&mut self, (failures, seconds): (Vec<Option<Failure>>, f64)) {
+        (self.state.failures, self.seconds) = (failures, seconds);
+    }
+
     /// The run, finished.
     pub fn finish(self, plan: &Plan) -> Run {
         let mut state = self.state;
@@ -112,6 +128,12 @@ impl InMemory {
         };
         run.sort_by_rung();
         run
+    }
+}
+
+impl Kept for InMemory {
+    fn keep<'a>(&'a mut self, archive: &mut Archive<'a>) -> Result<()> {
+        self.state.keep(archive)
     }
 }
 

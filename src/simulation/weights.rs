@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The option that chooses among state dicts.
-const KEY: Spec = optional(
+pub(super) const KEY: Spec = optional(
     "key",
     Kind::Text,
     "the only state dict there is",

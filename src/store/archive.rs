@@ -203,6 +203,26 @@ impl<'a> Archive<'a> {
         )
     }
 
+    /// The numbers of a part, whose names begin with this.
+    pub fn within(&mut self, prefix: &str, part: &'a mut impl Kept) -> Result<()> {
+        match self {
+            Self::Saving(all) => {
+                let mut own = Self::Saving(Vec::new());
+                part.keep(&mut own)?;
+                if let Self::Saving(own) = own {
+                    let named = |(name, shape, held)| (format!("{prefix}{name}"), shape, held);
+                    all.extend(own.into_iter().map(named));
+                }
+                Ok(())
+            }
+            Self::Restoring(found) => {
+                let own = found.extract_if(|name, _| name.starts_with(prefix));
+                let own = own.map(|(name, data)| (name[prefix.len()..].to_string(), data));
+                part.keep(&mut Self::Restoring(own.collect()))
+            }
+        }
+    }
+
     /// Items of N numbers each, of which there may be more or less.
     pub fn table<R, const N: usize>(
         &mut self,

@@ -53,6 +53,11 @@ const CALLS: &[(&str, &str, &str)] = &[
         "x.to_map()",
     ),
     (
+        "llc_curve",
+        "llc_curve(parameters([[0.0, 0.0], [0.5, 0.0], [0.0, 0.3]]), crossing, sgld, #{ steps: 6000, chains: 2 } + o)",
+        "x.to_map()",
+    ),
+    (
         "calibrate_llc",
         "calibrate_llc(crossing, sgld, #{ start: origin, steps: 4000 } + o)",
         "x.to_map()",
@@ -243,6 +248,7 @@ tests!(
     exchange,
     train,
     llc,
+    llc_curve,
     calibrate_llc,
     llc_benchmark,
     smc,

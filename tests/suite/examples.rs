@@ -110,10 +110,13 @@ fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
         OBSERVED,
         SEEDS,
         1200,
-        "let i = e.influence(); let s = e.susceptibilities();
-         for row in i.estimate { out += row; } out += s.estimate; for row in i.mcse { out += row; } out += s.mcse;",
+        "let i = e.influence(); let s = e.susceptibilities(); let c = e.correlations();
+         for k in 0..c.estimate.len() { c.estimate[k] = c.estimate[k].extract(0, k); c.mcse[k] = c.mcse[k].extract(0, k); }
+         for row in i.estimate { out += row; } out += s.estimate; for row in c.estimate { out += row; } out += s.correlation;
+         for row in i.mcse { out += row; } out += s.mcse; for row in c.mcse { out += row; } out += s.correlation_mcse;",
     );
-    let width = OBSERVED * OBSERVED + OBSERVED;
+    // The diagonal of the correlations has no error.
+    let width = OBSERVED * OBSERVED + OBSERVED * (OBSERVED - 1) / 2 + 2 * OBSERVED;
     assert_eq!(found.len(), SEEDS * 2 * width);
     let (found, errors): (Vec<&[f64]>, Vec<&[f64]>) = found
         .chunks_exact(2 * width)
@@ -127,6 +130,13 @@ fn influence_and_susceptibilities_are_covariances_of_the_posterior() {
     let mut expected: Vec<f64> = pairs.map(|(i, k)| -beta * r.covariance(i, k)).collect();
     let of_all = (0..ROWS).map(|i| r.with_all(i)).sum::<f64>() / ROWS as f64;
     expected.extend(rows.iter().map(|i| of_all - r.with_all(*i)));
+    let size = |i: usize| r.covariance(i, i).sqrt();
+    let below = rows.iter().enumerate();
+    let below = below.flat_map(|(n, i)| rows[..n].iter().map(move |k| (*i, *k)));
+    expected.extend(below.map(|(i, k)| r.covariance(i, k) / (size(i) * size(k))));
+    let apart = |i: usize| (size(i).powi(2) - 2.0 * r.with_all(i) + of_all).sqrt();
+    let susceptible = |i: &usize| (of_all - r.with_all(*i)) / (of_all.sqrt() * apart(*i));
+    expected.extend(rows.iter().map(susceptible));
     // Error bars: 95 % of the numbers are within 1.96 of theirs, in the mean over seeds, which are independent of each other.
     let covered = |(of_seed, errors): (&[f64], &&[f64])| -> f64 {
         let off = of_seed.iter().zip(&expected).map(|(x, e)| (x - e).abs());
@@ -273,6 +283,32 @@ fn an_example_is_not_held_against_itself() {
             "{i}: {chi} {expected}"
         );
     }
+}
+
+/// Correlations are influence in other units: symmetric, within [-1, 1], and 1 with itself, without an error.
+#[test]
+fn correlations_are_a_matrix_of_correlations() {
+    let found = evaluate(
+        "let p = llc_problem(#{ widths: [1, 3], n: 100 });
+         let e = llc(p.target, sampler::hmc(#{ leapfrog: 5 }), #{ start: p.start, chains: 2, steps: 400, observe: [observable::example_losses(#{ rows: 5 })] });
+         let c = e.correlations(); let i = e.influence(); let s = e.susceptibilities();
+         #{ rho: c.estimate, mcse: c.mcse, influence: i.estimate, s: s.correlation, text: plot::correlations(e).to_string() }",
+    )
+    .unwrap();
+    let matrix =
+        |name: &str| -> Vec<Vec<f64>> { serde_json::from_value(found[name].clone()).unwrap() };
+    let (rho, mcse, influence) = (matrix("rho"), matrix("mcse"), matrix("influence"));
+    for i in 0..5 {
+        for k in 0..5 {
+            let scale = (influence[i][i] * influence[k][k]).sqrt();
+            assert!((rho[i][k] + influence[i][k] / scale).abs() < 1e-9);
+            assert!(rho[i][k].abs() <= 1.0 && rho[i][k] == rho[k][i]);
+            let sure = mcse[i][k] < 1e-9;
+            assert_eq!(sure, i == k, "{i} {k}: {}", mcse[i][k]);
+        }
+    }
+    let s: Vec<f64> = serde_json::from_value(found["s"].clone()).unwrap();
+    assert!(s.iter().all(|x| x.abs() <= 1.0), "{s:?}");
 }
 
 /// A row is its positions: what they do to those of another row is what it does to that row.

@@ -198,6 +198,62 @@ fn calibration_recommends_a_step_that_is_right() {
     );
 }
 
+/// Null: at every γ the estimate is that of the linear recursion of SGLD, ½ Σ nβ/(p(1 - εp/4)) with p = nβ + γ. The weakest γ is recommended where the next one
+/// confirms it, to the tolerance, and none where they differ.
+#[test]
+fn calibration_goes_over_gamma_and_decades() {
+    let run = |more: &str| {
+        let source = format!(
+            "let t = target(potential::gaussian(#{{ dim: 4, condition: 1, examples: 1000 }}));
+             let c = calibrate_llc(t, sampler::sgld(#{{ gradient: gradient::full() }}), #{{ start: parameters([1, 1, 1, 1]), seed: 3, tolerance: 0.1, {more} }});
+             c.to_map() + #{{ text: c.to_string(), drawn: plot::llc_calibration(c).to_string() }}"
+        );
+        evaluate(&source).unwrap_or_else(|e| panic!("{e}\n{source}"))
+    };
+    let number = |map: &Value, name: &str| map[name].as_f64().unwrap();
+    let near = run("steps: 60_000, step_sizes: [2e-4, 4e-4], gammas: [10, 1]");
+    let trials = near["trials"].as_array().unwrap();
+    let order: Vec<_> = trials
+        .iter()
+        .map(|t| (number(t, "gamma"), number(t, "step")))
+        .collect();
+    assert_eq!(
+        order,
+        [(1.0, 2e-4), (1.0, 4e-4), (10.0, 2e-4), (10.0, 4e-4)]
+    );
+    for t in trials {
+        let (gamma, step, nbeta) = (number(t, "gamma"), number(t, "step"), number(t, "nbeta"));
+        let p = nbeta + gamma;
+        let expected = 2.0 * nbeta / (p * (1.0 - step * p / 4.0));
+        let found = [number(t, "estimate"), number(t, "mcse")];
+        check(&format!("γ = {gamma}, ε = {step}"), &found, expected);
+    }
+    assert_eq!(
+        number(&near["recommended"], "gamma"),
+        1.0,
+        "{}",
+        near["text"]
+    );
+    let far = run("steps: 60_000, step_sizes: [2e-4, 4e-4], gammas: [30, 100]");
+    assert!(!far["recommended"].is_object(), "{}", far["text"]);
+    assert_eq!(far["gammas_disagree"], true);
+    let text = far["text"].as_str().unwrap();
+    assert!(text.contains("neighbouring γ give different"), "{text}");
+    let decades = run("steps: 100, step_sizes: [2e-4], gamma: 2.0, nbeta: 50.0, decades: 1");
+    let trials = decades["trials"].as_array().unwrap().iter();
+    let places: Vec<_> = trials
+        .map(|t| (number(t, "gamma"), number(t, "nbeta")))
+        .collect();
+    assert_eq!(places, [(2.0, 5.0), (2.0, 50.0), (2.0, 500.0)]);
+    let both = message(
+        "calibrate_llc(target(potential::gaussian(#{ dim: 1 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1]), nbeta: 1.0, gamma: 1.0, gammas: [1.0] })",
+    );
+    assert!(
+        both.contains("'gamma' and 'gammas' are both given"),
+        "{both}"
+    );
+}
+
 /// What is recommended is right, and what is not has its reasons: chains too cold, say, or too hot. Null of what is recommended: λ, to its error and
 /// the tolerance. What is provisional is no trial that failed.
 #[test]

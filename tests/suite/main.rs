@@ -12,6 +12,7 @@ mod cli;
 mod closures;
 mod continued;
 mod contract;
+mod curves;
 mod custom;
 mod damage;
 mod data;

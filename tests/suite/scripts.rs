@@ -56,6 +56,7 @@ fn every_script_is_tested() {
             "langevin_vs_metropolis",
             "learning_curve",
             "llc_benchmark",
+            "llc_deep_linear",
             "llc_normal_crossing",
             "llc_quickstart",
             "llc_transformer",
@@ -227,6 +228,14 @@ fn pretrained() {
         );
     }
     assert_eq!(v["influence"][0].as_array().map(Vec::len), Some(20));
+}
+
+#[test]
+fn llc_deep_linear() {
+    let v = quick("llc_deep_linear", &["--set", "class=1K"]);
+    assert_eq!(v["problems"].as_array().map(Vec::len), Some(2));
+    let of = |name: &str| v["problems"][0][name].as_f64().unwrap();
+    assert!(of("estimate") > 0.0 && of("mcse") > 0.0, "{v}");
 }
 
 #[test]

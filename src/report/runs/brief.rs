@@ -3,6 +3,7 @@
 use crate::diagnostic::Verdict;
 use crate::report::layout::name;
 use crate::simulation::job::Record;
+use crate::simulation::llc::curve::Curve;
 use crate::simulation::run::Run;
 use crate::simulation::run::kind;
 use crate::store::{self, checkpoint};
@@ -54,6 +55,10 @@ impl Brief {
             false => kind(&meta),
         };
         (out.done, out.share, out.seconds) = (course.done, course.share, course.seconds);
+        if out.kind == "llc_curve" {
+            let found = Curve::load(folder).ok().flatten();
+            out.verdict = found.map(|c| c.verdict());
+        }
         if path.is_file() {
             match store::read_json::<Value>(&path) {
                 Ok(record) => out.judge(&record),

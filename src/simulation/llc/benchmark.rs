@@ -7,7 +7,8 @@ use super::contenders::{Contender, contenders};
 use super::problems::{self, Posed, Setting};
 use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
 use super::table::{Benchmark, Cell, FILE, Known};
-use crate::error::{Interrupted, Result};
+use super::workers::side_by_side;
+use crate::error::Result;
 use crate::model::deep_linear::Problem;
 use crate::model::deep_linear::problem::{Class, NAMES};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
@@ -404,17 +405,9 @@ impl Job for Contest<'_> {
             }
             Ok(())
         };
-        let results: Vec<Result<()>> = std::thread::scope(|s| {
-            let running: Vec<_> = self.going.iter_mut().map(|g| s.spawn(|| work(g))).collect();
-            let join = |t: std::thread::ScopedJoinHandle<Result<()>>| match t.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            running.into_iter().map(join).collect()
-        });
+        let done = side_by_side(&mut self.going, work);
         self.out.cells = cells.into_inner().unwrap_or_else(|e| e.into_inner());
-        let real = |r: &Result<()>| r.as_ref().is_err_and(|e| !Interrupted::is(e));
-        results.into_iter().find(real).unwrap_or(Ok(()))
+        done
     }
 
     fn describe(&self, _: bool) -> Result<Map<String, Value>> {

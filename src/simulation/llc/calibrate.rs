@@ -4,8 +4,8 @@
 
 use super::calibration::Calibration;
 use super::grid::{self, PILOT, Search, is_stable, search};
-use super::plateau::{against, plateau, steadiest, unconfirmed};
-use super::protocol::{BASELINE, Baseline, GAMMA, Point, Prepared};
+use super::plateau::{across, against, plateau, steadiest, unconfirmed};
+use super::protocol::{BASELINE, Baseline, Point, Prepared};
 use super::trial::{Found, Trial};
 use super::{nbeta, one_point};
 use crate::error::{Interrupted, Result};
@@ -36,10 +36,28 @@ pub(crate) const OPTIONS: &[Spec] = &[
          the largest at which chains survive and are less than twice too hot; samplers that accept or reject are tried around their own step.",
     ),
     optional(
+        "nbeta",
+        Kind::Float(Range::Positive),
+        "n/ln n",
+        "The nβ at which a step is wanted.",
+    ),
+    optional(
         "nbetas",
         Kind::Floats(Range::Positive),
-        "n/ln n alone",
+        "`nbeta`, and as many decades around it as `decades` says",
         "Values of nβ to try.",
+    ),
+    option(
+        "decades",
+        Kind::Int(Range::Between(0.0, 4.0)),
+        "0",
+        "Decades of nβ to try below and above `nbeta`, where `nbetas` is not given.",
+    ),
+    optional(
+        "gammas",
+        Kind::Floats(Range::NonNegative),
+        "`gamma` if it is given, else 1, 10, … to N/|w0|²",
+        "Values of γ to try. The default goes from 1, the usual one, by decades to where 1/√γ is the size of a weight: a weaker γ lets flat directions go further than weights are large.",
     ),
     option(
         "chains",
@@ -59,7 +77,12 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "0.5",
         "Part of the steps that is not averaged.",
     ),
-    GAMMA,
+    optional(
+        "gamma",
+        Kind::Float(Range::NonNegative),
+        "several are tried",
+        "The only γ to try.",
+    ),
     BASELINE,
     option(
         "tolerance",
@@ -82,7 +105,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     RESUME,
 ];
 
-/// Try all step sizes at all nβ.
+/// Try all step sizes at all nβ and γ.
 pub(crate) fn calibrate(
     target: &Target,
     sampler: &Arc<ConfiguredSampler>,
@@ -97,18 +120,37 @@ pub(crate) fn calibrate(
             sampler.name()
         )
     };
+    let usual = nbeta(o, target.likelihood_n());
     let mut nbetas = match o.floats("nbetas") {
         Some(list) => list,
-        None => vec![nbeta(o, target.likelihood_n())?],
+        None => {
+            let (usual, decades) = (
+                *usual.as_ref().map_err(|e| anyhow::anyhow!("{e}"))?,
+                o.int("decades")? as i32,
+            );
+            (-decades..=decades)
+                .map(|k| usual * 10f64.powi(k))
+                .collect()
+        }
     };
     nbetas.sort_by(f64::total_cmp);
+    let mut gammas = match (o.floats("gammas"), o.opt_float("gamma")) {
+        (Some(_), Some(_)) => anyhow::bail!(
+            "{}: options 'gamma' and 'gammas' are both given; give only one",
+            o.owner()
+        ),
+        (Some(list), _) => list,
+        (None, Some(gamma)) => vec![gamma],
+        (None, None) => grid::gammas(&start),
+    };
+    gammas.sort_by(f64::total_cmp);
     let steps = o.floats("step_sizes").map(|mut steps| {
         steps.sort_by(f64::total_cmp);
         steps
     });
     anyhow::ensure!(
-        !nbetas.is_empty() && steps.as_ref().is_none_or(|s| !s.is_empty()),
-        "{}: there is nothing to try: options 'step_sizes' and 'nbetas' need at least one number each",
+        !nbetas.is_empty() && !gammas.is_empty() && steps.as_ref().is_none_or(|s| !s.is_empty()),
+        "{}: there is nothing to try: options 'step_sizes', 'nbetas' and 'gammas' need at least one number each",
         o.owner()
     );
     let mut hash = crc32fast::Hasher::new();
@@ -126,7 +168,9 @@ pub(crate) fn calibrate(
         session,
         start,
         option,
+        usual: usual.unwrap_or(nbetas[0]),
         nbetas,
+        gammas,
         steps,
         pilots: Vec::new(),
         trials: Vec::new(),
@@ -144,23 +188,26 @@ struct Calibrating<'a> {
     session: &'a Session,
     start: Arc<Vec<f32>>,
     option: &'static str,
+    /// The nβ at which a step is wanted.
+    usual: f64,
     nbetas: Vec<f64>,
+    gammas: Vec<f64>,
     /// Increasing; none as long as they are looked for.
     steps: Option<Vec<f64>>,
     /// Step sizes that were run to look for them, and whether they are stable.
     pilots: Vec<(f64, bool)>,
-    /// Trials so far: at all step sizes for one nβ after the other.
+    /// Trials so far: at all step sizes for one nβ after the other, and all nβ for one γ after the other.
     trials: Vec<Trial>,
 }
 
 impl Calibrating<'_> {
     /// Run at a step size, for so many steps at most.
-    fn trial(&self, step: f64, nbeta: f64, most: u64) -> Result<Trial> {
+    fn trial(&self, step: f64, (nbeta, gamma): (f64, f64), most: u64) -> Result<Trial> {
         let changed = self.sampler.with(self.option, step)?;
         let changed = changed.unwrap_or_else(|| self.sampler.clone());
         let point = Point {
             nbeta,
-            gamma: self.o.float("gamma")?,
+            gamma,
             baseline: Baseline::from_options(self.o)?,
         };
         let prepared = Prepared::new(self.target, &changed, &self.start, point, None)?;
@@ -172,6 +219,7 @@ impl Calibrating<'_> {
             false => Some(prepared.estimate(Arc::new(run), session)?),
         };
         Ok(Trial {
+            gamma,
             step,
             nbeta,
             estimate: found.as_ref().map(Found::of),
@@ -179,11 +227,17 @@ impl Calibrating<'_> {
         })
     }
 
+    /// Pairs of nβ and γ.
+    fn places(&self) -> usize {
+        self.nbetas.len() * self.gammas.len()
+    }
+
     /// The next run that the search for step sizes needs.
     fn pilot(&mut self, step: f64) -> Result<()> {
         // Where the potential is steepest.
-        let nbeta = self.nbetas.last().copied().unwrap_or(f64::NAN);
-        let stable = match self.trial(step, nbeta, PILOT) {
+        let last = |all: &[f64]| all.last().copied().unwrap_or(f64::NAN);
+        let steepest = (last(&self.nbetas), last(&self.gammas));
+        let stable = match self.trial(step, steepest, PILOT) {
             Ok(trial) => trial.estimate.as_ref().is_some_and(is_stable),
             // What is wrong with all of them is said; an option out of its range is an end of the search, as any other is.
             Err(e) if self.pilots.is_empty() || Interrupted::is(&e) => return Err(e),
@@ -228,14 +282,14 @@ impl Job for Calibrating<'_> {
 
     fn size(&self) -> (&'static str, u64) {
         let steps = self.steps.as_ref().map_or(grid::COUNT as usize, Vec::len);
-        ("estimates", (steps * self.nbetas.len()) as u64)
+        ("estimates", (steps * self.places()) as u64)
     }
 
     fn standing(&self) -> Standing {
         let (done, steps) = (self.trials.len(), self.steps.as_ref().map(Vec::len));
         Standing {
             done: done as u64,
-            more: steps.is_none_or(|steps| done < steps * self.nbetas.len()),
+            more: steps.is_none_or(|steps| done < steps * self.places()),
             ..Standing::default()
         }
     }
@@ -258,7 +312,9 @@ impl Job for Calibrating<'_> {
                     self.trials.len() / steps.len(),
                     self.trials.len() % steps.len(),
                 );
-                let trial = self.trial(steps[k], self.nbetas[i], u64::MAX);
+                let (row, column) = (i / self.nbetas.len(), i % self.nbetas.len());
+                let place = (self.nbetas[column], self.gammas[row]);
+                let trial = self.trial(steps[k], place, u64::MAX);
                 trial.map(|trial| self.trials.push(trial))
             }
         };
@@ -276,14 +332,20 @@ impl Job for Calibrating<'_> {
             trials[i].against = against(&trials[i], smaller.as_ref(), tolerance);
         }
         unconfirmed(&mut trials, tolerance);
-        let usual = nbeta(self.o, self.target.likelihood_n()).unwrap_or(self.nbetas[0]);
-        let (recommended, nbetas_disagree) = plateau(&trials, (&self.nbetas, usual), tolerance);
+        let of_gamma = steps * self.nbetas.len();
+        let at = |row: usize| {
+            let here = row * of_gamma..(row + 1) * of_gamma;
+            plateau((&trials, here), (&self.nbetas, self.usual), tolerance)
+        };
+        let (each, disagree): (Vec<_>, Vec<_>) = (0..self.gammas.len()).map(at).unzip();
+        let (recommended, gammas_disagree) = across(&trials, &each, tolerance);
         Ok(Calibration {
             steadiest: steadiest(&trials, tolerance),
             option: self.option,
+            nbetas_disagree: recommended.is_none() && disagree.contains(&true),
+            gammas_disagree,
             trials,
             recommended,
-            nbetas_disagree,
         })
     }
 }
@@ -319,11 +381,11 @@ pub static CALIBRATE: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<C
         name: "calibrate_llc",
         arguments: &["target", "sampler"],
         options: OPTIONS,
-        doc: "Find the step size (and nβ) for a learning coefficient, without knowing the answer.\n\n\
-         Every step size is tried at every nβ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
+        doc: "Find the step size (and nβ and γ) for a learning coefficient, without knowing the answer.\n\n\
+         Every step size is tried at every nβ and γ, and objections to it are named: failed chains, a virial that is hot (the step is too large) or cold (chains have not \
          relaxed), chains that have not converged, an estimate that the next smaller step does not confirm, a wide error bar. Recommended is a trial on a plateau: there is no objection to it, a neighbouring \
-         step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to n/ln n. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
-         with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it.",
+         step gives the same, and of several nβ a neighbouring one does too; among these, the one with the smallest error bar at the nβ nearest to `nbeta`. Of several γ it is the weakest whose estimate the next stronger one confirms, or the only one at which a trial qualifies. Error bars of different nβ are not ranked: they belong to different quantities. Where no trial qualifies, as for large singular models whose flat directions do not relax in any affordable number of steps, `steadiest` is the trial at which the estimate changes least \
+         with the step size, which is what one would choose by eye: a provisional estimate; `to_map()` has all of it. `plot::llc_calibration(calibration)` draws λ̂ over step size and γ as a heat map.",
         example: "calibrate_llc(target(potential::gaussian(#{ dim: 3, condition: 1, examples: 1000 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: parameters([1, 1, 1]), steps: 400 })",
         call: Call::Checked(|(target, sampler), o, session| {
             calibrate(&target, &sampler, o, session).map(Arc::new)

@@ -9,6 +9,7 @@ use crate::diagnostic;
 use crate::error::Result;
 use crate::memory;
 use crate::observable::example_losses::name;
+use crate::plot::{self, Axis, Figure, Scale};
 use crate::simulation::evaluation::Evaluation;
 use crate::simulation::session::Session;
 use std::ops::Range;
@@ -20,6 +21,8 @@ struct Losses {
     examples: usize,
     /// Draws of each chain.
     lengths: Vec<usize>,
+    /// See [`Losses::cut`].
+    blocks: Vec<Range<usize>>,
     /// Rows of the split, and positions of a row.
     rows: usize,
     positions: usize,
@@ -54,14 +57,17 @@ impl Losses {
             }
         }
         let (rows, positions) = estimate.target.potential().rows_and_positions(split)?;
-        Ok(Self {
+        let mut out = Self {
             centred,
             examples,
             lengths,
+            blocks: Vec::new(),
             rows,
             positions,
             apart: dimension.starts_with("position"),
-        })
+        };
+        out.blocks = out.cut();
+        Ok(out)
     }
 
     fn each_draw(&self) -> impl Iterator<Item = &[f64]> {
@@ -74,7 +80,7 @@ impl Losses {
 
     /// Consecutive draws of one chain, a block after the other: as many as there are ten autocorrelation times of the slowest square, but two
     /// per chain at least.
-    fn blocks(&self) -> Vec<Range<usize>> {
+    fn cut(&self) -> Vec<Range<usize>> {
         let mut first = 0;
         let mut chains = Vec::new();
         for length in &self.lengths {
@@ -109,8 +115,7 @@ impl Losses {
         let mut of_block = vec![0.0; width];
         let (mut total, mut means, mut squares) =
             (of_block.clone(), of_block.clone(), of_block.clone());
-        let blocks = self.blocks();
-        for block in &blocks {
+        for block in &self.blocks {
             of_block.fill(0.0);
             for t in block.clone() {
                 let draw = &self.centred[t * self.examples..][..self.examples];
@@ -123,7 +128,7 @@ impl Losses {
                 squares[k] += mean * mean;
             }
         }
-        let count = blocks.len() as f64;
+        let count = self.blocks.len() as f64;
         for (square, mean) in squares.iter_mut().zip(&means) {
             let scatter = (*square - mean * mean / count).max(0.0);
             *square = (scatter / (count * (count - 1.0))).sqrt();
@@ -131,6 +136,75 @@ impl Losses {
         total.iter_mut().for_each(|x| *x /= self.draws());
         (total, squares)
     }
+
+    /// Correlations of `width` pairs of numbers, which `pair` gives around their means for each draw, and their standard errors: those of the mean of
+    /// `xy - ½ρ(x² + y²)` with x and y in units of their standard deviations, whose scatter over blocks is that of ρ (the delta method, as a jackknife
+    /// over blocks to first order). NaN for what never changes.
+    fn correlated(
+        &self,
+        width: usize,
+        pair: impl Fn(usize, &[f64], &mut [[f64; 2]]),
+    ) -> (Vec<f64>, Vec<f64>) {
+        let mut pairs = vec![[0.0; 2]; width];
+        let (squares, _) = self.averaged(3 * width, |t, draw, out| {
+            pair(t, draw, &mut pairs);
+            for (sums, [x, y]) in out.as_chunks_mut::<3>().0.iter_mut().zip(&pairs) {
+                sums[0] += x * x;
+                sums[1] += y * y;
+                sums[2] += x * y;
+            }
+        });
+        // ρ, and the inverse standard deviations.
+        let scales = squares.as_chunks::<3>().0.iter();
+        let scales: Vec<[f64; 3]> = scales
+            .map(|[xx, yy, xy]| {
+                let (x, y) = (1.0 / xx.sqrt(), 1.0 / yy.sqrt());
+                [(xy * (x * y)).clamp(-1.0, 1.0), x, y]
+            })
+            .collect();
+        let (_, errors) = self.averaged(width, |t, draw, out| {
+            pair(t, draw, &mut pairs);
+            for ((sum, [x, y]), [rho, a, b]) in out.iter_mut().zip(&pairs).zip(&scales) {
+                let (x, y) = (x * a, y * b);
+                *sum += x * y - 0.5 * rho * (x * x + y * y);
+            }
+        });
+        (scales.into_iter().map(|[rho, ..]| rho).collect(), errors)
+    }
+
+    /// -L and ℓ_i - L of every example i in a draw: L is the mean loss over all examples where it was recorded, else that over the other observed ones.
+    fn against_rest(
+        cost: Option<&Vec<f64>>,
+        t: usize,
+        draw: &[f64],
+    ) -> impl Iterator<Item = [f64; 2]> {
+        let total: f64 = draw.iter().sum();
+        let own = cost.map(|cost| cost[t]);
+        let others = (draw.len() - 1) as f64;
+        draw.iter().map(move |x| {
+            let mean = own.unwrap_or_else(|| (total - x) / others);
+            [-mean, x - mean]
+        })
+    }
+}
+
+/// Rows of a square matrix, times a factor.
+fn rows(all: &[f64], k: usize, factor: f64) -> Vec<Vec<f64>> {
+    let row = |r: &[f64]| r.iter().map(|x| factor * x).collect();
+    all.chunks_exact(k).map(row).collect()
+}
+
+/// Susceptibilities of single examples, and their standard errors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Susceptibilities {
+    /// `-Cov(L, ℓ_i - L)`.
+    pub estimate: Vec<f64>,
+    /// Standard errors of `estimate`.
+    pub mcse: Vec<f64>,
+    /// `-Corr(L, ℓ_i - L)`.
+    pub correlation: Vec<f64>,
+    /// Standard errors of `correlation`.
+    pub correlation_mcse: Vec<f64>,
 }
 
 /// All chains, less their common mean.
@@ -162,38 +236,74 @@ impl Estimate {
         });
         let share = if losses.apart { losses.positions } else { 1 };
         let beta = self.point.nbeta / (self.n * share) as f64;
-        let rows = |all: Vec<f64>, factor: f64| -> Vec<Vec<f64>> {
-            let row = |r: &[f64]| r.iter().map(|x| factor * x).collect();
-            all.chunks_exact(k).map(row).collect()
-        };
-        Ok([rows(means, -beta), rows(errors, beta)])
+        Ok([rows(&means, k, -beta), rows(&errors, k, beta)])
+    }
+
+    /// `Corr(ℓ_i, ℓ_j)`, `[examples, examples]`: the influence of one on the other on a scale from -1 to 1, with the sign that examples which are learnt
+    /// together have 1; and the standard errors.
+    ///
+    /// # Errors
+    /// As those of [`Estimate::influence`].
+    pub fn correlations(&self, split: &str) -> Result<[Vec<Vec<f64>>; 2]> {
+        let losses = Losses::new(self, split)?;
+        let k = losses.examples;
+        memory::check(
+            224 * (k * k) as u128,
+            &format!("the correlations of {k} examples"),
+        )?;
+        let (rho, errors) = losses.correlated(k * k, |_, draw, out| {
+            for (row, x) in out.chunks_exact_mut(k).zip(draw) {
+                row.iter_mut().zip(draw).for_each(|(p, y)| *p = [*x, *y]);
+            }
+        });
+        Ok([rows(&rho, k, 1.0), rows(&errors, k, 1.0)])
+    }
+
+    /// The correlations as a heat map.
+    ///
+    /// # Errors
+    /// As those of [`Estimate::influence`].
+    pub fn correlations_figure(&self, split: &str) -> Result<Figure> {
+        let [rho, _] = self.correlations(split)?;
+        let at: Vec<f64> = (0..rho.len()).map(|k| k as f64).collect();
+        let edges = plot::edges(&at, Scale::Linear);
+        let name = || Axis::linear(format!("observed example of \"{split}\""));
+        let edges = (edges.clone(), edges);
+        let panel = plot::heat((name(), name()), edges, rho.concat(), (-1.0, 1.0));
+        Ok(Figure::of(panel).titled("correlation of losses"))
     }
 
     /// `χ_i = -Cov(L, ℓ_i - L)`: 1/nβ of the response of ⟨L⟩ to data that shift towards example i (Baker et al. 2025; of a part of the
     /// model, if only that moved). L is the loss over all examples where `cost` was recorded, otherwise the mean over the *other*
-    /// observed examples: with its own it would be mostly a variance. And the standard errors.
+    /// observed examples: with its own it would be mostly a variance. Also on a scale from -1 to 1, `-Corr(L, ℓ_i - L)`; and the standard errors.
     ///
     /// # Errors
     /// If the losses of single examples of this split were not observed, or of one alone and no cost.
-    pub fn susceptibilities(&self, split: &str) -> Result<[Vec<f64>; 2]> {
+    pub fn susceptibilities(&self, split: &str) -> Result<Susceptibilities> {
         let losses = Losses::new(self, split)?;
         let cost = self.run.draws("cost", 0, 0, true).ok();
         let cost = cost.map(|chains| around_mean(&chains));
+        let (cost, k) = (cost.as_ref(), losses.examples);
         anyhow::ensure!(
-            cost.is_some() || losses.examples > 1,
+            cost.is_some() || k > 1,
             "the susceptibility of a single example needs the loss over all; observe observable::cost() too"
         );
-        let (chi, errors) = losses.averaged(losses.examples, |t, draw, out| {
-            let total: f64 = draw.iter().sum();
-            for (c, x) in out.iter_mut().zip(draw) {
-                let mean = match &cost {
-                    Some(cost) => cost[t],
-                    None => (total - x) / (draw.len() - 1) as f64,
-                };
-                *c -= mean * (x - mean);
-            }
+        let (estimate, mcse) = losses.averaged(k, |t, draw, out| {
+            let pairs = Losses::against_rest(cost, t, draw);
+            out.iter_mut()
+                .zip(pairs)
+                .for_each(|(c, [x, y])| *c += x * y);
         });
-        Ok([chi, errors])
+        let (correlation, correlation_mcse) = losses.correlated(k, |t, draw, out| {
+            let pairs = Losses::against_rest(cost, t, draw);
+            out.iter_mut().zip(pairs).for_each(|(p, pair)| *p = pair);
+        });
+        Ok(Susceptibilities {
+            estimate,
+            mcse,
+            correlation,
+            correlation_mcse,
+        })
     }
 
     /// `ν = ½ β Σ_i Var(ℓ_i)`, the singular fluctuation (Watanabe 2010), and its standard error: that of the chains, and where not all n

@@ -1,4 +1,4 @@
-//! The step sizes that `calibrate_llc` tries if none are given.
+//! The step sizes and γ that `calibrate_llc` tries if none are given.
 
 use super::trial::Found;
 use crate::sampler::{Accuracy, ConfiguredSampler};
@@ -14,6 +14,19 @@ const FAR_TOO_HOT: f64 = 2.0;
 
 /// How often a step is made four times larger or smaller.
 const MOST: usize = 30;
+
+/// γ from 1, the usual one, by decades to where 1/√γ, the spread that it allows, is the size of a weight, √(|w0|²/N).
+pub(super) fn gammas(w0: &[f32]) -> Vec<f64> {
+    let squares: f64 = w0.iter().map(|w| f64::from(w * w)).sum();
+    let decades = (w0.len() as f64 / squares).log10().ceil();
+    // The spread of a network of zeros is no scale.
+    let decades = if decades.is_finite() { decades } else { 0.0 };
+    let decades = decades.clamp(0.0, MOST_DECADES) as i32;
+    (0..=decades).map(|k| 10f64.powi(k)).collect()
+}
+
+/// Decades of γ at most.
+const MOST_DECADES: f64 = 3.0;
 
 /// What to do to find step sizes.
 pub(super) enum Search {
@@ -62,4 +75,17 @@ pub(super) fn search(sampler: &ConfiguredSampler, tried: &[(f64, bool)]) -> Sear
 /// Whether a step size is stable, from a run with it.
 pub(super) fn is_stable(e: &Found) -> bool {
     e.failed == 0 && (e.temperature <= FAR_TOO_HOT || e.temperature.is_nan())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gammas;
+
+    #[test]
+    fn gamma_goes_up_to_the_size_of_a_weight() {
+        assert_eq!(gammas(&[1.0, -1.0]), [1.0]);
+        assert_eq!(gammas(&[0.1, -0.1, 0.12]), [1.0, 10.0, 100.0]);
+        assert_eq!(gammas(&[0.0, 0.0]), [1.0]);
+        assert_eq!(gammas(&[1e-9]).len(), 4);
+    }
 }

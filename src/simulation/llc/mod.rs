@@ -7,6 +7,7 @@
 //! | `protocol.rs` | target, sampler and point put together, and traces turned into numbers |
 //! | `estimate.rs`, `saved.rs` | the estimate, and what speaks for it; on disk |
 //! | `levels.rs` | estimates at several nβ, and their slope |
+//! | `curve/` | `llc_curve`: estimates along a training |
 //! | `halved.rs` | what half the step size tells |
 //! | `verdict.rs` | whether it is an estimate yet, in words |
 //! | `examples.rs` | what the losses of single examples tell besides |
@@ -14,11 +15,13 @@
 //! | `calibration.rs`, `plateau.rs` | what it finds, and which trials are recommended |
 //! | `problems.rs` | `llc_problem` |
 //! | `benchmark.rs`, `table.rs` | `llc_benchmark`, and its table |
+//! | `workers.rs` | estimates side by side |
 
 pub mod benchmark;
 pub mod calibrate;
 pub mod calibration;
 mod contenders;
+pub mod curve;
 pub(crate) mod estimate;
 pub(crate) mod examples;
 mod grid;
@@ -31,6 +34,7 @@ pub(crate) mod saved;
 pub mod table;
 pub mod trial;
 pub(crate) mod verdict;
+mod workers;
 
 use super::plan::{self, Plan};
 use super::run::Run;
@@ -57,12 +61,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Kind::Object("Parameters"),
         "w0, the point whose coefficient is estimated and where all chains start; a single vector: choose one of several by `start.at(0)`.",
     ),
-    option(
-        "chains",
-        Kind::Int(Range::Between(1.0, 1e5)),
-        "4",
-        "Chains.",
-    ),
+    CHAINS,
     option(
         "steps",
         Kind::Int(Range::Between(2.0, 1e12)),
@@ -70,25 +69,10 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Steps per chain, burn-in included.",
     ),
     UNTIL,
-    option(
-        "burn_in",
-        Kind::Float(Range::NonNegative),
-        "0.5",
-        "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.",
-    ),
-    optional(
-        "every",
-        Kind::Int(Range::AtLeast(1.0)),
-        "10; 1 for samplers that accept or reject",
-        "Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost.",
-    ),
+    BURN_IN,
+    EVERY,
     GAMMA,
-    optional(
-        "beta",
-        Kind::Float(Range::Positive),
-        "1/ln n",
-        "β, the inverse temperature of the likelihood.",
-    ),
+    BETA,
     optional(
         "nbeta",
         Kind::Anything("number > 0, or array of several"),
@@ -96,13 +80,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "nβ, in place of `beta`. At several nβ the chains of all step in one run, each nβ with its own, and λ̂ is the slope of the mean loss against 1/nβ.",
     ),
     BASELINE,
-    optional(
-        "restrict",
-        Kind::Anything("name of a part, or array of names"),
-        "all parameters move",
-        "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices (\"w1[0]\" and \"w1[2..5]\" along the first dimension, \"w1[:, 0..16]\" along the second), or \
-         what several names begin with (\"block1.attn\"), or a head of a transformer (\"block2.attn.head3\", of model::pretrained \"transformer.h.1.attn.head2\").",
-    ),
+    RESTRICT,
     optional(
         "observe",
         Kind::Objects("Observable"),
@@ -137,6 +115,47 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     RESUME,
 ];
+
+/// The option `chains`.
+pub(super) const CHAINS: Spec = option(
+    "chains",
+    Kind::Int(Range::Between(1.0, 1e5)),
+    "4",
+    "Chains.",
+);
+
+/// The option `burn_in`.
+pub(super) const BURN_IN: Spec = option(
+    "burn_in",
+    Kind::Float(Range::NonNegative),
+    "0.5",
+    "Fraction of the steps (if below 1) or number of steps (if 1 or more) that is not averaged.",
+);
+
+/// The option `every`.
+pub(super) const EVERY: Spec = optional(
+    "every",
+    Kind::Int(Range::AtLeast(1.0)),
+    "10; 1 for samplers that accept or reject",
+    "Steps per record. Losses that come with gradients are averaged over all steps in between, so nothing is lost.",
+);
+
+/// The option `beta`.
+pub(super) const BETA: Spec = optional(
+    "beta",
+    Kind::Float(Range::Positive),
+    "1/ln n",
+    "β, the inverse temperature of the likelihood.",
+);
+
+/// The option `restrict`.
+pub(super) const RESTRICT: Spec = optional(
+    "restrict",
+    Kind::Anything("name of a part, or array of names"),
+    "all parameters move",
+    "The parameters that move (weight-restricted coefficient): names of tensors (\"w1\"), slices (\"w1[0]\" and \"w1[2..5]\" along the first dimension, \"w1[:, 0..16]\" along the second), or \
+     what several names begin with (\"block1.attn\"), or a head of a transformer (\"block2.attn.head3\", of model::pretrained \"transformer.h.1.attn.head2\").",
+);
 
 /// Estimate.
 pub(crate) fn llc(

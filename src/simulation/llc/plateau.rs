@@ -2,6 +2,7 @@
 
 use super::trial::{Found, Trial};
 use crate::simulation::standing::lacking;
+use std::ops::Range;
 
 /// R̂ from which on chains disagree so much that their mean says nothing.
 const MOST_RHAT: f64 = 1.2;
@@ -20,7 +21,8 @@ pub fn unconfirmed(trials: &mut [Trial], tolerance: f64) {
             return false;
         };
         let both = a.estimate.as_ref().zip(b.estimate.as_ref());
-        a.nbeta == b.nbeta && both.is_some_and(|(a, b)| agree(a, b, tolerance))
+        (a.nbeta, a.gamma) == (b.nbeta, b.gamma)
+            && both.is_some_and(|(a, b)| agree(a, b, tolerance))
     };
     let alone = |i: usize| {
         let neighbours = [i.checked_sub(1), Some(i + 1)];
@@ -34,15 +36,15 @@ pub fn unconfirmed(trials: &mut [Trial], tolerance: f64) {
     }
 }
 
-/// See [`Calibration::recommended`] and [`Calibration::nbetas_disagree`]. Error bars are compared at one nβ only: those of different nβ are of
+/// See [`Calibration::recommended`] and [`Calibration::nbetas_disagree`], of the trials at one γ, by their places. Error bars are compared at one nβ only: those of different nβ are of
 /// different things.
 pub fn plateau(
-    trials: &[Trial],
+    (trials, here): (&[Trial], Range<usize>),
     (nbetas, usual): (&[f64], f64),
     tolerance: f64,
 ) -> (Option<usize>, bool) {
     let best = |nbeta: &f64| {
-        let there = (0..trials.len()).filter(|i| trials[*i].nbeta == *nbeta);
+        let there = here.clone().filter(|i| trials[*i].nbeta == *nbeta);
         let fine = there.filter(|i| trials[*i].against.is_empty());
         let each = fine.filter_map(|i| Some((i, trials[i].estimate.as_ref()?)));
         each.min_by(|a, b| a.1.mcse.total_cmp(&b.1.mcse))
@@ -63,19 +65,35 @@ pub fn plateau(
     (found, found.is_none() && each.iter().flatten().count() > 1)
 }
 
-/// See [`Calibration::steadiest`]. Trials with the same nβ are neighbours.
+/// The γ of a recommendation: of the trials that are recommended at each γ, from weak to strong, the first that the next one confirms; one alone needs
+/// no other, since a weaker γ at which chains have not relaxed says nothing against it. And whether several are there, of which no two neighbours agree.
+pub fn across(trials: &[Trial], each: &[Option<usize>], tolerance: f64) -> (Option<usize>, bool) {
+    let found: Vec<usize> = each.iter().copied().flatten().collect();
+    if let [one] = found[..] {
+        return (Some(one), false);
+    }
+    let same = |pair: &&[usize]| {
+        let of = |i: usize| trials[i].estimate.as_ref();
+        let both = of(pair[0]).zip(of(pair[1]));
+        both.is_some_and(|(a, b)| agree(a, b, tolerance))
+    };
+    let first = found.windows(2).find(same).map(|pair| pair[0]);
+    (first, first.is_none() && !found.is_empty())
+}
+
+/// See [`Calibration::steadiest`]. Trials with the same nβ and γ are neighbours.
 pub fn steadiest(trials: &[Trial], tolerance: f64) -> Option<usize> {
     let usable = |i: usize| {
         let e = trials.get(i)?.estimate.as_ref()?;
         let hot = e.temperature > 1.0 + tolerance.max(2.0 * e.temperature_mcse);
         let fit = e.failed == 0 && !hot && e.rhat < MOST_RHAT && e.lambda > 0.0;
-        fit.then_some((trials[i].nbeta, e.lambda, e.mcse))
+        fit.then_some(((trials[i].nbeta, trials[i].gamma), e.lambda, e.mcse))
     };
     let score = |i: usize| {
-        let (nbeta, lambda, mcse) = usable(i)?;
-        let change = |other: Option<(f64, f64, f64)>| {
+        let (place, lambda, mcse) = usable(i)?;
+        let change = |other: Option<((f64, f64), f64, f64)>| {
             other
-                .filter(|o| o.0 == nbeta)
+                .filter(|o| o.0 == place)
                 .map(|o| (o.1 / lambda).ln().abs())
         };
         // Where the next larger step is no longer usable this one is at the edge, and steady by chance.
@@ -137,6 +155,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_gamma_is_confirmed_by_the_next_or_alone() {
+        let trial = |lambda: f64| Trial {
+            gamma: lambda,
+            step: 1e-3,
+            nbeta: 10.0,
+            estimate: Some(Found {
+                lambda,
+                mcse: 0.01,
+                temperature: 1.0,
+                temperature_mcse: 0.01,
+                undecided: false,
+                rhat: 1.0,
+                ess: [1000.0; 2],
+                chains: 4,
+                failed: 0,
+            }),
+            against: Vec::new(),
+        };
+        let trials = [3.0, 2.0, 2.01].map(trial);
+        let of = |each: &[Option<usize>]| across(&trials, each, 0.05);
+        assert_eq!(of(&[Some(0), Some(1), Some(2)]), (Some(1), false));
+        assert_eq!(of(&[Some(0), Some(1), None]), (None, true));
+        assert_eq!(of(&[None, Some(1), None]), (Some(1), false));
+        assert_eq!(of(&[None, None, None]), (None, false));
+    }
+
+    #[test]
     fn a_trial_with_failed_chains_says_how_many() {
         let fine = Found {
             lambda: 2.0,
@@ -151,6 +196,7 @@ mod tests {
         };
         let remarks = |failed| {
             let trial = Trial {
+                gamma: 1.0,
                 step: 1e-3,
                 nbeta: 10.0,
                 estimate: Some(Found { failed, ..fine }),

@@ -163,6 +163,13 @@ impl Prepared {
         })
     }
 
+    /// L(w0) over all examples.
+    pub fn loss_at_start(&self, session: &Session) -> Result<f64> {
+        let placed = session.placed(&self.target)?;
+        let devices = placed.devices.as_deref();
+        Evaluation::new(&placed.target, &self.start, devices, session.threads)?.loss()
+    }
+
     /// Whether the loss must be observed at records.
     pub fn observes(&self) -> bool {
         self.observed
@@ -195,20 +202,15 @@ impl Prepared {
         session: &Session,
     ) -> Result<Estimate> {
         let nbeta = self.point.nbeta / run.info.temperatures[0];
-        let placed = session.placed(&self.target)?;
-        let at_point = || {
-            let devices = placed.devices.as_deref();
-            Evaluation::new(&placed.target, &self.start, devices, session.threads)
-        };
         let chains = run.records.len();
         let (at_start, error) = match self.point.baseline {
             Baseline::Paired => (Vec::new(), 0.0),
-            Baseline::Full => {
-                let loss = at_point()?.loss()?;
-                (vec![loss; chains], 0.0)
-            }
+            Baseline::Full => (vec![self.loss_at_start(session)?; chains], 0.0),
             Baseline::FirstBatch => {
-                self.first_batches(run.info.seed, first..first + chains, at_point()?)?
+                let placed = session.placed(&self.target)?;
+                let devices = placed.devices.as_deref();
+                let point = Evaluation::new(&placed.target, &self.start, devices, session.threads)?;
+                self.first_batches(run.info.seed, first..first + chains, point)?
             }
         };
         let name = if self.observed {

@@ -42,9 +42,11 @@ impl Found {
     }
 }
 
-/// One step size at one nβ.
+/// One step size at one nβ and one γ.
 #[derive(Debug, Clone)]
 pub struct Trial {
+    /// γ.
+    pub gamma: f64,
     /// Step size.
     pub step: f64,
     /// nβ.
@@ -57,13 +59,13 @@ pub struct Trial {
 
 impl Trial {
     /// All numbers, for a checkpoint; no chain where there is no estimate.
-    pub(super) fn numbers(&self) -> [f64; 12] {
-        let mut out = [0.0; 12];
-        (out[0], out[1]) = (self.step, self.nbeta);
+    pub(super) fn numbers(&self) -> [f64; 13] {
+        let mut out = [0.0; 13];
+        (out[0], out[1], out[12]) = (self.step, self.nbeta, self.gamma);
         if let Some(e) = &self.estimate {
             let undecided = f64::from(u8::from(e.undecided));
             let (chains, failed) = (e.chains as f64, e.failed as f64);
-            out[2..].copy_from_slice(&[
+            out[2..12].copy_from_slice(&[
                 e.lambda,
                 e.mcse,
                 e.temperature,
@@ -80,7 +82,7 @@ impl Trial {
     }
 
     /// What [`Trial::numbers`] gave.
-    pub(super) fn of_numbers(x: &[f64; 12]) -> Self {
+    pub(super) fn of_numbers(x: &[f64; 13]) -> Self {
         let found = Found {
             lambda: x[2],
             mcse: x[3],
@@ -93,6 +95,7 @@ impl Trial {
             failed: x[11] as usize,
         };
         Self {
+            gamma: x[12],
             step: x[0],
             nbeta: x[1],
             estimate: Some(found).filter(|f| f.chains > 0),
