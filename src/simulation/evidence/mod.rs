@@ -2,6 +2,7 @@
 
 mod compare;
 mod energies;
+mod gaussian;
 pub(crate) mod laplace;
 mod transition;
 
