@@ -108,7 +108,7 @@ fn laplace_of_a_linear_regression_is_the_posterior() {
         let mode = numbers(&of["mode"]);
         for i in 0..3 {
             assert!(
-                (mode[i] - mean[i]).abs() < 1e-4,
+                (mode[i] - mean[i]).abs() < 0.01 * covariance[i][i].sqrt(),
                 "{name}: {mode:?}, {mean:?}"
             );
         }
@@ -431,7 +431,7 @@ fn what_cannot_be_approximated_is_refused_by_name() {
             "1 to 1000000",
         ),
         (
-            "laplace(target(potential::gaussian(), #{ prior: prior::gaussian(1) }), parameters([0.0, 0.0]), #{ structure: \"full\" })",
+            "laplace(target(potential::gaussian(), #{ prior: prior::gaussian(1) }), parameters(tensor::zeros([10])), #{ structure: \"full\" })",
             "needs a network",
         ),
         (
