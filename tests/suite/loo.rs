@@ -139,7 +139,7 @@ fn script(body: &str) -> String {
     format!(
         "let t = target(model::mlp(#{{ layers: [3, 1], output: \"identity\", bias: false }}), dataset::arrays({x:?}, {y:?}),
              #{{ loss: \"squared_error\", energy: \"sum\", prior: prior::gaussian(1.0) }});
-         let run_of = |seed| sample(t, sampler::hmc(#{{ leapfrog: 8 }}), #{{ steps: 3000, chains: 4, keep: 1, every: 1, seed: seed, observe: [observable::cost(), observable::norm2()] }});
+         let run_of = |seed| sample(t, sampler::hmc(#{{ leapfrog: 8 }}), #{{ steps: 6000, chains: 4, keep: 1, every: 1, seed: seed, observe: [observable::cost(), observable::norm2()] }});
          {body}"
     )
 }
@@ -168,13 +168,13 @@ fn leaving_one_out_of_a_regression_is_exact() {
     assert!((number(&value["nll"]) * 24.0 + elpd[0]).abs() < 1e-9);
     assert_eq!(
         (numbers(&value["k"]).len(), &value["draws"]),
-        (24, &6000.into())
+        (24, &12000.into())
     );
     // Of each chain every third draw is left.
-    assert_eq!(value["thin"], 2000);
+    assert_eq!(value["thin"], 4000);
     let text = value["text"].as_str().unwrap();
     assert!(
-        text.contains("elpd_loo") && text.contains("24 examples by 6000 draws"),
+        text.contains("elpd_loo") && text.contains("24 examples by 12000 draws"),
         "{text}"
     );
 }

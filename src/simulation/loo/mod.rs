@@ -26,10 +26,14 @@ use likelihood::Likelihood;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Numbers that are held at a time: ln likelihoods of some examples by all draws. 256 MiB.
 const TOGETHER: usize = 1 << 25;
+
+/// Draws of a chain that a thread reads one after the other.
+const STRETCH: usize = 64;
 
 /// Examples that are named where k̂ is too large.
 const NAMED: usize = 8;
@@ -94,17 +98,26 @@ pub fn loo(run: &Run, target: &Target, temperature: usize) -> Result<Loo> {
         (together * draws * 16) as u128,
         &format!("loo: ln likelihoods of {together} examples by {draws} draws"),
     )?;
-    let places: Vec<(usize, usize)> = chains
+    // Of neighbouring draws the file is read once.
+    let stretches: Vec<(usize, Range<usize>)> = chains
         .iter()
-        .flat_map(|c| (0..length).map(move |i| (*c, i)))
+        .flat_map(|c| {
+            let each = (0..length).step_by(STRETCH);
+            each.map(|i| (*c, i..(i + STRETCH).min(length)))
+        })
         .collect();
     let mut found = Vec::with_capacity(rows.len());
     for some in rows.chunks(together) {
-        let of_draw = |(chain, i): &(usize, usize)| {
-            go_on("loo")?;
-            likelihood.of_rows(&kept.draw(info, *chain, *i)?, some)
+        let of_stretch = |(chain, draws): &(usize, Range<usize>)| {
+            let mut own = kept.chain(info, *chain)?;
+            let of_draw = |i| {
+                go_on("loo")?;
+                likelihood.of_rows(&own.draw(i)?, some)
+            };
+            draws.clone().map(of_draw).collect::<Result<Vec<_>>>()
         };
-        let by_draw = places.par_iter().map(of_draw).collect::<Result<Vec<_>>>()?;
+        let by_stretch = stretches.par_iter().map(of_stretch);
+        let by_draw = by_stretch.collect::<Result<Vec<_>>>()?.concat();
         let of_row = |k: usize| {
             let all: Vec<f64> = by_draw.iter().map(|d| d[k]).collect();
             let by_chain: Vec<&[f64]> = all.chunks(length).collect();
