@@ -21,13 +21,10 @@ pub(super) fn bind(b: &mut Binder) {
     triggers(b);
     b.function(
         "parameters(numbers) -> Parameters",
-        "A parameter vector from an array of numbers, or several from an array of such arrays, or the rows of a tensor [vectors, N]; for `start` and `prior::localised`.",
+        "A parameter vector from an array of numbers, or several from an array of such arrays; for `start` and `prior::localised`.",
         |a: Array| parameters(&a).map(Arc::new).or_raise(),
     )
     .with(&[], "parameters([0.0, 1.5])");
-    b.function("parameters(numbers) -> Parameters", "", |t: Tensor| {
-        rows(&t).map(Arc::new).or_raise()
-    });
     observable(b);
     targets(b);
     b.function(
@@ -70,21 +67,6 @@ fn parameters(a: &[Dynamic]) -> Result<Parameters> {
     });
     let vectors = rows.collect::<Result<_>>()?;
     Ok(Parameters { vectors })
-}
-
-/// A tensor as a parameter vector, or its rows as several.
-fn rows(t: &Tensor) -> Result<Parameters> {
-    let numbers = t.to_f64("parameters")?;
-    let shape = t.concrete("parameters")?.dims().to_vec();
-    ensure!(
-        (1..=2).contains(&shape.len()) && !numbers.is_empty(),
-        "parameters: the tensor has the shape {shape:?}, but must be [N] or [vectors, N]"
-    );
-    let each = numbers.chunks(shape[shape.len() - 1]);
-    let vectors = each.map(|row| Arc::new(row.iter().map(|x| *x as f32).collect()));
-    Ok(Parameters {
-        vectors: vectors.collect(),
-    })
 }
 
 fn observable(b: &mut Binder) {

@@ -448,7 +448,6 @@ fn what_cannot_be_approximated_is_refused_by_name() {
             "needs name and parameters",
         ),
         ("baselines::swag(t, w, #{ epochs: 2 })", "too few"),
-        ("parameters(tensor::zeros([2, 2, 2]))", "[vectors, N]"),
     ];
     for (body, says) in cases {
         let message = refused(body);

@@ -26,7 +26,6 @@ use likelihood::Likelihood;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Numbers that are held at a time: ln likelihoods of some examples by all draws. 256 MiB.
@@ -99,7 +98,7 @@ pub fn loo(run: &Run, target: &Target, temperature: usize) -> Result<Loo> {
         &format!("loo: ln likelihoods of {together} examples by {draws} draws"),
     )?;
     // Of neighbouring draws the file is read once.
-    let stretches: Vec<(usize, Range<usize>)> = chains
+    let stretches: Vec<(usize, std::ops::Range<usize>)> = chains
         .iter()
         .flat_map(|c| {
             let each = (0..length).step_by(STRETCH);
@@ -108,7 +107,7 @@ pub fn loo(run: &Run, target: &Target, temperature: usize) -> Result<Loo> {
         .collect();
     let mut found = Vec::with_capacity(rows.len());
     for some in rows.chunks(together) {
-        let of_stretch = |(chain, draws): &(usize, Range<usize>)| {
+        let of_stretch = |(chain, draws): &(usize, std::ops::Range<usize>)| {
             let mut own = kept.chain(info, *chain)?;
             let of_draw = |i| {
                 go_on("loo")?;
