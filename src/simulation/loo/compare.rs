@@ -133,6 +133,6 @@ impl fmt::Display for LooComparison {
 crate::object::object! {
     LooComparison: "LooComparison",
     fields: { "verdict" => |c| c.judged().verdict.to_string().into() },
-    entries: to_json, "loocomparison.to_array() -> array", "A map per model, the best first: name, elpd_loo, elpd_se, difference (to the best) and difference_se, p_loo, unreliable (how many examples), verdict, and against, the difference to each other model and its se.",
+    entries: to_json, "loocomparison.to_array() -> array", "A map per model, the best first.\n\nname, elpd_loo, elpd_se, difference (to the best) and difference_se, p_loo, unreliable (how many examples), verdict, and against, the difference to each other model and its se.",
     table: table,
 }
