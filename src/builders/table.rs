@@ -1284,6 +1284,8 @@ pub mod choices {
         Baseline { Paired = "paired", Full = "full", FirstBatch = "first_batch" }
         /// What `data` may be.
         Data { Rows = "rows", Moments = "moments" }
+        /// What `structure` may be.
+        Structure { Hessian = "hessian", Full = "full", Kronecker = "kronecker", Diagonal = "diagonal", LastLayer = "last_layer" }
         /// What `method` may be.
         Method { Auto = "auto", Exact = "exact", Lanczos = "lanczos" }
     }
@@ -1599,6 +1601,15 @@ pub mod verbs {
             /// What was sampled; needed for runs that were opened from their folder. (Target; if absent: that of the run)
             target = "target": Handle<crate::target::Target>,
         }
+        /// Leave-one-out cross-validation by Pareto-smoothed importance sampling (PSIS-LOO; Vehtari et al. 2017, 2024), from the draws that a run has kept (its option `keep`).
+        ///
+        /// How well the posterior of all other training examples predicts each: draws are reweighted by p(y|x,w)^-β, and the largest weights smoothed. The likelihood is that of `run.prediction`: β = s/nT for classes, a Gaussian of variance nT/2s for squared errors. An example is a row, with all its positions; one of weight 0 is no example. The largest weights are the min(S/5, 3√(S/r)) largest of S draws, r being the effective share of draws for the likelihood of the example. Entries: elpd_loo, elpd_se, p_loo, p_se, looic, nll (-elpd_loo/n, to be held against that of a test split), nll_se, draws, examples (their rows); elpd, p, k (k̂) and efficiency (r) of each; largest_k, min(1 - 1/log10 S, 0.7); unreliable, maps of example, k, elpd, p where k̂ is larger or unknown; verdict and reasons, those of the run. `run.thin(n)` uses one draw of n; `compare(#{ a: loo(r), b: loo(q) })` compares models.
+        Loo, loo(run: Arc<crate::simulation::run::Run>) = Into::into, crate::simulation::loo::LOO => Arc<crate::simulation::loo::Loo> {
+            /// Which temperature of a sweep or a ladder, by its index. (integer, ≥ 0; default `0`)
+            temperature = "temperature": Count,
+            /// What was sampled; needed for runs that were opened from their folder. (Target; if absent: that of the run)
+            target = "target": Handle<crate::target::Target>,
+        }
         /// The parameters that a model begins with: those of its file, of model::onnx; otherwise a draw of its initial law.
         Weights, weights(model: Arc<dyn crate::model::Model>) = Into::into, crate::simulation::weights::WEIGHTS => Arc<crate::target::prior::Parameters> {
             /// Of the draw, where the model has no numbers of its own. (integer, ≥ 0; if absent: from --seed)
@@ -1908,14 +1919,18 @@ pub mod verbs {
             /// Edges of the bins, increasing. (array of numbers, any finite number; if absent: by `bins`)
             edges = "edges": Numbers,
         }
-        /// The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.
+        /// The Laplace approximation at the optimum reached from `start`: ln Z = -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H, and draws.
         ///
         /// MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters(\[…])`, of which the first vector is taken. It approximates one mode by a Gaussian; singular models, such as networks, have more: compare with `evidence`.
+        ///
+        /// With `structure`, H is the Gauss-Newton matrix of E/T, or a part of it, and the curvature of R: `laplace.draws(n, seed)` are parameters from the Gaussian N(w*, H⁻¹) (MacKay 1992; Ritter, Botev & Barber 2018 for `"kronecker"`; Daxberger et al. 2021), to be scored by `target.prediction`, and `laplace.params()` is w*. The precision of the prior is that of the target, nothing is tuned.
         ///
         /// Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: by how much a nearby minimum may be deeper).
         Laplace, laplace(target: Arc<crate::target::Target>, start: crate::options::Value) = Into::into, crate::simulation::evidence::laplace::LAPLACE => Arc<crate::simulation::evidence::Laplace> {
             /// T of the likelihood: 1 for the evidence. (number, > 0; default `1`)
             temperature = "temperature": Number,
+            /// The curvature of E: its Hessian, for ln Z alone; or, for draws too, its Gauss-Newton matrix: all of it (N² numbers), a Kronecker product for each layer, the diagonal, or all of that of the last layer, the others staying at the optimum, so that there is no ln Z. These need fully connected layers, and the loss "cross_entropy" or "squared_error". ("hessian" · "full" · "kronecker" · "diagonal" · "last_layer"; default `hessian`)
+            structure = "structure": OneOf<choices::Structure>,
             /// ln det of the Hessian from all its eigenvalues (N products with it, then N³), or by stochastic Lanczos quadrature; "auto" is exact up to N = 1000. ("auto" · "exact" · "lanczos"; default `auto`)
             method = "method": OneOf<choices::Method>,
             /// Random vectors of the quadrature. (integer, ≥ 2; default `16`)
@@ -1967,6 +1982,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc};
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_curve, llc_curve_of_checkpoints, llc_problem, llc_benchmark, calibrate_llc, evidence, laplace, smc, evidence_of_smc};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc, llc_curve, llc_curve_of_checkpoints, loo};
 }

@@ -16,7 +16,8 @@
 //! ArviZ calls a trace constant when its range is below 1e-15, whatever its unit; so does this module.
 //!
 //! Besides: what is tested against an exact answer ([`kolmogorov_smirnov`], [`Grid`]), the spectrum of correlations
-//! ([`eigenvalues`]) and the scores of the predictions that draws make together ([`PredictionSums`]).
+//! ([`eigenvalues`]), the scores of the predictions that draws make together ([`PredictionSums`]) and of those of each
+//! example by the others ([`psis`]).
 
 mod autocovariance;
 pub(crate) mod curvature;
@@ -30,11 +31,12 @@ mod line;
 mod mcse;
 mod moments;
 mod prediction;
+pub mod psis;
 mod rank;
 mod replicas;
 mod rhat;
 mod scores;
-pub(crate) mod spectrum;
+mod spectrum;
 mod student;
 mod thermometer;
 pub mod verdict;
@@ -58,7 +60,7 @@ pub use prediction::{PredictionSums, Truth};
 pub use replicas::{Distribution, mean_over_pairs, mean_over_replicas};
 pub use rhat::rhat_rank;
 pub use scores::{ClassificationScores, RegressionScores, ReliabilityBin, Waic};
-pub use spectrum::{correlation_matrix, eigenvalues, marchenko_pastur_edges};
+pub use spectrum::{correlation_matrix, eigenvalues, eigenvectors, marchenko_pastur_edges};
 pub use thermometer::{Heat, Reading, thermometer};
 pub use verdict::Verdict;
 

@@ -17,6 +17,8 @@ const BINS: usize = 15;
 pub struct Waic {
     /// T_n = -(1/n) sum_i ln E_w p(y_i|x_i, w), the Bayes loss, in nats per row.
     pub bayes_loss: f64,
+    /// Standard error of `bayes_loss`, from the spread over rows: sd / sqrt(n). How far it is from that of other rows.
+    pub bayes_loss_se: f64,
     /// -(1/n) sum_i E_w ln p(y_i|x_i, w), the Gibbs loss, in nats per row: the mean over draws of each one's own loss.
     pub gibbs_loss: f64,
     /// V = sum_i (E_w l_i^2 - (E_w l_i)^2), l_i = ln p(y_i|x_i, w): the functional variance, dimensionless.
@@ -171,10 +173,10 @@ impl PredictionSums {
     pub fn waic(self, sums: &[f64], beta: f64) -> Waic {
         let n = self.rows() as f64;
         let Some((_, rows)) = self.read(sums) else {
-            return summed([f64::NAN; 4], f64::NAN, n, beta);
+            return summed([f64::NAN; 5], f64::NAN, n, beta);
         };
         let term = |row: &Row| row.log_mean - beta * row.variance;
-        let (mut totals, mut largest) = ([0.0; 4], 0.0);
+        let (mut totals, mut largest) = ([0.0; 5], 0.0);
         for row in rows {
             totals[0] += row.log_mean;
             totals[1] += row.mean_log;
@@ -184,19 +186,23 @@ impl PredictionSums {
             }
         }
         let centre = (totals[0] - beta * totals[2]) / n;
-        if let Some((_, rows)) = self.read(sums) {
-            totals[3] = rows.map(|row| (term(&row) - centre).powi(2)).sum();
+        let mean = totals[0] / n;
+        for row in self.read(sums).into_iter().flat_map(|(_, rows)| rows) {
+            totals[3] += (term(&row) - centre).powi(2);
+            totals[4] += (row.log_mean - mean).powi(2);
         }
         summed(totals, largest, n, beta)
     }
 }
 
-/// The criterion from sums over rows: of ln E_w p, of E_w ln p, of V_i and of squared deviations of the terms.
-fn summed(totals: [f64; 4], largest_variance: f64, n: f64, beta: f64) -> Waic {
-    let [log_mean, mean_log, variance, squares] = totals;
+/// The criterion from sums over rows: of ln E_w p, of E_w ln p, of V_i, and of squared deviations of the terms and of
+/// ln E_w p.
+fn summed(totals: [f64; 5], largest_variance: f64, n: f64, beta: f64) -> Waic {
+    let [log_mean, mean_log, variance, squares, squares_of_log_mean] = totals;
     let elpd_waic = log_mean - beta * variance;
     Waic {
         bayes_loss: -log_mean / n,
+        bayes_loss_se: (squares_of_log_mean / (n - 1.0) / n).sqrt(),
         gibbs_loss: -mean_log / n,
         functional_variance: variance,
         waic: -elpd_waic / n,
@@ -247,6 +253,19 @@ mod tests {
         close(got.waic.p_waic, 20.6827072186453);
         close(got.waic.singular_fluctuation, 20.6827072186453 / 2.0);
         close(got.waic.largest_variance, 11.492266795293265);
+        // Of six rows, in the mean over draws: ln E p by hand.
+        let ln_p = |row: usize| {
+            let p = |d: usize| {
+                let z = &outputs(d)[3 * row..3 * row + 3];
+                let all: f64 = z.iter().map(|z| f64::from(*z).exp()).sum();
+                f64::from(z[LABELS[row] as usize]).exp() / all
+            };
+            ((0..4).map(p).sum::<f64>() / 4.0).ln()
+        };
+        let squares: f64 = (0..6)
+            .map(|r| (ln_p(r) + got.waic.bayes_loss).powi(2))
+            .sum();
+        close(got.waic.bayes_loss_se, (squares / 30.0).sqrt());
         let half = layout.waic(&sums, 0.5);
         close(half.waic, 2.7104555617689514);
         close(half.elpd_waic, -16.26273337061371);

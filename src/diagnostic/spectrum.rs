@@ -9,9 +9,53 @@
 /// n^3 operations and a copy of the matrix. Only the lower triangle is read. `n` NaNs when the slice is not n * n long,
 /// when a number in it is not finite, or when the iteration fails.
 pub fn eigenvalues(matrix: &[f64], n: usize) -> Vec<f64> {
-    let unknown = || vec![f64::NAN; n];
+    let Some((mut diagonal, mut off, _, scale)) = reduced(matrix, n) else {
+        return vec![f64::NAN; n];
+    };
+    if !implicit_ql(&mut diagonal, &mut off, &mut vec![0.0; n]) {
+        return vec![f64::NAN; n];
+    }
+    diagonal.iter_mut().for_each(|x| *x *= scale);
+    diagonal.sort_unstable_by(f64::total_cmp);
+    diagonal
+}
+
+/// Eigenvalues of a symmetric `[n, n]` matrix in ascending order, and its eigenvectors: row k, of length 1, belongs to
+/// eigenvalue k.
+///
+/// See [`eigenvalues`]; some 6 n^3 operations. None where that gives NaN.
+pub fn eigenvectors(matrix: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let (mut diagonal, mut off, reflected, scale) = reduced(matrix, n)?;
+    let mut rows = vec![0.0; n * n];
+    for (j, row) in rows.chunks_exact_mut(n.max(1)).enumerate() {
+        row[j] = 1.0;
+        // Row j of the product of all reflections, the one of the fewest components first.
+        for i in 1..n {
+            let vector = &reflected[i * n..i * n + i];
+            let half = 0.5 * dot(vector, vector);
+            if half > 0.0 {
+                let along = dot(&row[..i], vector) / half;
+                let pairs = row.iter_mut().zip(vector);
+                pairs.for_each(|(x, v)| *x -= along * v);
+            }
+        }
+    }
+    if !implicit_ql(&mut diagonal, &mut off, &mut rows) {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|a, b| diagonal[*a].total_cmp(&diagonal[*b]));
+    let values = order.iter().map(|k| diagonal[*k] * scale).collect();
+    let vectors = order.iter().flat_map(|k| &rows[k * n..(k + 1) * n]);
+    Some((values, vectors.copied().collect()))
+}
+
+/// A tridiagonal matrix of the same eigenvalues but for a factor: diagonal, off-diagonal, the vectors of the reflections
+/// (row i has i components), and the factor. None if the slice is not n * n long or a number in it is not finite.
+#[allow(clippy::type_complexity)]
+fn reduced(matrix: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>, Vec<f64>, f64)> {
     if n.checked_mul(n) != Some(matrix.len()) {
-        return unknown();
+        return None;
     }
     let lower = matrix.chunks(n.max(1)).enumerate();
     let largest = lower
@@ -21,72 +65,20 @@ pub fn eigenvalues(matrix: &[f64], n: usize) -> Vec<f64> {
             if x > most || x.is_nan() { x } else { most }
         });
     if !largest.is_finite() {
-        return unknown();
+        return None;
     }
     if largest == 0.0 {
-        return vec![0.0; n];
+        return Some((vec![0.0; n], vec![0.0; n], vec![0.0; n * n], 1.0));
     }
     // A power of two: squares of elements neither over- nor underflow, and nothing is rounded.
     let scale = 2.0f64.powi((largest.log2() as i32).clamp(-1000, 1000));
     let mut work: Vec<f64> = matrix.iter().map(|x| x / scale).collect();
-    let (mut diagonal, mut off) = tridiagonal(&mut work, n);
-    if !implicit_ql(&mut diagonal, &mut off, &mut vec![0.0; n]) {
-        return unknown();
-    }
-    diagonal.iter_mut().for_each(|x| *x *= scale);
-    diagonal.sort_unstable_by(f64::total_cmp);
-    diagonal
+    let (diagonal, off) = tridiagonal(&mut work, n);
+    Some((diagonal, off, work, scale))
 }
 
-/// Eigenvalues of a symmetric `[n, n]` matrix, largest first, each with its eigenvector of length 1.
-///
-/// Cyclic rotations (Jacobi; Golub and Van Loan, "Matrix Computations", section 8.5): for small matrices. None where a number is not finite.
-pub fn decompose(matrix: &[f64], n: usize) -> Option<Vec<(f64, Vec<f64>)>> {
-    const SWEEPS: usize = 50;
-    if n * n != matrix.len() || matrix.iter().any(|x| !x.is_finite()) {
-        return None;
-    }
-    let mut a = matrix.to_vec();
-    // Rows are eigenvectors.
-    let mut v: Vec<f64> = (0..n * n)
-        .map(|i| f64::from(u8::from(i % (n + 1) == 0)))
-        .collect();
-    let size = a.iter().map(|x| x * x).sum::<f64>();
-    for _ in 0..SWEEPS {
-        let off = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
-        if off.map(|(i, j)| a[i * n + j].powi(2)).sum::<f64>() <= f64::EPSILON.powi(2) * size {
-            break;
-        }
-        for p in 0..n {
-            for q in p + 1..n {
-                if a[p * n + q] == 0.0 {
-                    continue;
-                }
-                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * a[p * n + q]);
-                let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-                let c = 1.0 / t.hypot(1.0);
-                let s = t * c;
-                let turn = |x: &mut f64, y: &mut f64| (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
-                for k in 0..n {
-                    let (mut x, mut y) = (a[k * n + p], a[k * n + q]);
-                    turn(&mut x, &mut y);
-                    (a[k * n + p], a[k * n + q]) = (x, y);
-                }
-                for of in [&mut a, &mut v] {
-                    let (above, below) = of.split_at_mut(q * n);
-                    let rows = above[p * n..(p + 1) * n].iter_mut().zip(&mut below[..n]);
-                    rows.for_each(|(x, y)| turn(x, y));
-                }
-            }
-        }
-    }
-    let pair = |i: usize| (a[i * n + i], v[i * n..(i + 1) * n].to_vec());
-    let mut out: Vec<_> = (0..n).map(pair).collect();
-    out.sort_by(|x, y| y.0.total_cmp(&x.0));
-    Some(out)
-}
-
-/// Diagonal and off-diagonal (n - 1 numbers, then a 0) of a tridiagonal matrix of the same eigenvalues; destroys `a`.
+/// Diagonal and off-diagonal (n - 1 numbers, then a 0) of a tridiagonal matrix of the same eigenvalues; leaves in row i of
+/// `a` the i components of a reflection's vector, which are 0 if there was none.
 fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut off = vec![0.0; n];
     let mut product = vec![0.0; n];
@@ -133,9 +125,10 @@ fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     ((0..n).map(|i| a[i * n + i]).collect(), off)
 }
 
-/// Turns `diagonal` into eigenvalues; whether it converged. The rotations act on the elements of `row` too: a row of the
-/// unit matrix becomes that row of the matrix of eigenvectors.
-pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64]) -> bool {
+/// Turns `diagonal` into eigenvalues; whether it converged. The rotations act on the rows of `rows` too, as many as there are
+/// eigenvalues, of one number or more: a column of the unit matrix becomes that component of all eigenvectors, the whole
+/// unit matrix the eigenvectors, one in a row.
+pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], rows: &mut [f64]) -> bool {
     const MOST: usize = 60;
     let n = diagonal.len();
     for left in 0..n {
@@ -150,7 +143,7 @@ pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64]
                 converged = true;
                 break;
             }
-            sweep(diagonal, off, row, left, right);
+            sweep(diagonal, off, rows, left, right);
         }
         if !converged {
             return false;
@@ -160,7 +153,8 @@ pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64]
 }
 
 /// One implicit QL step with Wilkinson's shift on the rows `left` to `right`.
-fn sweep(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64], left: usize, right: usize) {
+fn sweep(diagonal: &mut [f64], off: &mut [f64], rows: &mut [f64], left: usize, right: usize) {
+    let width = rows.len() / diagonal.len();
     let g = (diagonal[left + 1] - diagonal[left]) / (2.0 * off[left]);
     let shift = off[left] / (g + g.hypot(1.0).copysign(g));
     let mut g = diagonal[right] - diagonal[left] + shift;
@@ -181,9 +175,12 @@ fn sweep(diagonal: &mut [f64], off: &mut [f64], row: &mut [f64], left: usize, ri
         moved = sine * turn;
         diagonal[i + 1] = g + moved;
         g = cosine * turn - b;
-        let (x, y) = (row[i], row[i + 1]);
-        row[i + 1] = sine * x + cosine * y;
-        row[i] = cosine * x - sine * y;
+        let (upper, lower) = rows[i * width..(i + 2) * width].split_at_mut(width);
+        for (x, y) in upper.iter_mut().zip(lower) {
+            let (a, b) = (*x, *y);
+            *y = sine * a + cosine * b;
+            *x = cosine * a - sine * b;
+        }
     }
     diagonal[left] -= moved;
     off[left] = g;
@@ -284,27 +281,6 @@ mod tests {
     use std::f64::consts::PI;
 
     #[test]
-    fn a_matrix_is_put_together_again_from_its_eigenvectors() {
-        let n = 7;
-        let entry = |i: usize, j: usize| ((i * j) as f64).sin() + if i == j { 3.0 } else { 0.0 };
-        let matrix: Vec<f64> = (0..n * n).map(|k| entry(k / n, k % n)).collect();
-        let pairs = decompose(&matrix, n).unwrap();
-        let mut values: Vec<_> = pairs.iter().map(|(value, _)| *value).collect();
-        values.reverse();
-        for (value, known) in values.iter().zip(eigenvalues(&matrix, n)) {
-            assert!((value - known).abs() < 1e-12, "{value} {known}");
-        }
-        for k in 0..n * n {
-            let sum: f64 = pairs
-                .iter()
-                .map(|(value, v)| value * v[k / n] * v[k % n])
-                .sum();
-            assert!((sum - matrix[k]).abs() < 1e-12, "{k}: {sum}");
-        }
-        assert!(decompose(&[f64::NAN], 1).is_none());
-    }
-
-    #[test]
     fn eigenvalues_known_in_closed_form() {
         // The second difference: 2 - 2 cos(k pi / (n + 1)).
         for n in [1, 2, 3, 17, 100] {
@@ -359,6 +335,41 @@ mod tests {
         for (got, want) in eigenvalues(&matrix, n).iter().zip(known) {
             assert!((got - want).abs() < 1e-13, "{got} {want}");
         }
+    }
+
+    #[test]
+    fn eigenvectors_make_the_matrix_anew() {
+        for (n, seed) in [(1, 5), (2, 6), (9, 7), (40, 8)] {
+            let draws = normal_draws(seed, n * n);
+            let mut matrix = vec![0.0; n * n];
+            for i in 0..n {
+                for j in 0..n {
+                    matrix[i * n + j] = draws[i * n + j] + draws[j * n + i];
+                }
+            }
+            // One that has nothing to reflect, and eigenvalues that are equal.
+            if n == 9 {
+                matrix.fill(0.0);
+                (0..n).for_each(|i| matrix[i * n + i] = (i / 3) as f64);
+            }
+            let (values, vectors) = eigenvectors(&matrix, n).unwrap();
+            let known = eigenvalues(&matrix, n);
+            for i in 0..n {
+                assert!((values[i] - known[i]).abs() < 1e-12, "{n}: {values:?}");
+                for j in 0..n {
+                    let entry = |of: &dyn Fn(usize) -> f64| -> f64 {
+                        let term = |k| of(k) * vectors[k * n + i] * vectors[k * n + j];
+                        (0..n).map(term).sum()
+                    };
+                    assert!((entry(&|_| 1.0) - f64::from(u8::from(i == j))).abs() < 1e-12);
+                    let found = entry(&|k| values[k]);
+                    assert!((found - matrix[i * n + j]).abs() < 1e-11, "{n}: {i} {j}");
+                }
+            }
+        }
+        assert!(eigenvectors(&[1.0, f64::NAN, 0.0, 1.0], 2).is_some());
+        assert!(eigenvectors(&[1.0, 0.0, f64::NAN, 1.0], 2).is_none());
+        assert_eq!(eigenvectors(&[0.0; 4], 2).unwrap().1, [1.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]

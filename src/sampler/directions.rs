@@ -5,7 +5,7 @@
 //! Hessian. And λ is measured on draws that the direction was not made of: where there are few, chance alone finds directions in which those it was made of vary.
 
 use super::metric::{ADD_DIRECTION, ALONG_DRAW, INNER, MASS, Metric, PRODUCT, SCALE};
-use crate::diagnostic::spectrum::decompose;
+use crate::diagnostic::eigenvectors;
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params, Scratch};
 use crate::error::Result;
@@ -219,11 +219,10 @@ fn principal(
         }
     }
     let of = |(gram, t): (&Vec<f64>, f64)| {
-        let pairs = decompose(gram, m).unwrap_or_default();
-        let found = pairs
-            .into_iter()
-            .take(rank)
-            .filter(|(value, _)| *value > 0.0);
+        let (values, vectors) = eigenvectors(gram, m).unwrap_or_default();
+        // The largest first.
+        let pairs = values.iter().zip(vectors.chunks_exact(m)).rev();
+        let found = pairs.take(rank).filter(|(value, _)| **value > 0.0);
         let (variances, weights) = found
             .map(|(value, v)| {
                 let weights = v.iter().map(|x| x / value.sqrt()).collect();

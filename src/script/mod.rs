@@ -491,6 +491,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     registry::coefficients(&mut b);
     registry::evidences(&mut b);
     verbs::models(&mut b);
+    runs::approximations(&mut b);
     registry::populations(&mut b);
     runs::populations(&mut b);
     // The reference has methods in the order in which they are bound.

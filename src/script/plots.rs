@@ -8,6 +8,7 @@ use crate::plot::{Figure, Panel, Scale, Series};
 use crate::report::figures::{self, canonical};
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::LadderReport;
+use crate::simulation::loo::Loo;
 use crate::simulation::run::Run;
 use anyhow::anyhow;
 use rhai::{Array, Dynamic};
@@ -66,6 +67,16 @@ fn of_runs(b: &mut Binder) {
         &[],
         "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
          plot::calibration(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, every: 5, predict: [\"test\"] }), \"test\")",
+    )
+    .function(
+        "plot::khat(loo) -> Figure",
+        "k̂ of every example that was left out, and the value above which it is not reliable.",
+        |x: Arc<Loo>| -> Figure { x.figure() },
+    )
+    .with(
+        &[],
+        "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 5 }), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
+         plot::khat(loo(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, keep: 2 })))",
     )
     .defaulted(
         "plot::overlaps(overlaps, name) -> Figure",

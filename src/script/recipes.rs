@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 /// The recipes, by name: the one list of them.
 pub const RECIPES: &[(&str, &str)] = &[
     ("annealing", include_str!("../../stdlib/annealing.rhai")),
+    ("baselines", include_str!("../../stdlib/baselines.rhai")),
     ("calibration", include_str!("../../stdlib/calibration.rhai")),
     ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
     ("layers", include_str!("../../stdlib/layers.rhai")),

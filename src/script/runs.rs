@@ -6,7 +6,7 @@ use super::{Bound, OrRaise, raise};
 use crate::error::Result;
 use crate::kernels::tensor::Tensor;
 use crate::simulation::draws::KeptDraws;
-use crate::simulation::evidence::{self, Transition};
+use crate::simulation::evidence::{self, Laplace, Transition};
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
@@ -80,7 +80,7 @@ pub(super) fn bind(b: &mut Binder) {
          temperature (by its index; 0 if it is left out).\n\n\
          For classes: error, nll, brier, ece of the averaged probabilities and the table `reliability` (`rows`, `confidence` and `accuracy` in 15 bins of the confidence). For real targets: squared_error of the averaged \
          output, and generalisation_error, (1/2m) Σ |truth - averaged output|², where the data set knows the truth (Iwagaki & Watanabe, eq. 25). For both: \
-         gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
+         nll_se (the standard error of nll over the rows), gibbs_loss, waic, p_waic, functional_variance, singular_fluctuation (Watanabe 2010), elpd_waic and elpd_se, and largest_variance: above 0.4 do not trust WAIC. The likelihood is that of the \
          target: β = s/nT for classes; for squared errors a Gaussian of variance nT/2s, at β = 1. How the first of these change along the run is in the traces \
          `running_error_test` and so on.",
         0,
@@ -190,6 +190,28 @@ pub(super) fn ladders(b: &mut Binder) {
          these are NaN where the heat capacity is highest at an end of the ladder, and `reason` says so.",
         |r: &mut Arc<Run>| -> Bound<Arc<Transition>> { evidence::transition(r).map(Arc::new).or_raise() },
     );
+}
+
+/// What is asked of Gaussian approximations.
+pub(super) fn approximations(b: &mut Binder) {
+    b.function(
+        "laplace.draws(n, seed) -> Parameters",
+        "So many parameter vectors from the Gaussian, where `laplace` was given a structure; the i-th is the same for any n.",
+        |l: &mut Arc<Laplace>, n: i64, seed: i64| l.draws(n, seed).map(Arc::new).or_raise(),
+    )
+    .with(&[], "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 5 }), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
+         let l = laplace(t, train(t, optimizer::adam(#{ epochs: 20 })), #{ structure: \"kronecker\" });\n\
+         t.prediction(l.draws(20, 1), \"test\").nll")
+    .function(
+        "laplace.params() -> Parameters",
+        "The optimum, as a parameter vector.",
+        |l: &mut Arc<Laplace>| {
+            Arc::new(Parameters { vectors: vec![l.mode.clone()] })
+        },
+    )
+    .with(&[], "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 5 }), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
+         let l = laplace(t, train(t, optimizer::adam(#{ epochs: 20 })), #{ structure: \"kronecker\" });\n\
+         t.energies(l.params()).loss");
 }
 
 /// What is asked of populations.

@@ -4,11 +4,12 @@ use super::binder::Binder;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise};
 use crate::builders::{linspace, logspace};
-use crate::simulation::evidence::{self, Evidence, ModelComparison};
+use crate::simulation::evidence::{self, Evidence};
+use crate::simulation::loo::{self, Loo};
 use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use anyhow::anyhow;
-use rhai::{Array, Dynamic, Map, NativeCallContext};
+use rhai::{Array, Dynamic, Map, NativeCallContext, Variant};
 use std::sync::Arc;
 
 pub(super) fn bind(b: &mut Binder) {
@@ -86,29 +87,46 @@ pub(super) fn models(b: &mut Binder) {
         "compare(models) -> ModelComparison",
         "Models by their evidence on the same data: ln Z, Bayes factors relative to the best, and posterior probabilities if all are equally probable a priori.\n\n\
          `models` is a map from names to results of `evidence`, or an array of these, which are then named after their runs. `print(compare(…))` is a table, the most probable first, and below it the reasons to distrust a model, if any; \
-         `.to_array()` has a map per model: name, ln_z, error, ln_bayes_factor, ln_bayes_factor_error, weight, weight_error, verdict, reasons (as of `evidence`). `.verdict` is the worst of them.",
-        |models: Map| -> Bound<Arc<ModelComparison>> {
-            let named = models.into_iter().map(|(k, v)| (Some(k.to_string()), v));
-            compare(named)
-        },
+         `.to_array()` has a map per model: name, ln_z, error, ln_bayes_factor, ln_bayes_factor_error, weight, weight_error, verdict, reasons (as of `evidence`). `.verdict` is the worst of them.\n\n\
+         Of results of `loo` it is a LooComparison: elpd_loo, and differences with the standard errors that they have over the same examples.",
+        |models: Map| compare(models.into_iter().map(|(k, v)| (Some(k.to_string()), v))),
     )
-    .function("compare(models) -> ModelComparison", "", |models: Array| -> Bound<Arc<ModelComparison>> { compare(models.into_iter().map(|v| (None, v))) });
+    .function("compare(models) -> ModelComparison", "", |models: Array| compare(models.into_iter().map(|v| (None, v))));
 }
 
-fn compare(models: impl Iterator<Item = (Option<String>, Dynamic)>) -> Bound<Arc<ModelComparison>> {
+/// By their evidence, or by leave-one-out cross-validation if the first is a result of that.
+fn compare(models: impl Iterator<Item = (Option<String>, Dynamic)>) -> Bound<Dynamic> {
+    let models: Vec<_> = models.collect();
+    if models.first().is_some_and(|(_, m)| m.is::<Arc<Loo>>()) {
+        let named = all_of("loo", models, |x: &Arc<Loo>| x.name.clone())?;
+        return loo::compare(named)
+            .map(|c| Dynamic::from(Arc::new(c)))
+            .or_raise();
+    }
+    let named = all_of("evidence", models, |x: &Arc<Evidence>| x.name.clone())?;
+    evidence::compare(named)
+        .map(|c| Dynamic::from(Arc::new(c)))
+        .or_raise()
+}
+
+/// Models that are all results of one verb, each with its name, or that of its run.
+fn all_of<T: Variant + Clone>(
+    verb: &str,
+    models: Vec<(Option<String>, Dynamic)>,
+    name_of: fn(&T) -> String,
+) -> Bound<Vec<(String, T)>> {
     let one = |(name, value): (Option<String>, Dynamic)| {
         let kind = match value.type_name() {
-            _ if value.is::<Arc<Run>>() => "a run: write evidence(run)".into(),
+            _ if value.is::<Arc<Run>>() => "a run: write evidence(run) or loo(run)".into(),
             _ if value.is::<Arc<Smc>>() => "a result of smc: write evidence(p)".into(),
             other => a_kind(other),
         };
-        let evidence = value.try_cast::<Arc<Evidence>>().ok_or_else(|| {
+        let model = value.try_cast::<T>().ok_or_else(|| {
             raise(anyhow!(
-                "compare: a model is {kind}, but must be a result of evidence(run)"
+                "compare: a model is {kind}, but must be a result of {verb}(run)"
             ))
         })?;
-        Ok((name.unwrap_or_else(|| evidence.name.clone()), evidence))
+        Ok((name.unwrap_or_else(|| name_of(&model)), model))
     };
-    let models = models.map(one).collect::<Bound<Vec<_>>>()?;
-    evidence::compare(models).map(Arc::new).or_raise()
+    models.into_iter().map(one).collect()
 }

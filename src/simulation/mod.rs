@@ -25,6 +25,7 @@ pub(crate) mod job;
 pub mod judge;
 pub mod keep;
 pub mod llc;
+pub mod loo;
 pub(crate) mod look;
 mod object;
 pub(crate) mod observe;

@@ -34,6 +34,17 @@ pub(super) fn predicted(network: &Network, w: &[f32], outputs: Vec<f32>) -> Vec<
     }
 }
 
+/// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss. Where a row has several
+/// positions, y is the label at one of them, and its loss counts that much less.
+pub(super) fn likelihood(target: &Target, network: &Network, temperature: f64) -> (f64, f64) {
+    let positions = network.model().positions() as f64;
+    let per_example = target.scale() / (target.examples() as f64 * temperature) / positions;
+    match network.loss() {
+        Loss::SquaredError => (1.0, 0.5 / per_example),
+        Loss::CrossEntropy | Loss::Formula(_) => (per_example, f64::NAN),
+    }
+}
+
 impl<'a> Predictor<'a> {
     /// For a split of the target; fails if there is none, or no network.
     pub fn new(target: &'a Target, name: &str) -> Result<Self> {
@@ -78,18 +89,6 @@ impl<'a> Predictor<'a> {
         PredictionSums::width(self.sums.rows(), self.sums.outputs())
     }
 
-    /// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss. Where a row has several
-    /// positions, y is the label at one of them, and its loss counts that much less.
-    fn likelihood(&self, temperature: f64) -> (f64, f64) {
-        let positions = self.network.model().positions() as f64;
-        let per_example =
-            self.target.scale() / (self.target.examples() as f64 * temperature) / positions;
-        match self.network.loss() {
-            Loss::SquaredError => (1.0, 0.5 / per_example),
-            Loss::CrossEntropy | Loss::Formula(_) => (per_example, f64::NAN),
-        }
-    }
-
     /// Take in the draw w; its outputs may be known.
     pub fn update(
         &self,
@@ -118,7 +117,7 @@ impl<'a> Predictor<'a> {
             _ if formula.is_some() => Truth::LnLikelihoods(&ln_likelihoods),
             _ => Truth::Values {
                 values: &self.values,
-                noise_variance: self.likelihood(temperature).1,
+                noise_variance: likelihood(self.target, self.network, temperature).1,
             },
         };
         self.sums.update(sums, &outputs, truth);
@@ -159,7 +158,7 @@ impl<'a> Predictor<'a> {
 
     /// All scores.
     pub fn scores(&self, sums: &[f64], temperature: f64) -> Map<String, Value> {
-        let (beta, _) = self.likelihood(temperature);
+        let (beta, _) = likelihood(self.target, self.network, temperature);
         let mut out = Map::new();
         let waic = match self.split.labels() {
             Some(labels) if self.values.is_empty() => {
@@ -195,6 +194,7 @@ impl<'a> Predictor<'a> {
         };
         for (name, value) in [
             ("nll", waic.bayes_loss),
+            ("nll_se", waic.bayes_loss_se),
             ("gibbs_loss", waic.gibbs_loss),
             ("functional_variance", waic.functional_variance),
             ("singular_fluctuation", waic.singular_fluctuation),

@@ -1,6 +1,7 @@
 //! A network's mean loss over a data set.
 
 mod by_candle;
+pub mod gauss_newton;
 
 use super::workspace::{Shard, blocks, shards, tiles};
 use super::{OpenCandle, Potential, Rows, Workspace};

@@ -6,6 +6,7 @@
 import json
 
 import arviz
+import make_arviz_loo
 import numpy as np
 import pytest
 from make_arviz_traces import FIXTURE, draws_of, from_json, numbers, quietly, traces
@@ -43,3 +44,12 @@ def test_a_summary_shows_the_same_numbers():
         np.testing.assert_allclose(row[quantity], case["arviz"][quantity], rtol=1e-9)
     # The summary's tail is that of its 0.89 interval, not the paper's 5 % and 95 %.
     np.testing.assert_allclose(row["ess_tail"], case["arviz"]["ess_tail_of_summary"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", range(len(make_arviz_loo.CASES)))
+def test_leave_one_out_still_holds(case):
+    kept = json.loads(make_arviz_loo.FIXTURE.read_text())["cases"][case]["arviz"]
+    said = make_arviz_loo.numbers(case)
+    assert said.keys() == kept.keys()
+    for quantity, value in said.items():
+        np.testing.assert_allclose(value, kept[quantity], rtol=1e-9, err_msg=quantity)

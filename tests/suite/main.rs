@@ -5,6 +5,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod accelerator;
+mod baselines;
 mod builders;
 mod by_candle;
 mod claims;
@@ -34,6 +35,7 @@ mod kernel;
 mod layering;
 mod learning;
 mod limits;
+mod loo;
 mod models;
 mod notebook;
 mod overlaps;

@@ -51,6 +51,7 @@ fn every_script_is_tested() {
     assert_eq!(
         names,
         [
+            "baselines",
             "double_well_exchange",
             "evidence",
             "langevin_vs_metropolis",
@@ -278,6 +279,18 @@ fn remd_digits() {
     let at = |k: usize| size["cost"][k].as_f64().unwrap();
     // From an accurate classifier, at -ln(e/(e + 9)) = 1.461 with logistic outputs, to guessing.
     assert!(at(0) < 1.47 && at(last) > 2.0, "{} {}", at(0), at(last));
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn baselines() {
+    let found = quick("baselines", &[]);
+    let methods = found["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 12, "{found}");
+    for m in methods {
+        assert!(m["nll"].as_f64().unwrap() < 10f64.ln(), "{m}");
+    }
+    assert!(found["loo"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub enum Purpose {
     Resample = 17,
     /// Tensors of random numbers in scripts.
     Tensor = 18,
+    /// Draws from a Gaussian that approximates a law.
+    Approximation = 19,
 }
 
 /// A stream of random numbers: everything but the element.

@@ -19,12 +19,14 @@
 //! alike. With a known noise of the products, a floor above it is safer.
 
 mod exact;
+mod gaussian;
 mod krylov;
 mod lanczos;
 #[cfg(test)]
 mod matrices;
 
 pub use exact::ln_det_exact;
+pub use gaussian::Block;
 pub use lanczos::ln_det_lanczos;
 
 use super::evidence::Estimate;

@@ -204,7 +204,7 @@ fn error_of_mean(mut rows: Vec<Vec<f64>>) -> f64 {
 }
 
 /// Ln of the sum of exponentials, without overflow; minus infinity of nothing.
-pub(super) fn ln_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(in crate::diagnostic) fn ln_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
     if !most.is_finite() {
         return most;

@@ -35,6 +35,7 @@ mod thermodynamic;
 pub use bootstrap::{Blocks, Bootstrap, BootstrapOptions, block_bootstrap, block_length};
 pub use density_of_states::DensityOfStates;
 pub use heat_capacity::{HeatCapacityPeak, heat_capacity_peak};
+pub(super) use ladder::ln_sum_exp;
 pub use ladder::{Estimate, Ladder, Replicas};
 pub use mbar::Mbar;
 pub use models::{PosteriorWeight, ln_bayes_factor, posterior_weights};

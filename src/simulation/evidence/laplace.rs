@@ -1,5 +1,6 @@
 //! The Laplace approximation of the evidence, from the curvature at an optimum.
 
+use super::gaussian::Gaussian;
 use crate::diagnostic::curvature::{self, ln_det_exact, ln_det_lanczos};
 use crate::diagnostic::evidence::Estimate;
 use crate::error::Result;
@@ -9,6 +10,7 @@ use crate::rng::{Purpose, Stream};
 use crate::simulation::exchange::{RoughMinimisation, rough_minimise};
 use crate::simulation::session::Session;
 use crate::simulation::summary::with_error;
+use crate::target::network::gauss_newton::Structure;
 use crate::target::prior::Parameters;
 use crate::target::{Target, Workspace};
 use crate::verb::{Call, Verb};
@@ -23,6 +25,13 @@ pub const OPTIONS: &[Spec] = &[
         Kind::Float(Range::Positive),
         "1",
         "T of the likelihood: 1 for the evidence.",
+    ),
+    option(
+        "structure",
+        Kind::Choice(&["hessian", "full", "kronecker", "diagonal", "last_layer"]),
+        "hessian",
+        "The curvature of E: its Hessian, for ln Z alone; or, for draws too, its Gauss-Newton matrix: all of it (N² numbers), a Kronecker product for each layer, the diagonal, or all of that of the last layer, the others staying \
+         at the optimum, so that there is no ln Z. These need fully connected layers, and the loss \"cross_entropy\" or \"squared_error\".",
     ),
     option(
         "method",
@@ -86,6 +95,10 @@ pub struct Laplace {
     pub walls: bool,
     /// How ln det was found.
     pub how: String,
+    /// Where the minimisation ended.
+    pub mode: Arc<Vec<f32>>,
+    /// The Gaussian around it, unless the curvature is that of the Hessian.
+    pub gaussian: Option<Gaussian>,
 }
 
 /// The Laplace approximation of ln ∫ exp(-E/T) p(w) dw around the minimum below the first vector of `start`.
@@ -102,7 +115,9 @@ pub fn laplace(
         anyhow::anyhow!("laplace: the start must have {n} parameters, like the model")
     })?;
     let normaliser = target.prior().ln_normaliser(n);
-    if let Some(why) = target.prior().improper() {
+    let structure = structure(o.text("structure")?);
+    let improper = target.prior().improper();
+    if let (Some(why), None) = (&improper, structure) {
         anyhow::bail!("laplace: {why}, so there is no evidence");
     }
     let temperature = o.float("temperature")?;
@@ -125,16 +140,31 @@ pub fn laplace(
     let floor = o
         .opt_float("floor")
         .or(Some(precision).filter(|p| *p > 0.0));
-    let product = products(&tempered, &w, temperature, &mut work);
     let method = o.text("method")?;
-    let found = match method == "exact" || method != "lanczos" && n <= 1000 {
-        true => from_eigenvalues(n, floor, product)?,
-        false => by_quadrature(n, floor, product, o, session.seed)?,
+    let exact = method == "exact" || method != "lanczos" && n <= 1000;
+    let gaussian = structure
+        .map(|s| Gaussian::around(target, &w, temperature, s, floor))
+        .transpose()?;
+    let found = match &gaussian {
+        Some(gaussian) => of_gaussian(gaussian),
+        None => {
+            let product = products(&tempered, &w, temperature, &mut work);
+            match exact {
+                true => from_eigenvalues(n, floor, product)?,
+                false => by_quadrature(n, floor, product, o, session.seed)?,
+            }
+        }
     };
+    let has_evidence = improper.is_none() && structure != Some(Structure::LastLayer);
     let likelihood_energy = (energies.total - energies.prior) / temperature;
     let prior_energy = energies.prior;
     Ok(Laplace {
-        ln_z: curvature::laplace(likelihood_energy, prior_energy, normaliser, n, found.ln_det),
+        ln_z: match has_evidence {
+            true => {
+                curvature::laplace(likelihood_energy, prior_energy, normaliser, n, found.ln_det)
+            }
+            false => unknown(),
+        },
         likelihood_energy,
         prior_energy,
         largest_gradient: end.largest_gradient / temperature,
@@ -146,7 +176,34 @@ pub fn laplace(
         parameters: n,
         walls: target.prior().has_walls(),
         how: found.how,
+        mode: Arc::new(w),
+        gaussian,
     })
+}
+
+/// What is kept of the Gauss-Newton matrix; none for the Hessian.
+fn structure(name: &str) -> Option<Structure> {
+    match name {
+        "full" => Some(Structure::Full),
+        "kronecker" => Some(Structure::Kronecker),
+        "diagonal" => Some(Structure::Diagonal),
+        "last_layer" => Some(Structure::LastLayer),
+        _ => None,
+    }
+}
+
+/// ln det of the precision of a Gaussian.
+fn of_gaussian(gaussian: &Gaussian) -> Determinant {
+    Determinant {
+        ln_det: Estimate {
+            value: gaussian.ln_det(),
+            standard_error: 0.0,
+        },
+        stopping: 0.0,
+        at_floor: gaussian.at_floor(),
+        extremes: gaussian.extremes(),
+        how: gaussian.how(),
+    }
 }
 
 /// ln det of a Hessian, with the fields of [`Laplace`].
@@ -260,6 +317,30 @@ impl Laplace {
     }
 }
 
+/// Most draws of one call.
+const DRAWS: i64 = 1_000_000;
+
+impl Laplace {
+    /// So many parameter vectors from the Gaussian.
+    ///
+    /// # Errors
+    /// If there is no Gaussian, or no room for them.
+    pub fn draws(&self, count: i64, seed: i64) -> Result<Parameters> {
+        let gaussian = self.gaussian.as_ref().ok_or_else(|| {
+            anyhow::anyhow!(
+                "laplace.draws: the Hessian gives no draws; take a structure, as laplace(target, start, #{{ structure: \"kronecker\" }})"
+            )
+        })?;
+        anyhow::ensure!(
+            (1..=DRAWS).contains(&count) && seed >= 0,
+            "laplace.draws: {count} draws by the seed {seed}, but there must be 1 to {DRAWS}, and a seed of at least 0"
+        );
+        let numbers = count as u128 * self.parameters as u128;
+        crate::memory::check(4 * numbers, &format!("laplace.draws: {count} draws"))?;
+        Ok(gaussian.draws(count as usize, seed as u64))
+    }
+}
+
 impl fmt::Display for Laplace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ln_z = with_error(self.ln_z.value, self.ln_z.standard_error);
@@ -331,10 +412,12 @@ pub static LAPLACE: Verb<Session, (Arc<Target>, options::Value), Arc<Laplace>> =
     name: "laplace",
     arguments: &["target", "start"],
     options: OPTIONS,
-    doc: "The Laplace approximation of the log evidence at the optimum reached from `start`: -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H.\n\n\
+    doc: "The Laplace approximation at the optimum reached from `start`: ln Z = -E/T - R - ln ∫ e^-R + (N/2) ln 2π - ½ ln det H, and draws.\n\n\
          MacKay (1992); Baldock (2019), eq. 16, which leaves out (N/2) ln 2π. H is the Hessian of E/T + R; products with it are symmetric differences of gradients; ln det H is exact for small N and by \
          stochastic Lanczos quadrature (Ubaru, Chen & Saad 2017) for large. `start` is a result of `train`, `run.params()` or `parameters([…])`, of which the first vector is taken. \
          It approximates one mode by a Gaussian; singular models, such as networks, have more: compare with `evidence`.\n\n\
+         With `structure`, H is the Gauss-Newton matrix of E/T, or a part of it, and the curvature of R: `laplace.draws(n, seed)` are parameters from the Gaussian N(w*, H⁻¹) (MacKay 1992; Ritter, Botev & Barber 2018 for `\"kronecker\"`; \
+         Daxberger et al. 2021), to be scored by `target.prediction`, and `laplace.params()` is w*. The precision of the prior is that of the target, nothing is tuned.\n\n\
          Fields: ln_z, error (of the quadrature only), ln_det, ln_det_error, stopping, at_floor, smallest, largest, likelihood_energy, prior_energy, largest_gradient, slack (½|g|²/λ: by how much a nearby minimum may be deeper).",
     example: "laplace(target(potential::gaussian(#{ dim: 4 }), #{ prior: prior::gaussian(0.1) }), parameters([1, 1, 1, 1]), #{ polish: 100 })",
     call: Call::Checked(|(target, start), o, session| {

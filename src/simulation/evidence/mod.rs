@@ -3,6 +3,7 @@
 mod compare;
 mod density;
 mod energies;
+mod gaussian;
 pub(crate) mod laplace;
 mod transition;
 
