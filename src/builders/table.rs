@@ -1086,7 +1086,7 @@ pub mod sampler {
         ///
         /// A point moves at constant speed in a random direction, which the gradient turns, and is accepted with probability min(1, exp(-Δ)), where Δ is the change of U/T and of the logarithm of volume: deterministic, reversible, and exact at any step size (Robnik, Cohn-Gordon & Seljak 2025). Its speed does not depend on the energy. Steps are of the minimal-norm scheme, with two gradients each over all examples. Trajectories have a random length, uniform up to twice the mean.
         ///
-        /// In burn-in the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, `energy_error` is Δ, and ⟨exp(-Δ)⟩ = 1 (`exp_energy_error`). At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
+        /// Burn-in begins with trajectories of sampler::hmc, which find the typical set from anywhere. Then the step size is adapted to `acceptance` by dual averaging, and the variances of the parameters are collected for diagonal masses, as of sampler::hmc. The length is then `length` times √N in units of the standard deviations. `leapfrog` in the sample statistics is the number of gradients of a trajectory, `energy_error` is Δ, and ⟨exp(-Δ)⟩ = 1 (`exp_energy_error`). At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
         Mams = "mams"() of crate::sampler::REGISTRY {
             /// Mean length of a trajectory, over √N standard deviations: the distance from the mean at which the chain spends its time. (number, > 0; default `1.0`)
             length = "length": Number,
@@ -1109,7 +1109,7 @@ pub mod sampler {
         ///
         /// A point moves at constant speed, |u| = 1; the gradient turns its direction, and noise lets it forget: `u ← (u + νη)/|u + νη|` with ν² = (e^(2δt/L) - 1)/N (Robnik, De Luca, Silverstein & Seljak 2023; Robnik & Seljak 2024). One step of the minimal-norm scheme takes two gradients over all examples, and nothing is rejected. What a finite step adds to the law grows with Var(Δ)/N, where Δ is the error of the energy in a step (`energy_variance`): the step size is adapted to `variance` in burn-in. sampler::mams is the same with rejections, and exact.
         ///
-        /// The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
+        /// Burn-in begins with trajectories of sampler::hmc, which find the typical set from anywhere. The variances of the parameters are collected in burn-in for diagonal masses, as of sampler::hmc; L is then `length` times √N in units of the standard deviations. At the walls of prior::uniform_box the direction is reflected. Needs two parameters or more.
         Mclmc = "mclmc"() of crate::sampler::REGISTRY {
             /// Var(Δ)/N that the step size is adapted to. The step goes with its sixth root, and what it adds to the law with its third. The authors take 5e-4: the energy of a Gaussian of 50 dimensions and condition 4 is then 2.4 % too small. (number, > 0; default `1e-6`)
             variance = "variance": Number,
@@ -1982,5 +1982,5 @@ pub mod verbs {
 /// The functions that start builders of verbs.
 #[rustfmt::skip]
 pub mod functions {
-    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, weights, load, save, save_of_target, posterior, open, runs, llc, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc, llc_curve, llc_curve_of_checkpoints, loo};
+    pub use super::verbs::{target, target_of_potential, analytic, train, sample, sweep, exchange, benchmark, validate, verify, verify_of_run, compare, autocorrelation, overlaps, two_time, predict, loo, weights, load, save, save_of_target, posterior, open, runs, llc, llc_curve, llc_curve_of_checkpoints, llc_problem, llc_benchmark, calibrate_llc, evidence, density_of_states, laplace, smc, evidence_of_smc};
 }
