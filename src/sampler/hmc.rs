@@ -191,13 +191,16 @@ impl Hmc {
         Ok(())
     }
 
-    /// A step of the approach; how many gradients it took.
-    pub fn approach(&self, chains: &mut Chains) -> Result<u64> {
-        let (_, counts, outcomes) = self.proposed(chains)?;
+    /// A step of the approach, its size and its gradients reported; what the trajectories did, and their probabilities of acceptance.
+    pub fn approach(&self, chains: &mut Chains) -> Result<(Vec<trajectory::Outcome>, Vec<f64>)> {
+        let (dt, counts, outcomes) = self.proposed(chains)?;
         let ends: Vec<_> = outcomes.into_iter().map(|o| o.end).collect();
-        let decided = trajectory::decide(chains, &ends, HOME)?;
-        self.adaptation.learn_step(chains, &decided.accept);
-        Ok(counts.into_iter().max().unwrap_or(0))
+        let Decided { accept, .. } = trajectory::decide(chains, &ends, HOME)?;
+        self.adaptation.learn_step(chains, &accept);
+        chains.report_values(report::STEP_SIZE, &dt)?;
+        let gradients: Vec<_> = counts.iter().map(|n| *n as f64).collect();
+        chains.report_values(report::LEAPFROG, &gradients)?;
+        Ok((ends, accept))
     }
 
     /// A trajectory from where the chains are, which is in `HOME` afterwards, with its step sizes and their numbers.
@@ -329,6 +332,7 @@ impl Sampler for Hmc {
             .map(|o| (o.level, (o.kinetic, o.end)))
             .unzip();
         let Decided { accept, accepted } = trajectory::decide(chains, &ends, HOME)?;
+        trajectory::report(chains, &ends, &accept)?;
         let fractions = levels::note(chains, LEVELS, &levels);
         // The momentum of the state the chain is in now: only then is its mean T.
         let now = kinetic.iter().zip(&accepted);

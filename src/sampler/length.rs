@@ -212,12 +212,12 @@ mod tests {
         (s[SQUARES], s[MEAN], s[M2]) = (100.0, 1.0, 100.0 * 2.0);
         for steps in 1..=400u64 {
             let (k, t) = (bin(steps), dt * steps as f64);
-            s[TRIED + k] += 1.0;
+            s[TRIED + k] += LEAST;
             for (first, jump) in [
                 (JUMP, 4.0 * t.sin().powi(2)),
                 (MOVED, 2.0 * (1.0 - t.cos())),
             ] {
-                s[first + k] += (jump - s[first + k]) / s[TRIED + k];
+                s[first + k] += (jump - s[first + k]) * LEAST / s[TRIED + k];
             }
         }
         let longest = best(&s).unwrap();

@@ -5,7 +5,7 @@ use super::adaptation::{
 };
 use super::hmc::Hmc;
 use super::microcanonical::{Direction, GRADIENTS, rounding};
-use super::trajectory::{Decided, Outcome, decide};
+use super::trajectory::{self, Decided, Outcome};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
 use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
@@ -208,7 +208,7 @@ impl Sampler for Mams {
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
-        match self.adaptation.step && chains.burn_in > 0 {
+        match self.adaptation.approaches(chains, 0) {
             true => self.hmc.begin(chains)?,
             false => self.begin(chains)?,
         }
@@ -232,15 +232,12 @@ impl Sampler for Mams {
     }
 
     fn step(&self, chains: &mut Chains) -> Result<()> {
-        let approach = adaptation::approach(chains.burn_in);
-        if self.adaptation.step && chains.step < approach {
-            let dt = chains.scalar(DT);
-            let gradients = self.hmc.approach(chains)? as f64;
-            chains.report_values(report::STEP_SIZE, &dt)?;
-            chains.report(report::LEAPFROG, |_| gradients)?;
-            return match chains.step + 1 == approach {
-                true => self.begin(chains),
-                false => Ok(()),
+        if self.adaptation.approaches(chains, 0) {
+            let (outcomes, accept) = self.hmc.approach(chains)?;
+            trajectory::report(chains, &outcomes, &accept)?;
+            return match self.adaptation.approaches(chains, 1) {
+                true => Ok(()),
+                false => self.begin(chains),
             };
         }
         chains.copy(Params, HOME)?;
@@ -259,7 +256,8 @@ impl Sampler for Mams {
             Vec::new()
         };
         let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
-        let Decided { accept, .. } = decide(chains, &outcomes, HOME)?;
+        let Decided { accept, .. } = trajectory::decide(chains, &outcomes, HOME)?;
+        trajectory::report(chains, &outcomes, &accept)?;
         chains.report_values(report::STEP_SIZE, &dt)?;
         let gradients: Vec<_> = counts
             .iter()

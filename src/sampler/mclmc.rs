@@ -186,7 +186,7 @@ impl Sampler for Mclmc {
         chains.engine.gradient()?;
         chains.copy(Gradient, GRADIENT)?;
         Adaptation::note_energies(chains)?;
-        match self.adaptation.step && chains.burn_in > 0 {
+        match self.adaptation.approaches(chains, 0) {
             true => self.hmc.begin(chains)?,
             false => self.begin(chains),
         }
@@ -221,17 +221,12 @@ impl Sampler for Mclmc {
     fn step(&self, chains: &mut Chains) -> Result<()> {
         let adapts = self.adaptation.step && chains.step < chains.burn_in;
         let n = chains.dim() as f64;
-        let approach = adaptation::approach(chains.burn_in);
-        if adapts && chains.step < approach {
-            let dt = chains.scalar(DT);
-            let gradients = self.hmc.approach(chains)? as f64;
-            chains.report(report::ENERGY_VARIANCE, |_| f64::NAN)?;
-            chains.report_values(report::STEP_SIZE, &dt)?;
-            chains.report(report::LEAPFROG, |_| gradients)?;
-            if chains.step + 1 == approach {
+        if self.adaptation.approaches(chains, 0) {
+            self.hmc.approach(chains)?;
+            if !self.adaptation.approaches(chains, 1) {
                 self.begin(chains);
             }
-            return Ok(());
+            return chains.report(report::ENERGY_VARIANCE, |_| f64::NAN);
         }
         chains.copy(GRADIENT, Gradient)?;
         chains.report_virial(Gradient)?;

@@ -23,7 +23,7 @@ pub struct Decided {
     pub accepted: Vec<bool>,
 }
 
-/// Accept each trajectory with probability min(1, exp(-error)), and report so. Its end is in the parameters, with the gradient there, and the chain was at `home` before.
+/// Accept each trajectory with probability min(1, exp(-error)). Its end is in the parameters, with the gradient there, and the chain was at `home` before.
 pub fn decide(chains: &mut Chains, outcomes: &[Outcome], home: Vector) -> Result<Decided> {
     let accept: Vec<_> = outcomes.iter().map(|o| (-o.error).exp().min(1.0)).collect();
     let uniform = chains.uniform(Purpose::Accept);
@@ -34,6 +34,11 @@ pub fn decide(chains: &mut Chains, outcomes: &[Outcome], home: Vector) -> Result
     for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
         chains.scalars(c)[ENERGY] = o.energy;
     }
+    Ok(Decided { accept, accepted })
+}
+
+/// Report what was decided.
+pub fn report(chains: &mut Chains, outcomes: &[Outcome], accept: &[f64]) -> Result<()> {
     let mut report = |which, f: &dyn Fn(&Outcome) -> f64| {
         let values: Vec<_> = outcomes.iter().map(f).collect();
         chains.report_values(which, &values)
@@ -43,6 +48,5 @@ pub fn decide(chains: &mut Chains, outcomes: &[Outcome], home: Vector) -> Result
     report(report::DIVERGING, &|o| {
         f64::from(u8::from(o.error >= 1000.0))
     })?;
-    chains.report_values(report::ACCEPTANCE_RATE, &accept)?;
-    Ok(Decided { accept, accepted })
+    chains.report_values(report::ACCEPTANCE_RATE, accept)
 }

@@ -208,8 +208,8 @@ mod tests {
         assert!((ln_mean_weight(&energies, 1.0) - exact).abs() < 1e-9);
         let found = ln_mean(&[-1000.0, -1000.0 + 3f64.ln()]);
         assert!((found.value - (-1000.0 + 2f64.ln())).abs() < 1e-12);
-        // Z of 1 and 3: mean 2, standard deviation sqrt 2, of the mean 1.
-        assert!((found.standard_error - 0.5).abs() < 1e-12);
+        // Z of 1 and 3: mean 2, standard deviation sqrt 2, of the mean 1; two numbers have one degree of freedom.
+        assert!((found.standard_error - 0.5 * widening(1.0)).abs() < 1e-12);
         // Where one population is all there is to the mean, the error is as large as they are apart.
         let apart = ln_mean(&[-10.0, -50.0]);
         assert!((apart.standard_error - 20.0 * 2f64.sqrt()).abs() < 1e-9);

@@ -209,6 +209,11 @@ impl Adaptation {
         Ok(())
     }
 
+    /// Whether chains have still to find the typical set, so many steps from now.
+    pub fn approaches(&self, chains: &Chains, ahead: u64) -> bool {
+        self.step && chains.step + ahead < windows(chains.burn_in).0
+    }
+
     /// Step sizes from these acceptance probabilities.
     pub fn learn_step(&self, chains: &mut Chains, accept: &[f64]) {
         for (c, accept) in accept.iter().enumerate() {
@@ -268,11 +273,6 @@ impl Adaptation {
 pub fn long_windows(warm: u64) -> (u64, Vec<u64>) {
     let part = |percent: u64| warm * percent / 100;
     (part(30), vec![part(45), part(65), part(90)])
-}
-
-/// Steps in which chains find the typical set.
-pub fn approach(warm: u64) -> u64 {
-    windows(warm).0
 }
 
 /// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to

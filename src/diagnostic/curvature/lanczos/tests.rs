@@ -57,10 +57,11 @@ fn the_standard_error_is_that_of_the_probes() {
         let source = uniform(1000 + u64::from(seed));
         let got = ln_det_lanczos(n, probes, 24, None, source, product).unwrap();
         let off = (got.ln_det.value - want) / got.ln_det.standard_error;
-        // Student's t with 7 degrees of freedom: 95% within 2.365, mean square 7/5 with a deviation of 2.8.
-        covered += u32::from(off.abs() < 2.365);
-        squares += off * off;
-        measured += got.ln_det.standard_error.powi(2) * probes as f64;
+        covered += u32::from(off.abs() < 1.96);
+        // Student's t with 7 degrees of freedom: mean square 7/5 with a deviation of 2.8.
+        let error = got.ln_det.standard_error / widening(7.0);
+        squares += ((got.ln_det.value - want) / error).powi(2);
+        measured += error.powi(2) * probes as f64;
     }
     let seeds = f64::from(seeds);
     let coverage = f64::from(covered) / seeds;
