@@ -80,6 +80,13 @@ pub fn sum_with_error(terms: &[f64]) -> (f64, f64) {
     (terms.iter().sum(), error)
 }
 
+/// Whether the mean of importance weights and its error cannot be relied on, from the logarithms of the weights: the shape k-hat of
+/// their tail is above [`largest_k`].
+pub fn is_unreliable(ln_weights: impl Iterator<Item = f64>) -> bool {
+    let mut ln_weights: Vec<_> = ln_weights.collect();
+    smooth(&mut ln_weights, 1.0) > largest_k(ln_weights.len())
+}
+
 /// Turns ln of importance ratios into ln of normalised weights, the largest ratios smoothed; k-hat.
 fn smooth(ln_ratios: &mut [f64], efficiency: f64) -> f64 {
     let draws = ln_ratios.len();

@@ -10,6 +10,7 @@ pub const RECIPES: &[(&str, &str)] = &[
     ("baselines", include_str!("../../stdlib/baselines.rhai")),
     ("calibration", include_str!("../../stdlib/calibration.rhai")),
     ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
+    ("ladder", include_str!("../../stdlib/ladder.rhai")),
     ("layers", include_str!("../../stdlib/layers.rhai")),
     (
         "learning_curve",

@@ -1,6 +1,7 @@
 //! Stepping-stone sampling: ln Z as a sum of importance-sampling estimates between neighbouring rungs.
 
 use super::ladder::{Estimate, Ladder, Replicas, ln_sum_exp};
+use crate::diagnostic::psis::is_unreliable;
 use crate::error::Result;
 
 /// What [`stepping_stone`] finds; log evidences are ln Z(beta_R) - ln Z(beta_1), dimensionless.
@@ -11,9 +12,11 @@ pub struct SteppingStone {
     /// From the draws at the higher inverse temperature of each step; too high on average.
     ///
     /// Its weights exp(+h E) have the heavier tail. Where h exceeds half the distance to the inverse temperature at
-    /// which Z diverges, their variance is infinite and no error bar is to be believed.
+    /// which Z diverges, their variance is infinite. Where the tail of the weights of a step says that their mean is not
+    /// to be [relied on](is_unreliable), there is no error bar: the standard error is NaN.
     pub backward: Estimate,
-    /// Half forward, half backward: their biases cancel to leading order. Its error counts a rung once that both use.
+    /// Half forward, half backward: their biases cancel to leading order. Its error counts a rung once that both use; NaN
+    /// where there is none of `backward`.
     pub average: Estimate,
     /// Share of draws that carry weight in each forward step, from 0 to 1 (Kish: (Σw)²/(n Σw²)).
     pub forward_share: Vec<f64>,
@@ -48,10 +51,19 @@ pub fn stepping_stone(ladder: &Ladder, replicas: Replicas) -> Result<SteppingSto
             })?,
         })
     };
+    let heavy = |(k, h): (usize, &f64)| is_unreliable(ladder.energies(k + 1).map(|e| h * e));
+    let heavy = steps.iter().enumerate().any(heavy);
+    let with_tail = |estimate: Estimate| match heavy {
+        true => Estimate {
+            standard_error: f64::NAN,
+            ..estimate
+        },
+        false => estimate,
+    };
     Ok(SteppingStone {
         forward: estimate(1.0, 0.0)?,
-        backward: estimate(0.0, 1.0)?,
-        average: estimate(0.5, 0.5)?,
+        backward: with_tail(estimate(0.0, 1.0)?),
+        average: with_tail(estimate(0.5, 0.5)?),
         forward_share: up.iter().map(|m| m.share).collect(),
         backward_share: down.iter().map(|m| m.share).collect(),
     })

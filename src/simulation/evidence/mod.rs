@@ -200,7 +200,10 @@ fn add_stepping_stones(ladder: &Ladder, replicas: Replicas, lines: &mut Vec<Line
             "stepping_stone_backward",
             "stepping stone, from cold to hot",
             stones.backward,
-            share(backward),
+            match stones.backward.standard_error.is_nan() {
+                true => "no error: its weights have too heavy a tail".into(),
+                false => share(backward),
+            },
         ),
         line(
             "stepping_stone",
@@ -239,7 +242,11 @@ const MOST_APART: f64 = 4.0;
 
 /// Which of the best estimators of each kind contradict each other, in words.
 fn disagreement(lines: &[Line]) -> Option<String> {
-    let best = ["thermodynamic_integration", "stepping_stone", "mbar"];
+    let best = [
+        "thermodynamic_integration",
+        "stepping_stone_forward",
+        "mbar",
+    ];
     let of = |name: &&str| lines.iter().find(|l| l.name == *name);
     let found: Vec<_> = best.iter().filter_map(of).collect();
     let pairs = (0..found.len()).flat_map(|i| (0..i).map(move |j| (i, j)));

@@ -52,6 +52,9 @@ pub struct LadderReport {
     pub local_barrier: Vec<f64>,
     /// The number of rungs with the most round trips per work, 2Λ + 1.
     pub recommended_rungs: usize,
+    /// The temperatures of so many rungs between the same ends on which all rejections are equal, without that of the prior; none
+    /// where no swap was rejected.
+    pub recommended_temperatures: Vec<f64>,
     /// Round trips of all replicas of all ladders, cold → hot → cold.
     pub round_trips: u64,
     /// What the ladders lack in round trips, in words; none if a replica has made one.
@@ -87,6 +90,12 @@ impl LadderReport {
         let each = betas.iter().zip(&energies);
         let barrier = ladders.barrier();
         let curve = ladders.barrier_curve();
+        let recommended_rungs = recommended_rungs(barrier.0).unwrap_or(0);
+        let recommended = curve
+            .as_ref()
+            .ok()
+            .and_then(|c| c.ladder(recommended_rungs).ok());
+        let recommended = recommended.unwrap_or_default();
         let local = |beta: &f64| curve.as_ref().map_or(f64::NAN, |c| c.local(*beta));
         let trips = || ladders.going().map(IndexProcess::trips);
         let flows: Vec<_> = trips().map(|t| t.flow()).collect();
@@ -102,7 +111,12 @@ impl LadderReport {
             pairs: ladders.pairs(),
             barrier,
             local_barrier: betas.iter().map(local).collect(),
-            recommended_rungs: recommended_rungs(barrier.0).unwrap_or(0),
+            recommended_rungs,
+            recommended_temperatures: recommended
+                .iter()
+                .filter(|b| **b > 0.0)
+                .map(|b| 1.0 / b)
+                .collect(),
             round_trips: ladders.round_trips(),
             lacking: ladders.lacking(),
             restarts: trips().flat_map(|t| t.restarts()).sum(),
@@ -188,6 +202,7 @@ impl LadderReport {
             "barrier_mcse": self.barrier.1,
             "local_barrier": self.local_barrier,
             "recommended_rungs": self.recommended_rungs,
+            "recommended_temperatures": self.recommended_temperatures,
             "round_trips": self.round_trips,
             "restarts": self.restarts,
             "round_trips_per_1000": self.round_trips_per_1000(),

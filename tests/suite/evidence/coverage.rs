@@ -13,8 +13,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Without an error there is no interval.
     pub fn push(&mut self, estimate: Estimate, truth: f64) {
-        self.found.push((estimate, truth));
+        if !estimate.standard_error.is_nan() {
+            self.found.push((estimate, truth));
+        }
     }
 
     fn share(&self) -> f64 {
@@ -56,6 +59,7 @@ pub fn check(title: &str, records: &Records) {
     }
     for (name, record) in records {
         let n = record.found.len() as f64;
+        assert!(n >= 0.5 * SETS as f64, "{title}, {name}: {n} intervals");
         let bound = 4.0 * (0.68 * 0.32 / n).sqrt();
         assert!(
             (record.share() - 0.68).abs() < bound,

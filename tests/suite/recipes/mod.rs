@@ -36,6 +36,11 @@ fn numbers(value: &Value) -> Vec<f64> {
     list.iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
+/// ln Γ(n) of a whole number.
+fn ln_gamma(n: u32) -> f64 {
+    (1..n).map(|k| f64::from(k).ln()).sum()
+}
+
 fn near(name: &str, (value, error): (f64, f64), expected: f64) {
     assert!(
         error > 0.0 && (value - expected).abs() < 4.0 * error,

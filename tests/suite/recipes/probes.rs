@@ -1,11 +1,6 @@
 //! Free energies around a reference, and responses to a field, against closed forms of harmonic systems.
 
-use super::{found, near, number, numbers, refused};
-
-/// ln Γ(n) of a whole number.
-fn ln_gamma(n: u32) -> f64 {
-    (1..n).map(|k| f64::from(k).ln()).sum()
-}
+use super::{found, ln_gamma, near, number, numbers, refused};
 
 /// Null: of ½|w - 1|² in N = 10 dimensions at T the distance to the minimum has the density of √T χ_N, far into its tail, and with the reference 1 + a, ln Z(k) - ln Z(0) =
 /// -(N/2) ln(1 + k) - ½ k/(1 + k)·|a|²/T; the mean of the squared distance is N T/(1 + k) + |a|²/(1 + k)².

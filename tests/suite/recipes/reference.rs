@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[test]
 #[ignore = "long: tests/run"]
 fn every_recipe_is_documented_and_every_example_runs() {
-    assert_eq!(RECIPES.len(), 11);
+    assert_eq!(RECIPES.len(), 12);
     for (name, source) in RECIPES {
         assert!(source.starts_with("//! "), "{name} has no heading");
         assert!(

@@ -1,6 +1,6 @@
 //! Transitions and annealing, against quadrature and the law of the chain.
 
-use super::{found, near, number, numbers};
+use super::{found, ln_gamma, near, number, numbers};
 
 /// Heat capacity of a well pair (w² - 1)² + 0.3 w at T, by quadrature.
 fn heat_capacity(t: f64) -> f64 {
@@ -177,4 +177,33 @@ fn a_transition_leaves_out_chains_that_failed() {
         "{text}"
     );
     assert_eq!(verdict[1], true, "the hot end is where chains fail");
+}
+
+/// Null: of ½|w|² in 50 dimensions energies at β have the law Gamma(25, β), so that a swap between β < β' is accepted with the probability 2 I_x(25, 25), x = β/(β + β'). The number of rungs is
+/// 2Λ + 1 where each rejection is ½.
+#[test]
+fn a_ladder_gets_the_rungs_that_its_barrier_asks_for() {
+    let value = found(
+        "import \"ladder\" as ladder;
+         let t = target(potential::gaussian(#{ dim: 50, condition: 1.0 }));
+         let f = ladder::adapted(t, sampler::hmc(), #{ temperatures: logspace(0.1, 10, 4), pilot: 400, exchange: #{ temper: \"energy\", steps: 4000, seed: 3 } });
+         let l = f.run.ladder();
+         #{ rungs: f.rungs, settled: f.settled, temperatures: f.temperatures, acceptance: l[\"acceptance\"], error: l[\"acceptance_mcse\"] }",
+    );
+    assert!(value["settled"] == true, "{value}");
+    let (rungs, t) = (numbers(&value["rungs"]), numbers(&value["temperatures"]));
+    assert!(rungs[0] == 4.0 && t[0] == 0.1 && *t.last().unwrap() == 10.0);
+    let accepted = |x: f64| {
+        let ln_choose = |j: u32| ln_gamma(50) - ln_gamma(j + 1) - ln_gamma(50 - j);
+        let term = |j: u32| ln_choose(j) + f64::from(j) * x.ln() + f64::from(49 - j) * (-x).ln_1p();
+        2.0 * (25..50).map(|j| term(j).exp()).sum::<f64>()
+    };
+    let (found, errors) = (numbers(&value["acceptance"]), numbers(&value["error"]));
+    for k in 0..found.len() {
+        assert!(errors[k] < 0.03, "{errors:?}");
+        let expected = accepted(t[k] / (t[k] + t[k + 1]));
+        near("acceptance", (found[k], errors[k]), expected);
+    }
+    let mean = found.iter().sum::<f64>() / found.len() as f64;
+    assert!((mean - 0.5).abs() < 0.06, "{mean}: {rungs:?}");
 }
