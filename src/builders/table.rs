@@ -952,7 +952,7 @@ pub mod sampler {
             friction = "friction": Number,
             /// M, the mass of every parameter; of those that have masses of their own, a factor. (number, > 0; default `1.0`)
             mass = "mass": Number,
-            /// Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it; dt is then in units where standard deviations are 1, from the start: below 2. (true or false; default `false`)
+            /// Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it, if it has at least 50 steps. dt is then in units where standard deviations are 1, below 2; it must be stable with the masses of the beginning too. (true or false; default `false`)
             adapt_mass = "adapt_mass": Flag,
             /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; default `0`)
             rank = "rank": Count,
@@ -1031,7 +1031,7 @@ pub mod sampler {
         ///
         /// As sampler::hmc; a trajectory has a random number of steps, from a half of the greatest one to that, by a Halton sequence. In burn-in trajectories go twice as far, and the length is chosen for which a gradient brings most, along the direction in which the draws vary most, in units of the masses: the squared jump of a coordinate's square (the criterion of ChEES, Hoffman, Radul & Sountsov 2021, along the first principal component as Sountsov & Hoffman 2022) or of the coordinate, whichever relaxes more slowly. They climb its gradient, averaged over many chains; with a few chains that gradient is mostly noise.
         ///
-        /// Each chain learns from its own trajectories: on a ladder the length belongs to the rung. Step size and masses adapt as those of sampler::hmc. `leapfrog` in the sample statistics is the number of gradients of a trajectory.
+        /// Each chain learns from its own trajectories: on a ladder the length belongs to the rung. Nothing is learnt without burn-in or with `adapt: false`: trajectories then have 8 to 16 steps. Step size and masses adapt as those of sampler::hmc. `leapfrog` in the sample statistics is the number of gradients of a trajectory.
         Snaper = "snaper"() of crate::sampler::REGISTRY {
             /// Step size (the first one, if adapted). (number, > 0; if absent: found at the start)
             dt = "dt": Number,
@@ -1874,7 +1874,7 @@ pub mod verbs {
             nbetas = "nbetas": Numbers,
             /// Decades of nβ to try below and above `nbeta`, where `nbetas` is not given. (integer, 0 … 4; default `0`)
             decades = "decades": Count,
-            /// Values of γ to try. The default goes from 1, the usual one, by decades to where 1/√γ is the size of a weight: a weaker γ lets flat directions go further than weights are large. (array of numbers, ≥ 0; if absent: `gamma` if it is given, else 1, 10, … to N/|w0|²)
+            /// Values of γ to try. The default goes from 1, the usual one, by decades to where 1/√γ is the size of a weight: a weaker γ lets flat directions go further than weights are large. (array of numbers, ≥ 0; if absent: `gamma` if it is given, else 1, 10, … to N/|w0|², at most 1000)
             gammas = "gammas": Numbers,
             /// Chains at each point. (integer, 2 … 100000; default `4`)
             chains = "chains": Count,
@@ -1944,11 +1944,11 @@ pub mod verbs {
         }
         /// Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.
         ///
-        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.
+        /// A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. The step size follows the acceptance of the particles, and masses are the inverse variances of all of them where the sampler adapts its own (`adapt_mass`); its `rank` and `masses` do not count then. With hmc, nuts, mala, mams and metropolis (and snaper, whose length is not learnt here), on the CPU.
         ///
         /// This is population annealing (Hukushima & Iba 2003; Machta 2010) with populations of constant size: `temperatures` takes its schedule, and the families that are left say whether populations were large enough. With ν the share of a family in R particles, ρ_t = R Σν² is the mean square and ρ_s = R exp(Σ ν ln ν) the entropic family size; R/ρ_s families are left in effect, and Wang, Machta & Katzgraber (2015) ask for 100.
         ///
-        /// Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.
+        /// Each population is resampled on its own, and they share only temperatures, step sizes and masses; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.
         ///
         /// `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc\["temperatures"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), families (draws of the prior that each population descends from), family_mean_square (ρ_t) and family_entropic (ρ_s) of each, scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.
         Smc, smc(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::smc::SMC => Arc<crate::simulation::smc::Smc> {
@@ -1958,7 +1958,7 @@ pub mod verbs {
             populations = "populations": Count,
             /// Effective sample size, as a share of the particles, that is left at the next temperature: the larger, the more stages. (number, 0 < x < 1; default `0.7`)
             ess = "ess": Number,
-            /// The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. Z is then without bias. (array of numbers, > 0; if absent: found by `ess`)
+            /// The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. The choice of temperatures then adds no bias to Z. (array of numbers, > 0; if absent: found by `ess`)
             temperatures = "temperatures": Numbers,
             /// Steps of the sampler at each stage. (integer, 1 … 1000000; default `10`)
             moves = "moves": Count,

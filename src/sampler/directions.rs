@@ -86,7 +86,7 @@ impl Kept {
         Vector::State(self.first + self.most + i)
     }
 
-    /// Keep the draw that is number `n`, from 1, of a window of so many, if its turn has come; `gradient` is that at the draw.
+    /// Keep the draw that is number `n`, from 1, of a window of so many, if its turn has come; `gradient` is that at the draw, or near it: that of langevin is half a step behind.
     pub fn note(self, chains: &mut Chains, n: u64, window: u64, gradient: Vector) -> Result<()> {
         let so_far = |n: u64| (n * self.most as u64 / window.max(self.most as u64)) as usize;
         let slot = so_far(n);
@@ -119,7 +119,9 @@ pub fn learn(
     let chosen: Vec<Vec<usize>> = (0..chains.len())
         .map(|c| {
             let size = |i: &usize| variances[*i][c].ln().abs();
-            let mut all: Vec<usize> = (0..candidates.len()).filter(|i| size(i) > least).collect();
+            let mut all: Vec<usize> = (0..candidates.len())
+                .filter(|i| size(i) > least && size(i).is_finite())
+                .collect();
             all.sort_by(|a, b| size(b).total_cmp(&size(a)));
             all.truncate(metric.rank);
             all

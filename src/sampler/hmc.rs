@@ -213,7 +213,7 @@ impl Hmc {
             .zip(jitter)
             .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
             .collect();
-        let counts = self.length.counts(chains);
+        let counts = self.length.counts(chains, self.learns(chains));
         let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
         Ok((dt, counts, outcomes))
     }
@@ -298,7 +298,11 @@ impl Sampler for Hmc {
     }
 
     fn of_temperature(&self) -> OfTemperature {
-        self.adaptation.of_temperature()
+        let mut out = self.adaptation.of_temperature();
+        if self.length == Length::Learnt {
+            out.learning.extend(length::PLACES);
+        }
+        out
     }
 
     fn accuracy(&self) -> Accuracy {

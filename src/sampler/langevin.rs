@@ -31,7 +31,7 @@ const ADAPT_MASS: Spec = option(
     adaptation::ADAPT_MASS.name,
     Kind::Bool,
     "false",
-    "Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it; dt is then in units where standard deviations are 1, from the start: below 2.",
+    "Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it, if it has at least 50 steps. dt is then in units where standard deviations are 1, below 2; it must be stable with the masses of the beginning too.",
 );
 
 /// `sampler::langevin`.

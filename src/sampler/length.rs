@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::SCALED_NOISE;
 use crate::rng::Purpose;
+use std::ops::Range;
 
 /// How long trajectories are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,11 @@ const MOVED: usize = JUMP + BINS;
 const BINS: usize = 20;
 
 /// The mean m of the newest draws, and the direction b in which they vary most, bᵀMb = 1: the coordinate is bᵀM(w-m).
-const CENTRE: Vector = Vector::State(adaptation::VECTORS.len());
-const PRINCIPAL: Vector = Vector::State(adaptation::VECTORS.len() + 1);
+const CENTRE: Vector = Vector::State(PLACES.start);
+const PRINCIPAL: Vector = Vector::State(PLACES.start + 1);
+
+/// Where these are among the state vectors.
+pub const PLACES: Range<usize> = adaptation::VECTORS.len()..adaptation::VECTORS.len() + 2;
 
 /// The greatest number of steps at the beginning.
 const FIRST: f64 = 16.0;
@@ -78,15 +82,11 @@ fn most(bin: usize) -> f64 {
 }
 
 impl Length {
-    /// Steps of the next trajectory of each chain.
-    pub fn counts(self, chains: &Chains) -> Vec<u64> {
+    /// Steps of the next trajectory of each chain; further while it is learnt how many.
+    pub fn counts(self, chains: &Chains, learns: bool) -> Vec<u64> {
         let part = 0.5 * (1.0 + halton(chains.step + 1));
-        // Further in burn-in, to see whether that pays.
-        let part = if chains.step < chains.burn_in {
-            2.0 * part
-        } else {
-            part
-        };
+        // Further, to see whether that pays.
+        let part = if learns { 2.0 * part } else { part };
         let count = |s: &[f64]| match self {
             Self::Steps(steps) => steps,
             Self::Learnt => (part * s[LONGEST]).clamp(1.0, most(BINS - 1)).ceil() as u64,

@@ -1,6 +1,8 @@
 //! Microcanonical Langevin Monte Carlo.
 
-use super::adaptation::{self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, MASSES, RANK};
+use super::adaptation::{
+    self, ADAPT, ADAPT_MASS, Adaptation, DT, ENERGY, GRADIENT, LOG_MEAN, MASSES, RANK,
+};
 use super::hmc::Hmc;
 use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
@@ -122,9 +124,14 @@ impl Mclmc {
         }
     }
 
+    /// Whether the energy changes by less in a step than it fluctuates: a step in burn-in that is not small is taken back.
+    fn is_small(&self, error: f64, n: f64) -> bool {
+        error * error <= n.max(10.0)
+    }
+
     /// A step size from this step's error of the energy, which goes with the third power of the step, but for what rounding adds.
     fn adapt(&self, s: &mut [f64], (error, rounding): (f64, f64), n: f64) {
-        if !error.is_finite() {
+        if !self.is_small(error, n) {
             s[DT] *= 0.5;
             (s[WEIGHTED], s[WEIGHT]) = (0.0, 0.0);
             return;
@@ -136,6 +143,8 @@ impl Mclmc {
         s[WEIGHTED] = kept * s[WEIGHTED] + weight * found / s[DT].powi(6);
         s[WEIGHT] = kept * s[WEIGHT] + weight;
         s[DT] = (s[WEIGHTED] / s[WEIGHT]).powf(-1.0 / 6.0);
+        // What it starts again from where rungs move.
+        s[LOG_MEAN] = s[DT].ln();
     }
 }
 
@@ -246,7 +255,10 @@ impl Sampler for Mclmc {
             change + gained[c]
         };
         let errors: Vec<f64> = (0..chains.len()).map(error).collect();
-        let good: Vec<bool> = errors.iter().map(|e| e.is_finite()).collect();
+        let good: Vec<bool> = errors
+            .iter()
+            .map(|e| e.is_finite() && (!adapts || self.is_small(*e, n)))
+            .collect();
         let bad: Vec<bool> = good.iter().map(|g| !g).collect();
         chains.engine.copy(Gradient, GRADIENT, &good)?;
         for c in 0..chains.len() {

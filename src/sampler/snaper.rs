@@ -16,7 +16,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
           the length is chosen for which a gradient brings most, along the direction in which the draws vary most, in units of the masses: the squared jump of a coordinate's square (the criterion of ChEES, \
           Hoffman, Radul & Sountsov 2021, along the first principal component as Sountsov & Hoffman 2022) or of the coordinate, whichever relaxes more slowly. They climb its gradient, averaged over many chains; with \
           a few chains that gradient is mostly noise.\n\n\
-          Each chain learns from its own trajectories: on a ladder the length belongs to the rung. Step size and masses adapt as those of sampler::hmc. `leapfrog` in the sample statistics is the number of \
+          Each chain learns from its own trajectories: on a ladder the length belongs to the rung. Nothing is learnt without burn-in or with `adapt: false`: trajectories then have 8 to 16 steps. Step size and masses adapt as those of sampler::hmc. `leapfrog` in the sample statistics is the number of \
           gradients of a trajectory.",
     arguments: &[],
     options: &[

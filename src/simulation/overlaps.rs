@@ -156,8 +156,8 @@ fn overlaps(run: &Run, o: &Options) -> Result<Json> {
             .filter(|c| run.failures[*c].is_none())
             .collect();
         ensure!(
-            chains.len() > 1,
-            "overlaps: run '{}' has {} at T = {:e} that did not fail, but two are needed",
+            chains.len() > 1 || points.is_some() && !chains.is_empty(),
+            "overlaps: run '{}' has {} at T = {:e} that did not fail, but two are needed without a `reference`",
             info.name,
             crate::error::count(chains.len(), "chain"),
             info.temperatures[temperature]

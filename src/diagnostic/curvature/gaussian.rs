@@ -98,8 +98,9 @@ impl Block {
         let scale = self.scales.iter().copied().fold(f64::INFINITY, f64::min);
         let floor = floor * scale * scale;
         for p in self.precisions.iter_mut().filter(|p| **p < floor) {
+            // By more than rounding.
+            self.at_floor += usize::from(*p < floor * (1.0 - 1e-6));
             *p = floor;
-            self.at_floor += 1;
         }
     }
 

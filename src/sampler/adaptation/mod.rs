@@ -38,7 +38,7 @@ pub const VECTORS: [&str; 4] = ["mass", "warmup_mean", "warmup_m2", "gradient"];
 pub const ENERGY: usize = 0;
 /// The scalar that holds the step size.
 pub const DT: usize = 1;
-const LOG_MEAN: usize = 2;
+pub const LOG_MEAN: usize = 2;
 const H_BAR: usize = 3;
 const MU: usize = 4;
 const COUNT: usize = 5;
@@ -272,7 +272,11 @@ impl Adaptation {
 /// The windows of samplers whose steps are small: the typical set is found first, and windows are long.
 pub fn long_windows(warm: u64) -> (u64, Vec<u64>) {
     let part = |percent: u64| warm * percent / 100;
-    (part(30), vec![part(45), part(65), part(90)])
+    let first = part(30).max(windows(warm).0);
+    let ends = [part(45), part(65), part(90)];
+    // Of fewer draws nothing can be learnt.
+    let long = |end: &u64| *end >= first + 16;
+    (first, ends.into_iter().filter(long).collect())
 }
 
 /// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to

@@ -36,12 +36,30 @@ impl Energies {
         let info = &run.info;
         let (name, factor, replicas) = match &info.ladder {
             Some(_) => (TEMPERED_ENERGY, 1.0, Replicas::Exchanging),
-            None if info.walls || info.law() == Temper::Likelihood => {
-                ("cost", info.scale, Replicas::Independent)
+            None => {
+                anyhow::ensure!(
+                    info.has_temperatures(),
+                    "run '{}' is a sample at one temperature; use sweep(…) or exchange(…)",
+                    info.name
+                );
+                // Where R is flat, U and s·L differ by a constant at most.
+                let flat = info.walls && !info.prior_tempered;
+                let cost = ("cost", info.scale, Replicas::Independent);
+                let energy = ("energy", 1.0, Replicas::Independent);
+                match info.law() {
+                    Temper::Likelihood => cost,
+                    Temper::Energy if flat && info.column("energy").is_err() => cost,
+                    Temper::Energy => energy,
+                    Temper::Prior => return Err(Self::refused(run)),
+                }
             }
-            None if info.law() == Temper::Energy => ("energy", 1.0, Replicas::Independent),
-            None => return Err(Self::refused(run)),
         };
+        let known = info.ladder.is_some() || info.column(name).is_ok();
+        anyhow::ensure!(
+            known,
+            "run '{}' does not record {name}: give `observe: [observable::{name}()]` to the sweep",
+            info.name
+        );
         let mut out = Self {
             betas: Vec::new(),
             draws: Vec::new(),

@@ -343,10 +343,16 @@ impl Laplace {
 
 impl fmt::Display for Laplace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ln_z = with_error(self.ln_z.value, self.ln_z.standard_error);
+        let ln_z = match self.ln_z.value.is_nan() {
+            true => "without ln Z".into(),
+            false => format!(
+                "ln Z = {}",
+                with_error(self.ln_z.value, self.ln_z.standard_error)
+            ),
+        };
         writeln!(
             f,
-            "ln Z by Laplace's approximation: {ln_z} (N = {}, {})",
+            "Laplace's approximation: {ln_z} (N = {}, {})",
             self.parameters, self.how
         )?;
         write!(
@@ -385,7 +391,7 @@ impl fmt::Display for Laplace {
                 self.stopping
             )?;
         }
-        if self.at_floor > 0.0 && self.ln_z.value.is_nan() {
+        if self.at_floor > 0.0 && self.ln_det.value.is_nan() {
             write!(
                 f,
                 "\nNOTE: {:.1} % of the curvature is not positive: not a minimum, or flat directions; give a floor",

@@ -15,6 +15,7 @@ use crate::sampler::OfTemperature;
 use crate::simulation::plan::Plan;
 use crate::simulation::state::ChainMut;
 use crate::store::archive::Archive;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// How far a rejection may be from the mean of all, for the tuning to leave the ladder as it is.
@@ -117,9 +118,7 @@ impl Ladders {
         let (count, betas) = (self.count(), betas_of(&self.temperatures)?);
         let chains = count * self.rungs();
         let before: Vec<_> = (0..chains).map(|c| self.rung_of(c)).collect();
-        let vectors: Vec<_> = kept.vectors_at(step, plan.burn_in).collect();
-        let kept = (&kept.scalars, &vectors[..]);
-        let messages = talk(&message(mine, kept, step, pause))?;
+        let messages = talk(&message(mine, &kept.scalars, step, pause))?;
         let heard = Heard::new(&messages, chains)?;
         for ladder in 0..count {
             let energies: Vec<_> = heard.energies[ladder..]
@@ -147,8 +146,49 @@ impl Ladders {
         if self.sweeps == warm {
             self.begin_again()?;
         }
-        self.rearrange((mine, kept), &before, &heard, &ladder);
+        let holders = self.holders(&before);
+        self.rearrange((mine, &kept.scalars), &holders, &heard, &ladder);
+        for vector in kept.vectors_at(step, plan.burn_in) {
+            self.move_vector((mine, vector), (&before, &holders), talk)?;
+        }
         Ok(heard.pause)
+    }
+
+    /// Which chain was on the rung where each is now, if it was on these before.
+    fn holders(&self, before: &[usize]) -> Vec<usize> {
+        let count = self.count();
+        let mut at = vec![0; before.len()];
+        for (chain, rung) in before.iter().enumerate() {
+            at[rung * count + chain % count] = chain;
+        }
+        let of = |chain| at[self.rung_of(chain) * count + chain % count];
+        (0..before.len()).map(of).collect()
+    }
+
+    /// Let a state vector follow its rung: one at a time, so that only one is in memory twice.
+    fn move_vector(
+        &self,
+        (mine, vector): (&mut [ChainMut], usize),
+        (before, holders): (&[usize], &[usize]),
+        talk: &Talk,
+    ) -> Result<()> {
+        let left = |chain: usize| self.rung_of(chain) != before[chain];
+        let mut out = Vec::new();
+        for own in mine.iter().filter(|c| left(c.member.index)) {
+            out.push(own.member.index as f64);
+            out.extend(own.row.vectors[vector].iter().map(|x| f64::from(*x)));
+        }
+        let messages = talk(&out)?;
+        let width = 1 + mine.first().map_or(0, |c| c.row.w.len());
+        let rows = messages.iter().flat_map(|m| m.chunks_exact(width));
+        let found: BTreeMap<usize, &[f64]> = rows.map(|r| (r[0] as usize, &r[1..])).collect();
+        for own in mine.iter_mut() {
+            if let Some(found) = found.get(&holders[own.member.index]) {
+                let own = own.row.vectors[vector].iter_mut();
+                own.zip(*found).for_each(|(x, found)| *x = *found as f32);
+            }
+        }
+        Ok(())
     }
 
     /// Enter where the replicas are for every record made since the last time.
@@ -205,16 +245,11 @@ impl Ladders {
     /// Let what belongs to a temperature, and not to a replica, follow its rung.
     fn rearrange(
         &self,
-        (mine, (scalars, vectors)): (&mut [ChainMut], (&Range<usize>, &[usize])),
-        before: &[usize],
+        (mine, scalars): (&mut [ChainMut], &Range<usize>),
+        holders: &[usize],
         heard: &Heard,
         ladder: &[f64],
     ) {
-        let count = self.count();
-        let mut holder = vec![0; before.len()];
-        for (chain, rung) in before.iter().enumerate() {
-            holder[rung * count + chain % count] = chain;
-        }
         let mut predictions: Vec<_> = mine
             .iter_mut()
             .map(|c| (c.member.index, Some(std::mem::take(&mut c.log.predictions))))
@@ -222,11 +257,11 @@ impl Ladders {
         for own in mine.iter_mut() {
             let chain = own.member.index;
             let rung = self.rung_of(chain);
-            let was = holder[rung * count + chain % count];
+            let was = holders[chain];
             if was != chain
                 && let Some(found) = heard.of_temperature[was]
             {
-                own.take_over(scalars, vectors, found);
+                own.take_over(scalars, found);
             }
             // Where the other chain is elsewhere there are none.
             if let Ok(i) = predictions.binary_search_by_key(&was, |(c, _)| *c) {

@@ -43,16 +43,16 @@ impl Replica {
 pub type Talk<'a> = dyn Fn(&[f64]) -> Result<Vec<Vec<f64>>> + Sync + 'a;
 
 /// What a process tells the others at a swap: whether it wants to pause, the numbers that follow per chain, and these: the chain, its energy
-/// (NaN once it has failed), and what belongs to its temperature, the `scalars` and `vectors` among it.
+/// (NaN once it has failed), and what belongs to its temperature, the `scalars` among it.
 pub(super) fn message(
     chains: &[ChainMut],
-    (scalars, vectors): (&Range<usize>, &[usize]),
+    scalars: &Range<usize>,
     step: u64,
     pause: bool,
 ) -> Vec<f64> {
     let width = 2 + chains
         .first()
-        .map_or(0, |c| c.of_temperature(scalars, vectors).len());
+        .map_or(0, |c| c.of_temperature(scalars).len());
     let mut out = vec![f64::from(u8::from(pause)), width as f64];
     for chain in chains {
         let energy = match &chain.log.replica {
@@ -60,7 +60,7 @@ pub(super) fn message(
             _ => f64::NAN,
         };
         out.extend([chain.member.index as f64, energy]);
-        out.extend(chain.of_temperature(scalars, vectors));
+        out.extend(chain.of_temperature(scalars));
     }
     out
 }

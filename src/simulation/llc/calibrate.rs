@@ -56,7 +56,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     optional(
         "gammas",
         Kind::Floats(Range::NonNegative),
-        "`gamma` if it is given, else 1, 10, … to N/|w0|²",
+        "`gamma` if it is given, else 1, 10, … to N/|w0|², at most 1000",
         "Values of γ to try. The default goes from 1, the usual one, by decades to where 1/√γ is the size of a weight: a weaker γ lets flat directions go further than weights are large.",
     ),
     option(

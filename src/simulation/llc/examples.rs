@@ -130,7 +130,9 @@ impl Losses {
         }
         let count = self.blocks.len() as f64;
         for (square, mean) in squares.iter_mut().zip(&means) {
-            let scatter = (*square - mean * mean / count).max(0.0);
+            let scatter = *square - mean * mean / count;
+            // Below 0 by rounding; NaN stays.
+            let scatter = if scatter < 0.0 { 0.0 } else { scatter };
             *square = (scatter / (count * (count - 1.0))).sqrt();
         }
         total.iter_mut().for_each(|x| *x /= self.draws());

@@ -144,6 +144,9 @@ pub fn against(trial: &Trial, smaller: Option<&Trial>, tolerance: f64) -> Vec<St
     {
         out.push("the next smaller step gives a different estimate".into());
     }
+    if e.lambda < -2.0 * e.mcse {
+        out.push("λ̂ is negative: w0 is not a local minimum, train further".into());
+    }
     if e.mcse > tolerance * e.lambda.abs() {
         out.push("the error bar is wide".into());
     }
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_with_failed_chains_says_how_many() {
+    fn what_speaks_against_a_trial_is_said() {
         let fine = Found {
             lambda: 2.0,
             mcse: 0.01,
@@ -194,17 +197,25 @@ mod tests {
             chains: 4,
             failed: 0,
         };
-        let remarks = |failed| {
+        let remarks = |found: Found| {
             let trial = Trial {
                 gamma: 1.0,
                 step: 1e-3,
                 nbeta: 10.0,
-                estimate: Some(Found { failed, ..fine }),
+                estimate: Some(found),
                 against: Vec::new(),
             };
             against(&trial, None, 0.05)
         };
-        assert!(remarks(0).is_empty(), "{:?}", remarks(0));
-        assert_eq!(remarks(1), ["1 of 4 chains failed"]);
+        assert_eq!(remarks(fine), [""; 0]);
+        assert_eq!(
+            remarks(Found { failed: 1, ..fine }),
+            ["1 of 4 chains failed"]
+        );
+        let below = remarks(Found {
+            lambda: -2.0,
+            ..fine
+        });
+        assert!(below.len() == 1 && below[0].contains("not a local minimum"));
     }
 }

@@ -93,8 +93,16 @@ impl Plan {
         };
         let scratch = sets * (2 + sampler.scratch() as u128) * n;
         let predictions = 8 * chains * predictions as u128;
+        // At a swap a vector of every chain is told to all, in double precision and twice.
+        let swapped = match &self.exchange {
+            Some(_) if !sampler.of_temperature().vectors.is_empty() => 16 * chains * n,
+            _ => 0,
+        };
         // Records are held twice while they are written.
-        4 * (chains * n * vectors + scratch) + 16 * chains * draws * width as u128 + predictions
+        swapped
+            + 4 * (chains * n * vectors + scratch)
+            + 16 * chains * draws * width as u128
+            + predictions
     }
 
     /// Fail early if the run cannot fit into memory; otherwise say how much it needs.

@@ -55,7 +55,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "temperatures",
         Kind::Floats(Range::Positive),
         "found by `ess`",
-        "The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. Z is then without bias.",
+        "The temperatures of all stages, falling; the last is where it ends, in the place of `temperature`. The choice of temperatures then adds no bias to Z.",
     ),
     option(
         "moves",
@@ -427,9 +427,9 @@ pub static SMC: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Arc<Smc>> =
     doc: "Tempered sequential Monte Carlo: populations that go from draws of the prior to exp(-s·L/T - R), and ln Z on the way.\n\n\
          A stage weighs the particles by exp(-(β' - β)E), with β' = 1/T' chosen so that the effective sample size falls to `ess`, resamples them systematically and moves each by `moves` \
          steps of the sampler (Del Moral, Doucet & Jasra 2006; Jasra et al. 2011). An alternative to `exchange` with a prior rung where no ladder is known: it finds one. \
-         The step size follows the acceptance of the particles; masses are not adapted. With hmc, nuts, mala, mams and metropolis, on the CPU.\n\n\
+         The step size follows the acceptance of the particles, and masses are the inverse variances of all of them where the sampler adapts its own (`adapt_mass`); its `rank` and `masses` do not count then. With hmc, nuts, mala, mams and metropolis (and snaper, whose length is not learnt here), on the CPU.\n\n\
          This is population annealing (Hukushima & Iba 2003; Machta 2010) with populations of constant size: `temperatures` takes its schedule, and the families that are left say whether populations were large enough. With ν the share of a family in R particles, ρ_t = R Σν² is the mean square and ρ_s = R exp(Σ ν ln ν) the entropic family size; R/ρ_s families are left in effect, and Wang, Machta & Katzgraber (2015) ask for 100.\n\n\
-         Each population is resampled on its own, and they share only temperatures and step sizes; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the \
+         Each population is resampled on its own, and they share only temperatures, step sizes and masses; ln Z is that of their mean Z, and its error bar comes from their scatter alone, so it holds whatever the \
          particles of one population have in common. Where they scatter by more than 1, the scatter is the error bar, and ln Z most likely too small. A mode that no draw from the prior has found is lost, and no error bar shows it: compare with `exchange`.\n\n\
          `evidence(smc)` is for `compare`, `smc.params()` a start for `sample` or `exchange`, `smc[\"temperatures\"]` a ladder. Fields: ln_z, error, ln_z_populations, temperatures, effective_share, acceptance, step_size, moves (per stage), \
          families (draws of the prior that each population descends from), family_mean_square (ρ_t) and family_entropic (ρ_s) of each, scatter (standard deviation of ln Z over the populations), particles, populations, failed, parameters, seconds.",

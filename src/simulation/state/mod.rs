@@ -115,28 +115,19 @@ impl<'a> Lent<'a> {
 }
 
 impl ChainMut<'_, '_> {
-    /// What belongs to the temperature and not to the chain: what was reported there since the last record, and some of the sampler's scalars and
-    /// `vectors`.
-    pub fn of_temperature(&self, scalars: &Range<usize>, vectors: &[usize]) -> Vec<f64> {
+    /// What belongs to the temperature and not to the chain, but for vectors: what was reported there since the last record, and some of the
+    /// sampler's scalars.
+    pub fn of_temperature(&self, scalars: &Range<usize>) -> Vec<f64> {
         let scalars = &self.member.scalars[scalars.clone()];
-        let mut out = [&[*self.log.info_count as f64], &*self.row.sums, scalars].concat();
-        for v in vectors {
-            out.extend(self.row.vectors[*v].iter().map(|x| f64::from(*x)));
-        }
-        out
+        [&[*self.log.info_count as f64], &*self.row.sums, scalars].concat()
     }
 
     /// Take over what another chain had of the temperature that this one has come to.
-    pub fn take_over(&mut self, scalars: &Range<usize>, vectors: &[usize], found: &[f64]) {
-        let (sums, rest) = found[1..].split_at(self.row.sums.len());
-        let (kept, rest) = rest.split_at(scalars.len());
+    pub fn take_over(&mut self, scalars: &Range<usize>, found: &[f64]) {
+        let (sums, kept) = found[1..].split_at(self.row.sums.len());
         *self.log.info_count = found[0] as u64;
         self.row.sums.copy_from_slice(sums);
         self.member.scalars[scalars.clone()].copy_from_slice(kept);
-        for (v, found) in vectors.iter().zip(rest.chunks_exact(self.row.w.len())) {
-            let own = self.row.vectors[*v].iter_mut();
-            own.zip(found).for_each(|(x, found)| *x = *found as f32);
-        }
     }
 }
 

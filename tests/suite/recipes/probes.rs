@@ -12,8 +12,10 @@ fn potentials_of_franz_and_parisi_are_those_of_a_gaussian() {
          let o = #{ temperature: 0.5, couplings: [0, 1, 3, 8, 20, 50], steps: 2000, every: 1, bins: 20 };
          let near = local_entropy::potential(t, parameters(tensor::ones([10])), sampler::hmc(), o);
          let far = local_entropy::potential(t, parameters(tensor::full([10], 1.3)), sampler::hmc(), o);
+         let held = local_entropy::potential(t, parameters(tensor::ones([10])), sampler::hmc(), o + #{ couplings: [2, 5] });
          far.figure.save(\"f.svg\");
-         #{ near: #{ d: near.distance, v: near.free_energy, e: near.free_energy_error },
+         #{ held: #{ d: held.distance, v: held.free_energy },
+            near: #{ d: near.distance, v: near.free_energy, e: near.free_energy_error },
             far: #{ s: far.local_entropy, e: far.local_entropy_error, d2: far.mean_distance2, d2e: far.mean_distance2_error, k: far.couplings, rhat: far.worst_rhat } }",
     );
     let (d, v, e) = (
@@ -36,6 +38,13 @@ fn potentials_of_franz_and_parisi_are_those_of_a_gaussian() {
         near(&format!("V({d})"), (*v, *e), -temperature * mean.ln());
         assert!(*e < 0.2, "{e}");
     }
+    // A density wherever the couplings begin, but for the bins without ten draws.
+    let (d, v) = (numbers(&value["held"]["d"]), numbers(&value["held"]["v"]));
+    let all: f64 = v
+        .iter()
+        .map(|v| (-v / temperature).exp() * (d[1] - d[0]))
+        .sum();
+    assert!((all - 1.0).abs() < 0.03, "{all}");
     let far = &value["far"];
     let (s, se, k) = (numbers(&far["s"]), numbers(&far["e"]), numbers(&far["k"]));
     let (d2, d2e) = (numbers(&far["d2"]), numbers(&far["d2e"]));
@@ -66,7 +75,7 @@ fn fluctuation_and_response_are_those_of_a_langevin_chain() {
         "import \"response\" as response;
          let t = target(potential::closure(200, |w| 0.5 * w.norm2()));
          let f = response::ratio(t, sampler::sgld(#{ step: 0.2, batch: 1 }), #{
-             temperature: 0.5, waiting: [0, 5, 150], steps: 30, points: 5, chains: 24, start: parameters(tensor::zeros([200])) });
+             temperature: 0.5, waiting: [0, 5, 150], steps: 30, points: 5, chains: 24, start: parameters(tensor::zeros([200])), center: parameters(tensor::zeros([200])) });
          f.figure.save(\"response.svg\");
          f.curves",
     );

@@ -192,3 +192,27 @@ fn samplers_are_compared_at_equal_cost_and_a_hot_one_is_found() {
         serde_json::json!({ "steps": [400, 4000], "reference": "full" })
     );
 }
+
+/// Null: ranks of the truth among draws of its posterior are uniform. With the noise taken for half of what it is they are not, whatever the number of draws that was asked for.
+#[test]
+#[ignore = "long: tests/run"]
+fn a_wrong_noise_is_not_calibrated() {
+    let verdict = |noise: f64| {
+        found(&format!(
+            "import \"calibration\" as calibration;
+             let line = model::mlp(#{{ layers: [1, 1] }});
+             let x = tensor::linspace(-1, 1, 8).reshape([8, 1]);
+             let make = |seed| {{
+                 let w = parameters(tensor::normal([2], 2 * seed).to_array());
+                 let y = line.outputs(w, x) + 0.5 * tensor::normal([8, 1], 2 * seed + 1);
+                 #{{ target: target(line, dataset::arrays(x, y), #{{ loss: loss::gaussian({noise}), energy: \"sum\", prior: prior::gaussian(1.0) }}), truth: w }}
+             }};
+             let f = calibration::ranks(make, sampler::hmc(), #{{ replications: 100, draws: 100, steps: 400 }});
+             #{{ verdict: f.verdict, bins: f.bins, text: f.text }}"
+        ))
+    };
+    let (right, wrong) = (verdict(0.5), verdict(0.25));
+    assert!(right["verdict"] == "calibrated", "{right}");
+    assert!(wrong["verdict"] == "not calibrated", "{wrong}");
+    assert_eq!(right["bins"], 10);
+}
