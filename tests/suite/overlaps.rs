@@ -215,7 +215,7 @@ fn what_overlaps_and_probes_cannot_use_is_said() {
         ),
         ("density_of_states(run)", "observe: [observable::energy()]"),
         (
-            "sample(t, sampler::hmc(), #{ steps: 10 }).transition()",
+            "sample(t, sampler::hmc(), #{ steps: 100, every: 1 }).transition()",
             "use sweep(…) or exchange(…)",
         ),
         (

@@ -56,7 +56,7 @@ fn imports_say_what_is_missing() {
         ("import \"transitoin\" as t;", "did you mean 'transition'?"),
         (
             "import \"nothing/like/it\" as t;",
-            "recipes: annealing, baselines, calibration, ensemble, layers, learning_curve",
+            "recipes: annealing, baselines, calibration, ensemble, ladder, layers, learning_curve",
         ),
         (
             "transition::find(1, 2)",
