@@ -14,6 +14,9 @@ use crate::target::prior::Parameters;
 use std::fmt;
 use std::sync::Arc;
 
+/// So many parameters are few: directions cost nothing beside them.
+const FEW: usize = 100;
+
 /// The state vector that virials are taken around.
 pub(crate) const CENTRE: &str = "centre";
 
@@ -94,6 +97,19 @@ impl ConfiguredSampler {
     pub fn adapts_masses(&self) -> bool {
         let asked = |name| self.asked.bool(name).unwrap_or(false);
         self.listed && asked(ADAPT.name) && asked(ADAPT_MASS.name)
+    }
+
+    /// The sampler for these parameters: where they are few, and nothing is said of the `rank` of its masses, with directions to learn.
+    pub fn suited(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
+        let silent = |e: &&Entry<Arc<Self>>| {
+            let has = e.options.iter().any(|s| s.name == RANK.name);
+            has && self.asked.get(RANK.name).is_none() && self.adapts_masses()
+        };
+        let few = target.dim() <= FEW && !target.prior().has_walls() && self.batch().is_none();
+        match self.entry().filter(silent) {
+            Some(entry) if few => (entry.build)(&self.asked.with(RANK.name, Some(Value::Int(8)))),
+            _ => Ok(self.clone()),
+        }
     }
 
     /// The same sampler with these masses, which it does not adapt; itself if it adapts none.

@@ -29,6 +29,11 @@ fn start(
         };
         session.console.remark(&text);
     }
+    // On a ladder directions would move from chain to chain at every swap.
+    let sampler = match plan.exchange {
+        None => sampler.suited(&target)?,
+        Some(_) => sampler,
+    };
     let mut run = super::run(&plan, &target, &sampler, session)?;
     if let Some(own) = Arc::get_mut(&mut run) {
         own.origin = Some(Origin {

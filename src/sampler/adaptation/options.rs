@@ -35,11 +35,11 @@ pub const MASSES: Spec = optional(
 );
 
 /// The option `rank`.
-pub const RANK: Spec = option(
+pub const RANK: Spec = optional(
     "rank",
     Kind::Int(Range::Between(0.0, 64.0)),
-    "0",
-    "Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, and networks with a few stiff directions. Each costs two passes over the \
+    "8 in `sample` and `sweep` of at most 100 parameters, else 0",
+    "Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the \
      parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches.",
 );
 
@@ -62,7 +62,7 @@ impl Adaptation {
         (step, mass): (bool, bool),
         (vectors, scalars): (&[&'static str], &[&'static str]),
     ) -> Result<Self> {
-        let rank = o.size(RANK.name)?;
+        let rank = o.opt_int(RANK.name).unwrap_or(0) as usize;
         anyhow::ensure!(
             rank == 0 || mass,
             "{}: option 'rank' is {rank}, but masses do not adapt: see 'adapt_mass'",
