@@ -33,7 +33,7 @@ fn the_health_of_a_run_tells_funnels_from_gaussians() {
     }
     let bad = health(
         "funnel(#{ dim: 10 })",
-        "nuts(#{ max_depth: 3 })",
+        "nuts(#{ max_depth: 3, rank: 0 })",
         ", burn_in: 1000",
     );
     let least = bad["bfmi"].as_array().unwrap().iter();
@@ -309,7 +309,7 @@ fn directions_leave_the_law_and_lengthen_the_step() {
         if options.starts_with("dt") {
             continue;
         }
-        let plain = numbers(&run(&format!("{name}(#{{ {options} }})"), 2100));
+        let plain = numbers(&run(&format!("{name}(#{{ rank: 0, {options} }})"), 2100));
         assert!(
             found[6] > 2.0 * plain[6],
             "{name}: steps {} and {}",

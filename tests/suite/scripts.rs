@@ -286,7 +286,7 @@ fn remd_digits() {
 fn baselines() {
     let found = quick("baselines", &[]);
     let methods = found["methods"].as_array().unwrap();
-    assert_eq!(methods.len(), 12, "{found}");
+    assert_eq!(methods.len(), 13, "{found}");
     for m in methods {
         assert!(m["nll"].as_f64().unwrap() < 10f64.ln(), "{m}");
     }
