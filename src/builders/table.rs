@@ -954,7 +954,7 @@ pub mod sampler {
             mass = "mass": Number,
             /// Learn masses T/Var(w_i) in burn-in, at 45, 65 and 90 % of it, if it has at least 50 steps. dt is then in units where standard deviations are 1, below 2; it must be stable with the masses of the beginning too. (true or false; default `false`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1016,7 +1016,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1041,7 +1041,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1060,7 +1060,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1077,7 +1077,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1100,7 +1100,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,
@@ -1123,7 +1123,7 @@ pub mod sampler {
             adapt = "adapt": Flag,
             /// Adapt the masses during burn-in, if it has at least 50 steps and the step size is adapted. (true or false; default `true`)
             adapt_mass = "adapt_mass": Flag,
-            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters, else 0)
+            /// Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches. (integer, 0 … 64; if absent: 8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0)
             rank = "rank": Count,
             /// M_i to begin with: `parameters(\[\[…]])`, a number for each parameter. (Parameters; if absent: 1 for each)
             masses = "masses": Handle<crate::target::prior::Parameters>,

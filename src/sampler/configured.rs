@@ -102,8 +102,10 @@ impl ConfiguredSampler {
     /// The sampler for these parameters: where they are few, and nothing is said of the `rank` of its masses, with directions to learn.
     pub fn suited(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
         let silent = |e: &&Entry<Arc<Self>>| {
-            let has = e.options.iter().any(|s| s.name == RANK.name);
-            has && self.asked.get(RANK.name).is_none() && self.adapts_masses()
+            let has = |name: &str| e.options.iter().any(|s| s.name == name);
+            // Where all frequencies are the same a given number of steps is often near a period.
+            let free = has(RANK.name) && !has("leapfrog");
+            free && self.asked.get(RANK.name).is_none() && self.adapts_masses()
         };
         let few = target.dim() <= FEW && !target.prior().has_walls() && self.batch().is_none();
         match self.entry().filter(silent) {

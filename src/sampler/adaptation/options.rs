@@ -38,7 +38,7 @@ pub const MASSES: Spec = optional(
 pub const RANK: Spec = optional(
     "rank",
     Kind::Int(Range::Between(0.0, 64.0)),
-    "8 in `sample` and `sweep` of at most 100 parameters, else 0",
+    "8 in `sample` and `sweep` of at most 100 parameters (not of hmc), else 0",
     "Directions along which masses differ from a diagonal, at most, learnt in burn-in: for parameters that depend on each other, as those of regressions, and networks with a few stiff directions. Each costs two passes over the \
      parameters per gradient, and four draws of memory with as many gradients. Not within walls, nor with minibatches.",
 );
