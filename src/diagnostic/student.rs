@@ -12,8 +12,8 @@ pub fn as_normal(t: f64, freedom: f64) -> f64 {
     (shrinking(freedom) * (freedom * (t * t / freedom).ln_1p()).sqrt()).copysign(t)
 }
 
-/// What a standard error of so many degrees of freedom is multiplied by, so that 1.96 of it on either side hold 95 %: exact for one,
-/// 4 % too much for two, 1 % for three, less for more.
+/// The quantile of Student's t over that of a normal number, both two-sided at 95 %: the factor for a standard error with `freedom`
+/// degrees of freedom. Wallace's approximation (1959), 4 % too large for 2 degrees, 1 % for 3, less for more; exact for 1.
 pub fn widening(freedom: f64) -> f64 {
     const NORMAL: f64 = 1.959_963_984_540_054;
     if freedom == 1.0 {

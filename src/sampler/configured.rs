@@ -100,7 +100,7 @@ impl ConfiguredSampler {
     }
 
     /// The sampler for these parameters: where they are few, and nothing is said of the `rank` of its masses, with directions to learn.
-    pub fn suited(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
+    pub(crate) fn suited(self: &Arc<Self>, target: &Target) -> Result<Arc<Self>> {
         let silent = |e: &&Entry<Arc<Self>>| {
             let has = |name: &str| e.options.iter().any(|s| s.name == name);
             // Where all frequencies are the same a given number of steps is often near a period.

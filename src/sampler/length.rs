@@ -50,7 +50,7 @@ const BINS: usize = 20;
 const CENTRE: Vector = Vector::State(PLACES.start);
 const PRINCIPAL: Vector = Vector::State(PLACES.start + 1);
 
-/// Where these are among the state vectors.
+/// Places of the centre m and the principal direction b among the state vectors.
 pub const PLACES: Range<usize> = adaptation::VECTORS.len()..adaptation::VECTORS.len() + 2;
 
 /// The greatest number of steps at the beginning.

@@ -127,11 +127,11 @@ fn check(page: &str) {
     }
 }
 
-/// Chains that mix: four steps would be half a period, after which |w|² is nearly what it was.
+/// Chains that mix.
 const SWEEP: &str = "//! A <b>title</b> & more\n\
     let t = target(potential::gaussian(#{ dim: 3 }));\n\
     let n = param(\"n\", 1200, \"Steps.\");\n\
-    let r = sweep(t, sampler::hmc(#{ leapfrog: 3 }), #{ temperatures: [0.5, 1.0, 2.0], steps: n, chains: 4, every: 1, observe: [observable::norm2()], name: \"mixed\" });\n\
+    let r = sweep(t, sampler::hmc(#{ leapfrog: 4 }), #{ temperatures: [0.5, 1.0, 2.0], steps: n, chains: 4, every: 1, observe: [observable::norm2()], name: \"mixed\" });\n\
     print(\"said <so>\");\n\
     plot::sweep(r, \"norm2\").save(\"own.svg\");\n\
     r.summary()[\"norm2\"]";

@@ -211,7 +211,7 @@ impl Adaptation {
 
     /// Whether chains have still to find the typical set, so many steps from now.
     pub fn approaches(&self, chains: &Chains, ahead: u64) -> bool {
-        self.step && chains.step + ahead < windows(chains.burn_in).0
+        self.step && chains.step + ahead < approach(chains.burn_in)
     }
 
     /// Step sizes from these acceptance probabilities.
@@ -272,19 +272,28 @@ impl Adaptation {
 /// The windows of samplers whose steps are small: the typical set is found first, and windows are long.
 pub fn long_windows(warm: u64) -> (u64, Vec<u64>) {
     let part = |percent: u64| warm * percent / 100;
-    let first = part(30).max(windows(warm).0);
+    let first = part(30).max(approach(warm));
     let ends = [part(45), part(65), part(90)];
     // Of fewer draws nothing can be learnt.
     let long = |end: &u64| *end >= first + 16;
     (first, ends.into_iter().filter(long).collect())
 }
 
+/// Steps in which chains find the typical set, before the first window: 75 as in Stan, fewer where burn-in is short.
+fn approach(warm: u64) -> u64 {
+    match warm {
+        150.. => 75,
+        _ => warm * 15 / 100,
+    }
+}
+
 /// The windows of burn-in in which variances are collected: steps before the first, and where each ends. As in Stan: 75 steps to
 /// find the typical set, windows of 25, 50, 100, …, 50 steps for the step size; in proportion where burn-in is short.
 fn windows(warm: u64) -> (u64, Vec<u64>) {
-    let (first, last, mut size) = match warm {
-        150.. => (75, warm - 50, 25),
-        _ => (warm * 15 / 100, warm - warm / 10, warm),
+    let first = approach(warm);
+    let (last, mut size) = match warm {
+        150.. => (warm - 50, 25),
+        _ => (warm - warm / 10, warm),
     };
     let (mut at, mut ends) = (first, Vec::new());
     while at < last {
