@@ -19,7 +19,7 @@ pub fn mean_over_replicas(values: &[f64]) -> Estimate {
 ///
 /// Pairs that share a replica are correlated. With x_ab = µ + α_a + α_b + ε_ab, whose parts are uncorrelated (Hoeffding, Annals of
 /// Mathematical Statistics 19 (1948) 293), the variance of the mean of n replicas is 4σ_α²/n + 2σ_ε²/(n(n - 1)), and the two variances follow without
-/// bias from the sums of each replica and from what these leave; a negative σ_α² counts as zero. Below [`LEAST_REPLICAS`] the error is NaN, and of few replicas it
+/// bias from the sums of each replica and from what these leave; a negative σ_α² counts as zero. Of fewer than four replicas the error is NaN, and of few it
 /// is as uncertain as the standard deviation of n - 1 numbers.
 pub fn mean_over_pairs(replicas: usize, values: &[f64]) -> Estimate {
     let n = replicas as f64;

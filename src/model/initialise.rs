@@ -123,9 +123,9 @@ impl Initialise {
     /// `values` come in as standard normals.
     fn draw_tensor(self, t: &TensorSpec, role: Role, stream: &Stream, values: &mut [f32]) {
         let uniform = |from: f64, to: f64, values: &mut [f32]| {
+            let stream = stream.sub_stream(1);
             for (i, v) in values.iter_mut().enumerate() {
-                *v = (from + (to - from) * stream.sub_stream(1).uniform((t.range.start + i) as u32))
-                    as f32;
+                *v = (from + (to - from) * stream.uniform((t.range.start + i) as u32)) as f32;
             }
         };
         let normal = |variance: f64, values: &mut [f32]| {

@@ -22,9 +22,11 @@ macro_rules! element {
         impl Element for $t {
             const SIZE: usize = size_of::<$t>();
             const FILL: Self = $fill;
+            #[inline]
             fn put(self, out: &mut [u8]) {
                 out.copy_from_slice(&self.to_le_bytes());
             }
+            #[inline]
             fn get(bytes: &[u8]) -> Self {
                 let mut block = [0; size_of::<$t>()];
                 block.copy_from_slice(bytes);

@@ -42,12 +42,10 @@ impl Cuda {
         // The libraries are loaded now, unless candle has linked them; cudarc panics where one is missing.
         #[cfg(not(feature = "candle-cuda"))]
         require_libraries()?;
-        let count = CudaContext::device_count().map_err(|e| {
-            if e.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE {
-                anyhow!("this machine has no NVIDIA GPU that CUDA can use (see `nvidia-smi`); use the CPU")
-            } else {
-                anyhow!("the NVIDIA driver does not start: {e}; see `nvidia-smi`, or use the CPU")
-            }
+        let count = CudaContext::device_count().map_err(|e| match e.0 {
+            sys::CUresult::CUDA_ERROR_NO_DEVICE => anyhow!("this machine has no NVIDIA GPU that CUDA can use (see `nvidia-smi`); use the CPU"),
+            sys::CUresult::CUDA_ERROR_STUB_LIBRARY => anyhow!("the libcuda that is found first is the toolkit's stub, for linking only; take its folder, `stubs`, out of LD_LIBRARY_PATH"),
+            _ => anyhow!("the NVIDIA driver does not start: {e}; see `nvidia-smi`, or use the CPU"),
         })?;
         ensure!(
             ordinal < count as usize,
