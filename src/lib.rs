@@ -57,6 +57,7 @@ pub use ergodic_kernels::{memory, rng};
 
 /// The hot loops that everything else is built on: a crate of its own, which is compiled as one piece.
 pub mod kernels {
+    pub(crate) use ergodic_kernels::simd;
     pub use ergodic_kernels::{Level, level};
     pub use ergodic_kernels::{device, elementwise, gemm, map, math, normal, update};
     pub(crate) use ergodic_kernels::{gather, gemm_baseline, sequence, tensor, thread_pool};

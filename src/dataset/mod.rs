@@ -32,7 +32,7 @@ mod linear;
 mod lists;
 mod mapped;
 mod missing;
-mod moments;
+pub(crate) mod moments;
 mod npz;
 mod project;
 mod resize;

@@ -49,8 +49,8 @@ impl Dataset {
     }
 }
 
-/// Σ x (x, y)ᵀ over all rows, `[d, d + width]`.
-fn sums(split: &Split, width: usize, threads: usize) -> Vec<f64> {
+/// Σ x (x, y)ᵀ over all rows, `[d, d + width]`, in an order that no number of threads changes.
+pub(crate) fn sums(split: &Split, width: usize, threads: usize) -> Vec<f64> {
     let (n, d) = (split.rows, split.dim);
     let part = |k: usize| {
         let (from, to) = (k * n / PARTS, (k + 1) * n / PARTS);

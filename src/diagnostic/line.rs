@@ -17,6 +17,16 @@ pub struct Line {
     pub degrees: usize,
 }
 
+impl Line {
+    /// Whether the points are so far from the line that their error bars leave less than the chance of so many standard deviations for that, by the approximation
+    /// of Wilson and Hilferty (1931) to the law of χ². Never of two points.
+    pub fn bends(&self, sigmas: f64) -> bool {
+        let degrees = self.degrees as f64;
+        let spread = 2.0 / (9.0 * degrees);
+        self.degrees > 0 && (self.chi2 / degrees).cbrt() > 1.0 - spread + sigmas * spread.sqrt()
+    }
+}
+
 /// The line through `(x, y, error of y)`; none if there are fewer than two different x, or an error is not positive.
 pub fn line(points: &[(f64, f64, f64)]) -> Option<Line> {
     let fine = |p: &(f64, f64, f64)| p.0.is_finite() && p.1.is_finite() && p.2 > 0.0;
@@ -55,6 +65,9 @@ mod tests {
         let l = line(&[(0.0, 1.0, 1.0), (1.0, 2.0, 1.0), (2.0, 5.0, 0.5)]).unwrap();
         // Σw = 6, Σwx = 9, Σwxx = 17, Σwy = 23, Σwxy = 42: Δ = 21.
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        let of = |chi2, degrees| Line { chi2, degrees, ..l }.bends(4.0);
+        // Quantiles of the one-sided chance of four standard deviations, 3.17e-5: 17.3 and 114.1.
+        assert!(!of(1e9, 0) && !of(15.0, 1) && of(20.0, 1) && !of(110.0, 60) && of(115.0, 60));
         close(l.slope, (6.0 * 42.0 - 9.0 * 23.0) / 21.0);
         close(l.intercept, (17.0 * 23.0 - 9.0 * 42.0) / 21.0);
         close(l.slope_error, (6.0f64 / 21.0).sqrt());

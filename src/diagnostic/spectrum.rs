@@ -2,6 +2,8 @@
 //!
 //! Matrices are dense and row-major.
 
+use crate::kernels::simd;
+
 /// Eigenvalues of a symmetric `[n, n]` matrix in ascending order, in the matrix' unit.
 ///
 /// Householder reduction to a tridiagonal matrix, then the implicit QL iteration (Martin, Reinsch and Wilkinson 1968;
@@ -27,19 +29,7 @@ pub fn eigenvalues(matrix: &[f64], n: usize) -> Vec<f64> {
 pub fn eigenvectors(matrix: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let (mut diagonal, mut off, reflected, scale) = reduced(matrix, n)?;
     let mut rows = vec![0.0; n * n];
-    for (j, row) in rows.chunks_exact_mut(n.max(1)).enumerate() {
-        row[j] = 1.0;
-        // Row j of the product of all reflections, the one of the fewest components first.
-        for i in 1..n {
-            let vector = &reflected[i * n..i * n + i];
-            let half = 0.5 * dot(vector, vector);
-            if half > 0.0 {
-                let along = dot(&row[..i], vector) / half;
-                let pairs = row.iter_mut().zip(vector);
-                pairs.for_each(|(x, v)| *x -= along * v);
-            }
-        }
-    }
+    reflect(&reflected, n, &mut rows);
     if !implicit_ql(&mut diagonal, &mut off, &mut rows) {
         return None;
     }
@@ -48,6 +38,24 @@ pub fn eigenvectors(matrix: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let values = order.iter().map(|k| diagonal[*k] * scale).collect();
     let vectors = order.iter().flat_map(|k| &rows[k * n..(k + 1) * n]);
     Some((values, vectors.copied().collect()))
+}
+
+simd! {
+    /// The product of all reflections, the one of the fewest components first, into `[n, n]` of zeros.
+    pub fn reflect(reflected: &[f64], n: usize, rows: &mut [f64]) {
+        let vectors: Vec<_> = (1..n).map(|i| &reflected[i * n..i * n + i]).collect();
+        let halves: Vec<_> = vectors.iter().map(|v| 0.5 * dot(v, v)).collect();
+        for (j, row) in rows.chunks_exact_mut(n.max(1)).enumerate() {
+            row[j] = 1.0;
+            for (i, (vector, half)) in (1..).zip(vectors.iter().zip(&halves)) {
+                if *half > 0.0 {
+                    let along = dot(&row[..i], vector) / half;
+                    let pairs = row.iter_mut().zip(*vector);
+                    pairs.for_each(|(x, v)| *x -= along * v);
+                }
+            }
+        }
+    }
 }
 
 /// A tridiagonal matrix of the same eigenvalues but for a factor: diagonal, off-diagonal, the vectors of the reflections
@@ -77,52 +85,54 @@ fn reduced(matrix: &[f64], n: usize) -> Option<(Vec<f64>, Vec<f64>, Vec<f64>, f6
     Some((diagonal, off, work, scale))
 }
 
-/// Diagonal and off-diagonal (n - 1 numbers, then a 0) of a tridiagonal matrix of the same eigenvalues; leaves in row i of
-/// `a` the i components of a reflection's vector, which are 0 if there was none.
-fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
-    let mut off = vec![0.0; n];
-    let mut product = vec![0.0; n];
-    // From the last row up: a reflection of the first i components turns row i into (0, ..., 0, off, diagonal).
-    for i in (1..n).rev() {
-        let (above, rest) = a.split_at_mut(i * n);
-        let vector = &mut rest[..i];
-        let norm = dot(vector, vector).sqrt();
-        if norm == 0.0 {
-            continue;
-        }
-        let last = vector[i - 1];
-        let end = -norm.copysign(last);
-        off[i - 1] = end;
-        vector[i - 1] = last - end;
-        // Half the squared length of the vector.
-        let half = norm * norm - last * end;
-        if half == 0.0 {
-            continue;
-        }
-        let product = &mut product[..i];
-        for j in 0..i {
-            let row = &above[j * n..j * n + j];
-            let from_left = dot(row, &vector[..j]);
-            product[j] = from_left + above[j * n + j] * vector[j];
-            let weight = vector[j];
-            for (p, x) in product.iter_mut().zip(row) {
-                *p += weight * x;
+simd! {
+    /// Diagonal and off-diagonal (n - 1 numbers, then a 0) of a tridiagonal matrix of the same eigenvalues; leaves in row i of
+    /// `a` the i components of a reflection's vector, which are 0 if there was none.
+    pub fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut off = vec![0.0; n];
+        let mut product = vec![0.0; n];
+        // From the last row up: a reflection of the first i components turns row i into (0, ..., 0, off, diagonal).
+        for i in (1..n).rev() {
+            let (above, rest) = a.split_at_mut(i * n);
+            let vector = &mut rest[..i];
+            let norm = dot(vector, vector).sqrt();
+            if norm == 0.0 {
+                continue;
+            }
+            let last = vector[i - 1];
+            let end = -norm.copysign(last);
+            off[i - 1] = end;
+            vector[i - 1] = last - end;
+            // Half the squared length of the vector.
+            let half = norm * norm - last * end;
+            if half == 0.0 {
+                continue;
+            }
+            let product = &mut product[..i];
+            for j in 0..i {
+                let row = &above[j * n..j * n + j];
+                let from_left = dot(row, &vector[..j]);
+                product[j] = from_left + above[j * n + j] * vector[j];
+                let weight = vector[j];
+                for (p, x) in product.iter_mut().zip(row) {
+                    *p += weight * x;
+                }
+            }
+            product.iter_mut().for_each(|p| *p /= half);
+            let along = dot(product, vector) / (2.0 * half);
+            for (p, v) in product.iter_mut().zip(vector.iter()) {
+                *p -= along * v;
+            }
+            for j in 0..i {
+                let (v, p) = (vector[j], product[j]);
+                let row = &mut above[j * n..=j * n + j];
+                for ((x, pk), vk) in row.iter_mut().zip(product.iter()).zip(vector.iter()) {
+                    *x -= v * pk + p * vk;
+                }
             }
         }
-        product.iter_mut().for_each(|p| *p /= half);
-        let along = dot(product, vector) / (2.0 * half);
-        for (p, v) in product.iter_mut().zip(vector.iter()) {
-            *p -= along * v;
-        }
-        for j in 0..i {
-            let (v, p) = (vector[j], product[j]);
-            let row = &mut above[j * n..=j * n + j];
-            for ((x, pk), vk) in row.iter_mut().zip(product.iter()).zip(vector.iter()) {
-                *x -= v * pk + p * vk;
-            }
-        }
+        ((0..n).map(|i| a[i * n + i]).collect(), off)
     }
-    ((0..n).map(|i| a[i * n + i]).collect(), off)
 }
 
 /// Turns `diagonal` into eigenvalues; whether it converged. The rotations act on the rows of `rows` too, as many as there are
@@ -152,42 +162,45 @@ pub(super) fn implicit_ql(diagonal: &mut [f64], off: &mut [f64], rows: &mut [f64
     true
 }
 
-/// One implicit QL step with Wilkinson's shift on the rows `left` to `right`.
-fn sweep(diagonal: &mut [f64], off: &mut [f64], rows: &mut [f64], left: usize, right: usize) {
-    let width = rows.len() / diagonal.len();
-    let g = (diagonal[left + 1] - diagonal[left]) / (2.0 * off[left]);
-    let shift = off[left] / (g + g.hypot(1.0).copysign(g));
-    let mut g = diagonal[right] - diagonal[left] + shift;
-    let (mut sine, mut cosine, mut moved) = (1.0, 1.0, 0.0);
-    for i in (left..right).rev() {
-        let (f, b) = (sine * off[i], cosine * off[i]);
-        let r = f.hypot(g);
-        off[i + 1] = r;
-        if r == 0.0 {
-            // An underflow has cut the matrix in two.
-            diagonal[i + 1] -= moved;
-            off[right] = 0.0;
-            return;
+simd! {
+    /// One implicit QL step with Wilkinson's shift on the rows `left` to `right`.
+    pub fn sweep(diagonal: &mut [f64], off: &mut [f64], rows: &mut [f64], left: usize, right: usize) {
+        let width = rows.len() / diagonal.len();
+        let g = (diagonal[left + 1] - diagonal[left]) / (2.0 * off[left]);
+        let shift = off[left] / (g + g.hypot(1.0).copysign(g));
+        let mut g = diagonal[right] - diagonal[left] + shift;
+        let (mut sine, mut cosine, mut moved) = (1.0, 1.0, 0.0);
+        for i in (left..right).rev() {
+            let (f, b) = (sine * off[i], cosine * off[i]);
+            let r = f.hypot(g);
+            off[i + 1] = r;
+            if r == 0.0 {
+                // An underflow has cut the matrix in two.
+                diagonal[i + 1] -= moved;
+                off[right] = 0.0;
+                return;
+            }
+            (sine, cosine) = (f / r, g / r);
+            g = diagonal[i + 1] - moved;
+            let turn = (diagonal[i] - g) * sine + 2.0 * cosine * b;
+            moved = sine * turn;
+            diagonal[i + 1] = g + moved;
+            g = cosine * turn - b;
+            let (upper, lower) = rows[i * width..(i + 2) * width].split_at_mut(width);
+            for (x, y) in upper.iter_mut().zip(lower) {
+                let (a, b) = (*x, *y);
+                *y = sine * a + cosine * b;
+                *x = cosine * a - sine * b;
+            }
         }
-        (sine, cosine) = (f / r, g / r);
-        g = diagonal[i + 1] - moved;
-        let turn = (diagonal[i] - g) * sine + 2.0 * cosine * b;
-        moved = sine * turn;
-        diagonal[i + 1] = g + moved;
-        g = cosine * turn - b;
-        let (upper, lower) = rows[i * width..(i + 2) * width].split_at_mut(width);
-        for (x, y) in upper.iter_mut().zip(lower) {
-            let (a, b) = (*x, *y);
-            *y = sine * a + cosine * b;
-            *x = cosine * a - sine * b;
-        }
+        diagonal[left] -= moved;
+        off[left] = g;
+        off[right] = 0.0;
     }
-    diagonal[left] -= moved;
-    off[left] = g;
-    off[right] = 0.0;
 }
 
 /// Sum of products in eight fixed partial sums: quick, and the same on every machine.
+#[inline(always)]
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];

@@ -404,6 +404,16 @@ impl Engine for Host<'_, '_> {
         })
     }
 
+    fn write(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        let dim = self.target.dim();
+        self.all(|c, one| {
+            one.write(into, |_, out| {
+                out.copy_from_slice(&data[c * dim..][..dim]);
+            });
+            Ok(())
+        })
+    }
+
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
         self.all(|_, one| {
             one.write(into, |_, out| out.copy_from_slice(data));

@@ -121,6 +121,9 @@ pub trait Engine {
     /// Give every chain the same vector.
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()>;
 
+    /// Give each chain its row of `[chains, N]`.
+    fn write(&mut self, into: Vector, data: &[f32]) -> Result<()>;
+
     /// Copy a vector of all chains out, `[chains, N]`.
     fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()>;
 

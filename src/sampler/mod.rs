@@ -8,6 +8,7 @@ pub(crate) mod adaptation;
 pub(crate) mod configured;
 pub(crate) mod cyclical_sgld;
 mod directions;
+pub(crate) mod gibbs;
 pub(crate) mod gradient;
 pub(crate) mod gradient_noise;
 pub(crate) mod hmc;
@@ -290,4 +291,5 @@ pub const REGISTRY: &[Entry<Arc<ConfiguredSampler>>] = &[
     mams::ENTRY,
     mclmc::ENTRY,
     metropolis::ENTRY,
+    gibbs::ENTRY,
 ];

@@ -2,6 +2,7 @@
 
 mod by_candle;
 pub mod gauss_newton;
+pub mod regression;
 
 use super::workspace::{Shard, blocks, shards, tiles};
 use super::{OpenCandle, Potential, Rows, Workspace};
@@ -19,8 +20,9 @@ use crate::model::losses::Chosen;
 use crate::model::{self, Block, Layout, Model, Tile};
 use crate::rng::Stream;
 use by_candle::Elsewhere;
+use regression::Regression;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Model, data set and loss.
 pub struct Network {
@@ -37,6 +39,8 @@ pub struct Network {
     anchor: Mutex<Option<Arc<Anchor>>>,
     /// Where candle computes the model, if that is another device.
     elsewhere: Option<Elsewhere>,
+    /// What the loss depends on, if it is a deep linear network that was asked for it.
+    regression: OnceLock<Regression>,
 }
 
 /// Floats of a row that make it count as two: images of many channels, not rows of dense layers.
@@ -215,6 +219,7 @@ impl Network {
             loss,
             anchor: Mutex::new(None),
             elsewhere: None,
+            regression: OnceLock::new(),
         })
     }
 

@@ -28,6 +28,7 @@ mod exchange;
 mod exits;
 mod explore;
 mod folders;
+mod gibbs;
 mod grids;
 mod habits;
 mod keep;

@@ -46,8 +46,8 @@ simd! {
 
 /// A matrix in a slice: rows, columns, and the distance between neighbours in each direction.
 #[derive(Clone, Copy)]
-pub struct Matrix<'a> {
-    data: &'a [f32],
+pub struct Matrix<'a, T = f32> {
+    data: &'a [T],
     rows: usize,
     columns: usize,
     row_stride: usize,
@@ -62,9 +62,9 @@ fn reach(rows: usize, columns: usize, stride: usize) -> usize {
     }
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, T: Copy> Matrix<'a, T> {
     /// A row-major matrix; the slice may be longer than needed.
-    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+    pub fn new(data: &'a [T], rows: usize, columns: usize) -> Self {
         assert!(data.len() >= rows * columns, "matrix larger than its slice");
         Self {
             data,
@@ -76,7 +76,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Rows that are so far apart.
-    pub fn strided(data: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
+    pub fn strided(data: &'a [T], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(
             data.len() >= reach(rows, columns, stride),
             "matrix larger than its slice"
@@ -107,7 +107,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-impl<'a> Matrix<'a> {
+impl<T: Copy> Matrix<'_, T> {
     /// Some of its rows.
     pub fn rows(self, range: Range<usize>) -> Self {
         self.transposed().columns(range).transposed()
@@ -252,31 +252,58 @@ impl<'a> Part<'a> {
         if m == 0 || n == 0 {
             return;
         }
-        // SAFETY: the slices hold what their shapes say (checked here, in `Matrix` and in `Part`), and the part is exclusive.
-        unsafe {
-            gemm(
-                m,
-                n,
-                k,
-                self.start,
-                1,
-                self.stride as isize,
-                add,
-                a.data.as_ptr(),
-                a.column_stride as isize,
-                a.row_stride as isize,
-                b.data.as_ptr(),
-                b.column_stride as isize,
-                b.row_stride as isize,
-                1.0,
-                1.0,
-                false,
-                false,
-                false,
-                parallelism,
-            );
-        }
+        // SAFETY: the part is exclusive, and of this shape.
+        unsafe { product(self.start, self.stride, a, b, add, (1.0, parallelism)) }
     }
+}
+
+/// `out = a·b`, or `out += a·b` when `add`, rows of `out` so far apart.
+///
+/// # Safety
+/// `out` is valid for rows of `a` times columns of `b`, and nobody else's. (The factors hold what their shapes say: checked in `Matrix`.)
+unsafe fn product<T: Copy + 'static>(
+    out: *mut T,
+    stride: usize,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    add: bool,
+    (one, parallelism): (T, Parallelism),
+) {
+    unsafe {
+        gemm(
+            a.rows,
+            b.columns,
+            a.columns,
+            out,
+            1,
+            stride as isize,
+            add,
+            a.data.as_ptr(),
+            a.column_stride as isize,
+            a.row_stride as isize,
+            b.data.as_ptr(),
+            b.column_stride as isize,
+            b.row_stride as isize,
+            one,
+            one,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+/// `a·b` in double precision, row-major.
+pub fn multiply_double(a: Matrix<f64>, b: Matrix<f64>) -> Vec<f64> {
+    let (m, n) = (a.rows, b.columns);
+    assert!(b.rows == a.columns, "shapes of a matrix product");
+    let mut out = vec![0.0; m * n];
+    if m > 0 && n > 0 {
+        // SAFETY: `out` has just been made, and has this shape.
+        unsafe { product(out.as_mut_ptr(), n, a, b, false, (1.0, Parallelism::None)) }
+    }
+    out
 }
 
 /// `out = a·b`, or `out += a·b` when `add`; `out` is row-major.

@@ -74,6 +74,11 @@ impl Engine for OneDevice<'_> {
         self.device.launch("rotate", self.dim, self.chains, &args)
     }
 
+    fn write(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        let at = self.at(into)?;
+        self.device.upload(bytes(data), at)
+    }
+
     fn download(&mut self, v: Vector, data: &mut [f32]) -> Result<()> {
         let at = self.at(v)?;
         self.device.download(at, bytes_mut(data))

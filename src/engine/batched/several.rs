@@ -82,12 +82,6 @@ impl<'d> Batched<'d> {
         Ok(all)
     }
 
-    /// Write a vector of all chains, `[chains, N]`.
-    pub fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
-        let chains = self.chains;
-        self.each(|part, c| part.write(v, own(data, c, chains)))
-    }
-
     /// Let the devices have the vectors of these chains.
     pub fn store(&mut self, rows: &[Row]) -> Result<()> {
         self.each(|part, c| part.store(&rows[c.clone()]))
@@ -244,6 +238,11 @@ impl Engine for Batched<'_> {
 
     fn write_all(&mut self, into: Vector, data: &[f32]) -> Result<()> {
         self.each(|part, _| part.write_all(into, data))
+    }
+
+    fn write(&mut self, into: Vector, data: &[f32]) -> Result<()> {
+        let chains = self.chains;
+        self.each(|part, c| part.write(into, own(data, c, chains)))
     }
 
     fn download(&mut self, from: Vector, out: &mut [f32]) -> Result<()> {

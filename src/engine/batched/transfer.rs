@@ -4,7 +4,7 @@ use super::OneDevice;
 use super::data::Which;
 use super::memory::{bytes, bytes_mut};
 use super::numbers::OnOne;
-use crate::engine::{Row, Vector};
+use crate::engine::Row;
 use crate::error::Result;
 use crate::kernels::device::Pointer;
 use crate::kernels::tensor::Numbers;
@@ -13,12 +13,6 @@ use crate::model::loss::Sums;
 use std::sync::Arc;
 
 impl OneDevice<'_> {
-    /// Write a vector of all chains, `[chains, N]`.
-    pub fn write(&mut self, v: Vector, data: &[f32]) -> Result<()> {
-        let at = self.at(v)?;
-        self.device.upload(bytes(data), at)
-    }
-
     /// Let the device have the vectors of these chains.
     pub fn store(&mut self, rows: &[Row]) -> Result<()> {
         for (c, row) in rows.iter().enumerate() {

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Standard errors of the trend beyond which the estimates at single nβ differ.
-const MOST_TREND: f64 = 4.0;
+/// Standard errors beyond which something is no chance.
+const MOST: f64 = 4.0;
 
 /// Estimates at several nβ, from chains that are independent of each other.
 #[derive(Debug, Clone)]
@@ -90,19 +90,27 @@ impl Levels {
                 );
             }
         }
-        let Line {
-            slope, slope_error, ..
-        } = self.trend;
-        if slope.abs() > MOST_TREND * slope_error {
-            out.add(
-                Verdict::NotYet,
-                format!(
-                    "λ̂ changes by {slope:.3} ± {:.2} when nβ grows e-fold, so the mean loss is no line in 1/nβ: take larger nβ, or a γ that only directions without curvature feel",
-                    Short(slope_error)
-                ),
-            );
-        }
+        let why = if self.line.bends(MOST) {
+            format!(
+                "the mean loss is no line in 1/nβ (χ² {:.1} of {} degrees): take larger nβ, or a γ that only directions without curvature feel",
+                self.line.chi2, self.line.degrees
+            )
+        } else if self.line.degrees == 0 && self.has_trend() {
+            format!(
+                "λ̂ changes by {:.3} ± {:.2} when nβ grows e-fold: either L(w0) is not the least loss, which the slope does not see, or the mean loss is no line in 1/nβ; a third nβ tells",
+                self.trend.slope,
+                Short(self.trend.slope_error)
+            )
+        } else {
+            return out;
+        };
+        out.add(Verdict::NotYet, why);
         out
+    }
+
+    /// Whether the estimates at single nβ differ.
+    fn has_trend(&self) -> bool {
+        self.trend.slope.abs() > MOST * self.trend.slope_error
     }
 
     /// Lines below the estimate: every level, and whether they agree.
@@ -130,6 +138,14 @@ impl Levels {
             self.line.degrees,
             Short(slope_error)
         );
+        let above = -self.line.intercept;
+        if self.line.degrees > 0 && self.has_trend() && above > MOST * self.line.intercept_error {
+            let _ = write!(
+                out,
+                "\n  L(w0) is {above:.3e} ± {:.1e} above the least loss, as with noise in the data: estimates at single nβ are too low by nβ times that, the slope is not",
+                self.line.intercept_error
+            );
+        }
         out
     }
 
@@ -138,6 +154,8 @@ impl Levels {
         let levels: Vec<_> = self.estimates.iter().map(Estimate::to_json).collect();
         json!({
             "levels": levels,
+            "above_least": -self.line.intercept,
+            "above_least_mcse": self.line.intercept_error,
             "chi2": self.line.chi2,
             "degrees": self.line.degrees,
             "trend": self.trend.slope,

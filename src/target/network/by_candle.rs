@@ -51,6 +51,7 @@ impl Network {
             numbers: self.numbers,
             work: self.work,
             anchor: Mutex::default(),
+            regression: std::sync::OnceLock::new(),
             elsewhere: Some(Elsewhere {
                 device,
                 kept: Mutex::default(),

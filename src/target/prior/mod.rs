@@ -319,6 +319,11 @@ impl PriorEnergy {
         self.precision == 0.0 && self.rest.is_none() && self.field.is_empty()
     }
 
+    /// Whether it is a Gaussian of independent numbers with one precision, and nothing else.
+    pub fn is_gaussian(&self) -> bool {
+        self.precision > 0.0 && self.rest.is_none() && self.field.is_empty() && !self.has_walls()
+    }
+
     /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.
     pub fn strengthened(&self, strength: f64) -> Self {
         Self {
