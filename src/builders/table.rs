@@ -1139,6 +1139,11 @@ pub mod sampler {
             /// Steps between two gradients for the virial thermometer. (integer, ≥ 1; default `50`)
             thermometer = "thermometer": Count,
         }
+        /// Samples exp(-U/T) of a deep linear network exactly: draws every layer from its Gaussian law given the others, from the first layer to the last and back.
+        ///
+        /// Geman & Geman (1984), on blocks. With y = A W B x, the law of the layer W given the layers behind it (A) and before it (B) is Gaussian with the precision (2s/T) AᵀA ⊗ B⟨x xᵀ⟩Bᵀ + prior, which the eigenvectors of both factors make diagonal. There is no step size, nothing to tune, and no direction is stiff: where the curvatures of a product of layers span nine decades, as in the problems of Hitchcock & Hoogland (2025), trajectories stand still and sweeps relax. For `model::deep_linear` with the squared error of real targets under a Gaussian prior (`prior::gaussian`, `prior::l2`, `prior::localised`, and so in `llc`). A step is a sweep: some 20 d³ operations per layer of width d, on this machine, whatever the number of examples.
+        Gibbs = "gibbs"() of crate::sampler::REGISTRY {
+        }
     }
 }
 

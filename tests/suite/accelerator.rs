@@ -668,7 +668,7 @@ fn layers_are_drawn_for_the_device() {
         let traces = [];
         for level in l.levels { for c in 0..2 { traces.push(level.run.trace(\"virial\", c)); } }
         #{ estimate: l.estimate, traces: traces }";
-    on_every_device(|open| compare(source, open, "gibbs"));
+    on_every_device(0, |open| compare(source, open, "gibbs"));
 }
 
 /// Every sampler on a target and on a device.
