@@ -22,7 +22,7 @@ pub const ENTRY: Entry<Arc<ConfiguredSampler>> = Entry {
           Geman & Geman (1984), on blocks. With y = A W B x, the law of the layer W given the layers behind it (A) and before it (B) is Gaussian with the precision (2s/T) AᵀA ⊗ B⟨x xᵀ⟩Bᵀ + prior, \
           which the eigenvectors of both factors make diagonal. There is no step size, nothing to tune, and no direction is stiff: where the curvatures of a product of \
           layers span nine decades, as in the problems of Hitchcock & Hoogland (2025), trajectories stand still and sweeps relax. For `model::deep_linear` with the squared error of real \
-          targets under a Gaussian prior (`prior::gaussian`, `prior::l2`, `prior::localised`, and so in `llc`). A step is a sweep: some 20 d³ operations per layer of width d, on this machine, whatever the number of examples.",
+          targets under a Gaussian prior (`prior::gaussian`, `prior::l2`, `prior::localised`, and so in `llc`). A step is a sweep: some 10 d²r operations per layer of width d, r the narrowest layer behind or before it, on this machine, whatever the number of examples.",
     arguments: &[],
     options: &[],
     example: "{ let p = llc_problem(#{ class: \"1K\", index: 1, n: 10_000, noise: 0.5, data: \"moments\" });\n  llc(p.target, sampler::gibbs(), #{ start: p.start, steps: 100, gamma: 10.0 }) }",

@@ -141,7 +141,25 @@ fn probed(b: &mut Binder) {
             t.in_field(&field).map(Arc::new).or_raise()
         },
     )
-    .with(&[], "target(potential::gaussian(#{ dim: 2 })).in_field(parameters([0.1, -0.1]))");
+    .with(&[], "target(potential::gaussian(#{ dim: 2 })).in_field(parameters([0.1, -0.1]))")
+    .function(
+        "target.with_reference(mean, sd) -> Target",
+        "The same target, of which a ladder of `exchange` ends in a Gaussian q of independent parameters, not in the prior: at temperature T it samples exp(-U/T)·q^(1-1/T).\n\n\
+         The variational reference of Surjanovic, Syed, Bouchard-Côté & Campbell (2022): where q is like the posterior, few rungs do. Its mean and standard deviations are parameters, as `run.moments()` has them. At T = 1 the law is \
+         as it was. `evidence` of such a ladder is that of the model, and needs no prior that can be drawn from (of one that cannot, ∫ exp(-U) dw). The recipe `ladder` finds q by pilot runs, and takes it where it shortens the ladder. On the CPU; not with priors that have walls.",
+        |t: &mut Arc<Target>, mean: Dynamic, sd: Dynamic| -> Bound<Arc<Target>> {
+            let mean = first_vector(&mean, "target.with_reference").or_raise()?;
+            let sd = first_vector(&sd, "target.with_reference").or_raise()?;
+            t.with_reference(&mean, &sd).map(Arc::new).or_raise()
+        },
+    )
+    .with(
+        &[],
+        "let t = target(potential::gaussian(#{ dim: 2 }), #{ prior: prior::gaussian(0.01) });\n\
+         let pilot = sample(t, sampler::hmc(), #{ steps: 400, keep: 2 }).moments();\n\
+         let r = exchange(t.with_reference(pilot.mean, pilot.sd), sampler::hmc(), #{ temperatures: [1.0, 3.0], prior_rung: true, steps: 400, chains: 2 });\n\
+         evidence(r)",
+    );
 }
 
 fn energies(t: &Target, at: &Dynamic) -> Result<Map> {

@@ -144,6 +144,16 @@ pub(super) fn draws(b: &mut Binder) {
     )
     .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.kept(\"w\", 0).shape()")
     .function(
+        "run.moments() -> map",
+        "`mean` and `sd` of each parameter over the draws that a run with the option `keep` has kept at its lowest temperature, as Parameters.",
+        |r: &mut Arc<Run>| -> Bound<Map> {
+            let [mean, sd] = r.moments().or_raise()?;
+            let point = |x: Vec<f32>| Dynamic::from(Arc::new(Parameters { vectors: vec![Arc::new(x)] }));
+            Ok(Map::from([("mean".into(), point(mean)), ("sd".into(), point(sd))]))
+        },
+    )
+    .with(&[], "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\nr.moments().sd")
+    .function(
         "run.thin(n) -> Run",
         "The same run with one record of n, and one kept draw of n: the last of every n, as if it had been recorded that much more rarely. Nothing on disk changes.\n\n\
          What the sampler reported is then that of the records that are left, not an average over those between. Thinning saves time where draws are \

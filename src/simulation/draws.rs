@@ -291,4 +291,48 @@ impl Run {
         let vectors = vec![Arc::new(w)];
         Ok(Arc::new(Parameters { vectors }))
     }
+
+    /// Mean and standard deviation of each parameter over the draws that were kept at the lowest temperature.
+    ///
+    /// # Errors
+    /// If there are less than ten, or not all tensors were kept.
+    pub fn moments(&self) -> Result<[Vec<f32>; 2]> {
+        let (info, kept) = (&self.info, KeptDraws::of(self)?);
+        let lowest = info.temperatures.iter().enumerate();
+        let lowest = lowest.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |t| t.0);
+        let mut sums = vec![[0.0f64; 2]; info.parameters];
+        let mut first = Vec::new();
+        let mut count = 0u64;
+        for chain in lowest * info.chains..(lowest + 1) * info.chains {
+            if self.failures[chain].is_some() {
+                continue;
+            }
+            let mut draws = kept.chain(info, chain)?;
+            for i in 0..kept.count(chain) {
+                let w = draws.draw(i)?;
+                if first.is_empty() {
+                    first.clone_from(&w);
+                }
+                for ((sum, w), origin) in sums.iter_mut().zip(&w).zip(&first) {
+                    let x = f64::from(*w) - f64::from(*origin);
+                    sum[0] += x;
+                    sum[1] += x * x;
+                }
+                count += 1;
+            }
+        }
+        ensure!(
+            count >= 10,
+            "run '{}' has kept {count} draws at its lowest temperature; mean and spread of every parameter need ten at least: give `keep`",
+            info.name
+        );
+        let n = count as f64;
+        let mean = |(s, origin): (&[f64; 2], &f32)| (f64::from(*origin) + s[0] / n) as f32;
+        let deviation =
+            |s: &[f64; 2]| ((s[1] - s[0] * s[0] / n).max(0.0) / (n - 1.0)).sqrt() as f32;
+        Ok([
+            sums.iter().zip(&first).map(mean).collect(),
+            sums.iter().map(deviation).collect(),
+        ])
+    }
 }

@@ -355,7 +355,11 @@ impl Lent<'_> {
                     run.plan.temper.energy(energies)
                 }
             };
-            replica.energy = (step, energy);
+            let more = match run.plan.temper {
+                Temper::Likelihood => run.target.prior().tempered_part(w),
+                _ => 0.0,
+            };
+            replica.energy = (step, energy + more);
         }
         Ok(replica.energy.1)
     }

@@ -24,7 +24,7 @@ use crate::model::loss::Sums;
 use crate::model::{Layout, Part};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
 use crate::rng::Stream;
-use prior::{Prior, PriorEnergy};
+use prior::{Prior, PriorEnergy, Reference};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -383,6 +383,36 @@ impl Target {
             prior: self.prior.in_field(field),
             ..self.clone()
         })
+    }
+
+    /// The same target, of which a ladder that tempers the likelihood ends in a Gaussian q of independent parameters instead of the prior: at temperature T it
+    /// samples exp(-U/T)·q^(1-1/T) (the variational reference of Surjanovic et al. 2022).
+    ///
+    /// # Errors
+    /// If q does not fit the parameters, or the prior has walls.
+    pub fn with_reference(&self, mean: &[f32], deviation: &[f32]) -> Result<Self> {
+        let (length, dim) = (mean.len(), self.dim());
+        anyhow::ensure!(
+            length == dim,
+            "target.with_reference: the reference has {length} means, the model {dim} parameters"
+        );
+        let reference = Reference::new(mean.to_vec(), deviation.to_vec())?;
+        Ok(Self {
+            prior: self.prior.with_reference(reference)?,
+            ..self.clone()
+        })
+    }
+
+    /// Fail if it has a reference; `what` is for other laws.
+    ///
+    /// # Errors
+    /// If it has one.
+    pub(crate) fn refuse_reference(&self, what: &str) -> Result<()> {
+        anyhow::ensure!(
+            !self.prior.has_reference(),
+            "{what}: the reference of target.with_reference is of ladders that temper the likelihood: use exchange(…)"
+        );
+        Ok(())
     }
 
     fn check_point(&self, point: &[f32], what: &str) -> Result<()> {

@@ -45,6 +45,7 @@ mod pytorch;
 #[cfg(feature = "mpi")]
 mod ranks;
 mod recipes;
+mod references;
 mod report;
 mod reports;
 mod runs;

@@ -109,6 +109,7 @@ pub fn laplace(
     session: &Session,
 ) -> Result<Laplace> {
     session.computes_here("laplace");
+    target.refuse_reference("laplace")?;
     let n = target.dim();
     let w = start.vectors.first().filter(|w| w.len() == n);
     let w = w.ok_or_else(|| {

@@ -131,6 +131,9 @@ impl Plan {
             "{}: option 'temper' is \"prior\", but the target has none",
             self.kind
         );
+        if self.exchange.is_none() && self.temper != Temper::Energy {
+            target.refuse_reference(self.kind)?;
+        }
         Ok(())
     }
 

@@ -157,6 +157,7 @@ pub(crate) fn smc(
     if let Some(why) = target.prior().improper() {
         anyhow::bail!("smc: {why}");
     }
+    target.refuse_reference("smc")?;
     anyhow::ensure!(
         sampler.energy_scalar().is_some(),
         "smc: sampler::{} never rejects, and its error would enter ln Z; use hmc, nuts, mala, mams or metropolis",

@@ -5,10 +5,12 @@ mod formulas;
 pub mod law;
 mod map;
 mod perturbed;
+mod reference;
 mod registry;
 
 pub use density::Each;
 pub use formulas::Term;
+pub use reference::Reference;
 pub use registry::REGISTRY;
 
 use crate::error::Result;
@@ -97,6 +99,8 @@ pub struct PriorEnergy {
     rest: Option<(Arc<Density>, f64)>,
     /// h of a term -h·w; empty without.
     field: Arc<Vec<f32>>,
+    /// What ladders end in, if not in R, and how strong it is here.
+    reference: Option<(Arc<Reference>, f64)>,
 }
 
 impl Prior {
@@ -141,6 +145,7 @@ impl Prior {
             walls: Vec::new(),
             rest: None,
             field: Arc::default(),
+            reference: None,
         };
         match self {
             Prior::None => {}
@@ -199,11 +204,13 @@ impl PriorEnergy {
 
     /// R(w) of the [strengthened](PriorEnergy::strengthened) prior.
     pub fn energy_times(&self, strength: f64, w: &[f32]) -> f64 {
+        let reference = self.reference_energy(strength, w);
+        let strength = if self.has_reference() { 1.0 } else { strength };
         let rest = match &self.rest {
             Some((density, own)) => own * strength * density.energy(w, 0.0, None),
             None => 0.0,
         };
-        self.energy_with(rest, strength, w)
+        self.energy_with(rest + reference, strength, w)
     }
 
     /// R(w), where the part of it that is not quadratic is known from [`PriorEnergy::add_rest`].
@@ -245,10 +252,11 @@ impl PriorEnergy {
     #[inline]
     pub fn add_rest(&self, w: &[f32], out: &mut [f32]) -> f64 {
         self.add_field(out);
-        match &self.rest {
+        let rest = match &self.rest {
             Some((density, strength)) => strength * density.energy(w, *strength, Some(out)),
             None => 0.0,
-        }
+        };
+        rest + self.add_reference(w, out)
     }
 
     /// The part of R that is not quadratic as a sum of formulas of so many parameters, and how many times as strong it is.
@@ -259,6 +267,10 @@ impl PriorEnergy {
         anyhow::ensure!(
             self.field.is_empty(),
             "no device computes a field; take --device cpu"
+        );
+        anyhow::ensure!(
+            !self.has_reference(),
+            "no device computes the reference of a ladder; take --device cpu"
         );
         match &self.rest {
             Some((density, strength)) => Ok((density.terms(parameters)?, *strength)),
@@ -316,16 +328,24 @@ impl PriorEnergy {
 
     /// Whether R is the same everywhere within its walls, if it has any.
     pub fn is_flat(&self) -> bool {
-        self.precision == 0.0 && self.rest.is_none() && self.field.is_empty()
+        let more = self.rest.is_some() || self.has_reference() || !self.field.is_empty();
+        self.precision == 0.0 && !more
     }
 
     /// Whether it is a Gaussian of independent numbers with one precision, and nothing else.
     pub fn is_gaussian(&self) -> bool {
-        self.precision > 0.0 && self.rest.is_none() && self.field.is_empty() && !self.has_walls()
+        let more = self.rest.is_some() || self.has_reference() || !self.field.is_empty();
+        self.precision > 0.0 && !more && !self.has_walls()
     }
 
     /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.
     pub fn strengthened(&self, strength: f64) -> Self {
+        if let Some((q, own)) = &self.reference {
+            return Self {
+                reference: Some((q.clone(), own + strength - 1.0)),
+                ..self.clone()
+            };
+        }
         Self {
             precision: self.precision * strength,
             rest: self
@@ -345,13 +365,16 @@ impl PriorEnergy {
         }
     }
 
-    /// Whether it is a distribution, so that parameters can be drawn from it.
+    /// Whether it, or its reference, is a distribution, so that parameters can be drawn from it.
     pub fn is_proper(&self) -> bool {
         self.improper().is_none()
     }
 
     /// Why nothing can be drawn from it, if so.
     pub fn improper(&self) -> Option<String> {
+        if self.has_reference() {
+            return None;
+        }
         if let Some(why) = self.perturbed() {
             return Some(why);
         }
@@ -378,7 +401,8 @@ impl PriorEnergy {
         }
         if self.rest.is_some() {
             // Laws are normalised.
-            return if self.is_proper() { 0.0 } else { f64::INFINITY };
+            let known = self.rest.iter().all(|(d, _)| d.undrawable().is_none());
+            return if known { 0.0 } else { f64::INFINITY };
         }
         if self.has_walls() {
             // A box has no energy within its walls.
@@ -392,6 +416,9 @@ impl PriorEnergy {
 
     /// ⟨w²⟩ of a parameter under exp(-R), averaged over the parameters; 0 if it is no distribution.
     pub fn mean_square(&self) -> f64 {
+        if let Some((q, _)) = &self.reference {
+            return q.mean_square();
+        }
         if let Some((density, _)) = &self.rest {
             return density.mean_square();
         }
@@ -409,8 +436,11 @@ impl PriorEnergy {
         centre + 1.0 / self.precision
     }
 
-    /// Fill `w` with a draw from exp(-R), if it [is a distribution](PriorEnergy::is_proper).
+    /// Fill `w` with a draw from exp(-R), or from its reference, if it [is a distribution](PriorEnergy::is_proper).
     pub fn draw(&self, stream: &Stream, w: &mut [f32]) {
+        if let Some((q, _)) = &self.reference {
+            return q.draw(stream, w);
+        }
         if let Some((density, _)) = &self.rest {
             density.draw(stream, w);
             return;
@@ -441,6 +471,9 @@ impl PriorEnergy {
             .for_each(|x| hash.update(&x.to_le_bytes()));
         if let Some((density, _)) = &self.rest {
             hash.update(&density.bytes());
+        }
+        if let Some((q, _)) = &self.reference {
+            q.fingerprint(hash);
         }
     }
 
