@@ -33,6 +33,27 @@ pub fn mcse_sd<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     (of_variance / variance / 4.0).sqrt()
 }
 
+/// Variance of the draws, and its Monte Carlo standard error; NaN where there are too few.
+///
+/// The square of the error of the mean is added, by which draws are nearer to their own mean than to the true one. Squares are skewed, and few of them have too
+/// small a spread: the error is longer by what makes ±1.96 of it cover 95 %, 1 + (1.08 γ² + 1.71)/n for a skewness γ of n effective squares (Hall 1992, §2.6,
+/// without the kurtosis).
+pub fn variance<C: AsRef<[f64]>>(chains: &[C]) -> (f64, f64) {
+    let rows = rectangle(chains);
+    let centre = mean(&rows);
+    let square = |x: &f64| (x - centre) * (x - centre);
+    let squares: Vec<Vec<f64>> = (rows.iter())
+        .map(|row| row.iter().map(square).collect())
+        .collect();
+    let (value, error) = (mean(&squares), mcse_mean(&squares));
+    let deviations = || squares.iter().flatten().map(|s| s - value);
+    let second = mean_of(deviations().map(|d| d * d));
+    let skewness = mean_of(deviations().map(|d| d * d * d)) / second.powf(1.5);
+    let n = second / (error * error);
+    let longer = 1.0 + (1.08 * skewness * skewness + 1.71) / n;
+    (value + mcse_mean(&rows).powi(2), error * longer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::rank::normal_draws;
@@ -46,8 +67,30 @@ mod tests {
         assert!((mcse_sd(&chains) * (2.0 * n).sqrt() - 1.0).abs() < 0.1);
     }
 
+    /// Null: the variance of exponential draws is 1, and within 1.96 errors in 95 % of the cases; four binomial errors.
+    #[test]
+    fn the_variance_of_skewed_draws_is_covered() {
+        let cases = 4000;
+        let covered = (0..cases).filter(|seed| {
+            let draws = [1, 2].map(|c| {
+                let normal = normal_draws(2 * seed + c, 800);
+                let pairs = normal.chunks_exact(2);
+                pairs
+                    .map(|z| 0.5 * (z[0] * z[0] + z[1] * z[1]))
+                    .collect::<Vec<_>>()
+            });
+            let (value, error) = variance(&draws);
+            (value - 1.0).abs() < 1.96 * error
+        });
+        let share = covered.count() as f64 / cases as f64;
+        println!("{share}");
+        assert!((share - 0.95).abs() < 4.0 * (0.95f64 * 0.05 / cases as f64).sqrt());
+    }
+
     #[test]
     fn the_edges() {
+        assert!(variance(&[[0.1; 20]]).1.is_nan());
+
         assert_eq!(mcse_mean(&[[0.1; 20]]), 0.0);
         assert!(mcse_sd(&[[0.1; 20]]).is_nan());
         assert!(mcse_mean(&[[1.0, 2.0, 3.0]]).is_nan());

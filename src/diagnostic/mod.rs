@@ -54,7 +54,7 @@ pub use kolmogorov::{
     normal_cdf,
 };
 pub use line::{Line, line};
-pub use mcse::{mcse_mean, mcse_sd};
+pub use mcse::{mcse_mean, mcse_sd, variance};
 pub use moments::{mean, median, sd};
 pub use prediction::{PredictionSums, Truth};
 pub use replicas::{Distribution, mean_over_pairs, mean_over_replicas};

@@ -185,14 +185,15 @@ fn statistics(b: &mut Binder) {
     b.function(
         "statistics(chains) -> map",
         "Mean and standard deviation, with their errors, of numbers in arrays, one per chain, as `run.draws(…)` gives them.\n\n\
-         `#{ mean, mcse, sd, sd_mcse, ess, ess_tail, rhat, autocorrelation_time }`; all chains are cut to the shortest.",
+         `#{ mean, mcse, sd, sd_mcse, variance, variance_mcse, ess, ess_tail, rhat, autocorrelation_time }`; all chains are cut to the shortest.",
         |chains: Array| -> Bound<Map> {
             let wrong = || raise(anyhow!("statistics: this is not an array of arrays of numbers; for one chain write statistics([numbers])"));
             let chain = |c: Dynamic| numbers(&c.try_cast::<Array>().ok_or_else(wrong)?);
             let chains: Vec<Vec<f64>> = chains.into_iter().map(chain).collect::<Bound<_>>()?;
             let s = diagnostic::summarise(&chains);
+            let (variance, error) = diagnostic::variance(&chains);
             let pairs = [
-                ("mean", s.mean), ("mcse", s.mcse_mean), ("sd", s.sd), ("sd_mcse", s.mcse_sd), ("ess", s.ess_bulk), ("ess_tail", s.ess_tail),
+                ("mean", s.mean), ("mcse", s.mcse_mean), ("sd", s.sd), ("sd_mcse", s.mcse_sd), ("variance", variance), ("variance_mcse", error), ("ess", s.ess_bulk), ("ess_tail", s.ess_tail),
                 ("rhat", s.r_hat), ("autocorrelation_time", s.autocorrelation_time),
             ];
             Ok(pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect())

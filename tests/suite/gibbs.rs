@@ -110,7 +110,8 @@ fn two_layers_have_the_law_of_quadrature() {
         "target(model::deep_linear(#{{ widths: [1, 1, 1] }}), dataset::arrays({x:?}, {y:?}),
             #{{ energy: \"sum\", prior: prior::localised({p:?}, parameters({centre:?})) }})"
     );
-    let moments: [(&str, &dyn Fn(f64, f64) -> f64); 3] = [
+    type Moment<'a> = (&'a str, &'a dyn Fn(f64, f64) -> f64);
+    let moments: [Moment; 3] = [
         ("|s| s.params[0] * s.params[1]", &|a, b| a * b),
         ("|s| s.params[0] ** 2.0", &|a, _| a * a),
         ("|s| (s.params[0] * s.params[1]) ** 2.0", &|a, b| {

@@ -5,7 +5,7 @@ use super::{
     round_trip_rate, round_trip_rate_limit,
 };
 use crate::diagnostic::verdict::LEAST_ESS;
-use crate::diagnostic::{self, Verdict, mcse_mean};
+use crate::diagnostic::{self, Verdict};
 use crate::error::{Result, count};
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
 use crate::simulation::standing::Judged;
@@ -224,15 +224,11 @@ impl LadderReport {
 
 fn rung_energy(beta: f64, draws: &[Vec<f64>]) -> RungEnergy {
     let numbers = diagnostic::summarise(draws);
-    let square = |x: &f64| (beta * (x - numbers.mean)).powi(2);
-    let squares: Vec<Vec<f64>> = draws
-        .iter()
-        .map(|c| c.iter().map(square).collect())
-        .collect();
+    let (variance, error) = diagnostic::variance(draws);
     RungEnergy {
         mean: (numbers.mean, numbers.mcse_mean),
         ess: (numbers.sd / numbers.mcse_mean).powi(2),
-        heat_capacity: (diagnostic::mean(&squares), mcse_mean(&squares)),
+        heat_capacity: (beta * beta * variance, beta * beta * error),
     }
 }
 
