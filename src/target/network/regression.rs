@@ -12,6 +12,11 @@ const SPAN: f64 = 1e12;
 /// Eigenvalues below this part of the largest are rounding.
 const ROUNDING: f64 = 1e-14;
 
+/// Half the distance of single-precision numbers near 1.
+const UNIT: f64 = 1.0 / (1 << 24) as f64;
+/// The part of the mean energy that rounding of the network's outputs may add.
+const ROUNDED: f64 = 5e-4;
+
 /// What the loss L of a deep linear network depends on: L = tr(P ⟨x xᵀ⟩ Pᵀ) - 2 tr(P ⟨x yᵀ⟩) + constant, P the product of the layers.
 pub struct Regression {
     /// Components of the output and of the input of each layer; its weights `[output, input]` follow those of the last.
@@ -260,19 +265,33 @@ impl Regression {
             if let Some((_, c)) = &centre {
                 new.iter_mut().zip(c).for_each(|(x, c)| *x += c);
             }
-            w[places[l].clone()].copy_from_slice(&new);
+            // The layers to be drawn after this one make up for what single precision loses of it.
+            w[places[l].clone()]
+                .iter_mut()
+                .zip(new)
+                .for_each(|(w, x)| *w = f64::from(x as f32));
             Ok(())
         };
+        let (mut rounding, mut seen) = (0.0, 0);
         for l in 0..=last {
             draw(w, l, &behind[l], &ahead[l])?;
+            seen = seen.max(behind[l].1.values.len() * ahead[l].0.values.len());
             if l < last {
                 let [o, i] = self.layers[l];
                 let own = Matrix::new(&w[places[l].clone()], o, i);
                 let (square, by) = &ahead[l];
                 let next = multiply_double(own, Matrix::new(by, i, outputs));
                 ahead.push((square.times(own.transposed(), o)?, next));
+                // What single precision adds to the loss: a sum of i numbers has a variance of (i/6)·2⁻⁴⁸ of its square.
+                let behind = behind[l].1.values.iter().sum::<f64>() / o as f64;
+                let ahead = ahead[l + 1].0.values.iter().sum::<f64>();
+                rounding += strengths.likelihood * i as f64 / 6.0 * UNIT * UNIT * behind * ahead;
             }
         }
+        ensure!(
+            2.0 * rounding <= ROUNDED * seen as f64,
+            "the layers have grown until single precision hides the loss (it adds {rounding:.1e} to nβL, in {seen} directions): take a stronger prior (of llc: a larger gamma)"
+        );
         for l in (0..last).rev() {
             let [o, i] = self.layers[l + 1];
             let own = Matrix::new(&w[places[l + 1].clone()], o, i);
