@@ -227,16 +227,15 @@ impl Lent<'_> {
         if !changed {
             return Ok(());
         }
-        if let Some(device) = &mut worker.device
-            && !kept.vectors.is_empty()
-        {
-            device.store(&self.block.rows)?;
+        let step = self.step().unwrap_or(self.block.step);
+        if let Some(device) = &mut worker.device {
+            device.store_vectors(&self.block.rows, kept.vectors_at(step, run.plan.burn_in))?;
         }
         if let Some(device) = worker.device.as_deref_mut().filter(|_| !same) {
             let replicas = self.logs.iter().filter_map(|log| log.replica.as_ref());
             device.set_prior_strengths(replicas.map(|r| r.held).collect())?;
         }
-        self.block.step = self.step().unwrap_or(self.block.step);
+        self.block.step = step;
         self.sample(run, worker, target, false, |chains| {
             run.sampler.change_temperature(chains, &before)
         })
@@ -307,10 +306,13 @@ impl Lent<'_> {
             return self.note_energy(run, 0, worker.observing(), None).map(drop);
         };
         let energies = device.likelihoods_and_priors()?;
-        // They may go to other chains.
-        if !run.sampler.of_temperature().vectors.is_empty() {
-            device.fetch(&mut self.block.rows)?;
-        }
+        // What belongs to temperatures may go to other chains.
+        let kept = run.sampler.of_temperature();
+        device.fetch_vectors(
+            &mut self.block.rows,
+            kept.vectors_at(step, run.plan.burn_in),
+        )?;
+        device.fetch_sums(&mut self.block.rows)?;
         for (log, (likelihood, prior)) in self.logs.iter_mut().zip(energies) {
             if let Some(replica) = &mut log.replica {
                 let energy = match run.plan.temper {
@@ -367,7 +369,7 @@ impl Lent<'_> {
     /// Keep the parameters of every chain that goes on; those of replicas at the temperature where they are.
     fn keep(&mut self, keeper: &Keeper, chains: usize, worker: &mut Worker) -> Result<()> {
         if let Some(device) = &mut worker.device {
-            device.fetch(&mut self.block.rows)?;
+            device.fetch_params(&mut self.block.rows)?;
         }
         let step = self.block.step;
         for chain in self.chains().filter(|c| c.log.goes_on()) {
@@ -390,7 +392,8 @@ impl Lent<'_> {
             self.note_energies(run, worker)?;
         }
         if let Some(device) = &mut worker.device {
-            device.fetch(&mut self.block.rows)?;
+            device.fetch_params(&mut self.block.rows)?;
+            device.fetch_sums(&mut self.block.rows)?;
             let mut splits: Vec<_> = run
                 .plan
                 .observables

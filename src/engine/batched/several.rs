@@ -95,6 +95,29 @@ impl<'d> Batched<'d> {
         })
     }
 
+    /// Let the devices have some of the sampler's vectors.
+    pub fn store_vectors(
+        &mut self,
+        rows: &[Row],
+        mut which: impl Iterator<Item = usize>,
+    ) -> Result<()> {
+        which.try_for_each(|k| self.each(|part, c| part.store_vector(k, &rows[c.clone()])))
+    }
+
+    /// Bring the parameters back.
+    pub fn fetch_params(&mut self, rows: &mut [Row]) -> Result<()> {
+        self.each(|part, c| part.fetch_params(&mut rows[c.clone()]))
+    }
+
+    /// Bring some of the sampler's vectors back.
+    pub fn fetch_vectors(
+        &mut self,
+        rows: &mut [Row],
+        mut which: impl Iterator<Item = usize>,
+    ) -> Result<()> {
+        which.try_for_each(|k| self.each(|part, c| part.fetch_vector(k, &mut rows[c.clone()])))
+    }
+
     /// Bring parameters, the sampler's vectors and the sums of what it reported back.
     pub fn fetch(&mut self, rows: &mut [Row]) -> Result<()> {
         self.each(|part, c| part.fetch(&mut rows[c.clone()]))

@@ -12,17 +12,14 @@ use crate::kernels::tensor::device::Place;
 use crate::model::loss::Sums;
 use std::sync::Arc;
 
+/// Numbers that are copied at once, if a chain has less.
+const AT_ONCE: usize = 1 << 22;
+
 impl OneDevice<'_> {
-    /// Let the device have the vectors of these chains.
+    /// Let the device have all vectors of these chains.
     pub fn store(&mut self, rows: &[Row]) -> Result<()> {
-        for (c, row) in rows.iter().enumerate() {
-            self.store_params(c, row)?;
-            for (k, v) in row.vectors.iter().enumerate() {
-                let at = self.state[k].at.offset(4 * c * self.dim);
-                self.device.upload(bytes(v), at)?;
-            }
-        }
-        Ok(())
+        self.put(self.params.at, rows, |row| row.w)?;
+        (0..self.state.len()).try_for_each(|k| self.store_vector(k, rows))
     }
 
     /// Let the device have the parameters of one chain.
@@ -31,25 +28,73 @@ impl OneDevice<'_> {
         self.device.upload(bytes(row.w), at)
     }
 
+    /// Let the device have the k-th of the sampler's vectors.
+    pub fn store_vector(&mut self, k: usize, rows: &[Row]) -> Result<()> {
+        self.put(self.state[k].at, rows, |row| &*row.vectors[k])
+    }
+
     /// Bring the parameters back.
     pub fn fetch_params(&self, rows: &mut [Row]) -> Result<()> {
-        for (c, row) in rows.iter_mut().enumerate() {
-            let at = self.params.at.offset(4 * c * self.dim);
-            self.device.download(at, bytes_mut(row.w))?;
-        }
-        Ok(())
+        self.take(self.params.at, rows, |row| row.w)
+    }
+
+    /// Bring the k-th of the sampler's vectors back.
+    pub fn fetch_vector(&self, k: usize, rows: &mut [Row]) -> Result<()> {
+        self.take(self.state[k].at, rows, |row| &mut *row.vectors[k])
     }
 
     /// Bring parameters, the sampler's vectors and the sums of what it reported back.
     pub fn fetch(&mut self, rows: &mut [Row]) -> Result<()> {
         self.fetch_params(rows)?;
-        for (c, row) in rows.iter_mut().enumerate() {
-            for (k, v) in row.vectors.iter_mut().enumerate() {
-                let at = self.state[k].at.offset(4 * c * self.dim);
-                self.device.download(at, bytes_mut(v))?;
-            }
-        }
+        (0..self.state.len()).try_for_each(|k| self.fetch_vector(k, rows))?;
         self.fetch_sums(rows)
+    }
+
+    /// Chains whose vectors are copied at once: a call takes as long as a few of the shorter ones.
+    fn at_once(&self) -> usize {
+        (AT_ONCE / self.dim.max(1)).max(1)
+    }
+
+    fn put(
+        &self,
+        to: Pointer,
+        rows: &[Row],
+        of: impl for<'x> Fn(&'x Row) -> &'x [f32],
+    ) -> Result<()> {
+        let mut staged = Vec::new();
+        for (k, group) in rows.chunks(self.at_once()).enumerate() {
+            let to = to.offset(4 * k * self.at_once() * self.dim);
+            if let [one] = group {
+                self.device.upload(bytes(of(one)), to)?;
+                continue;
+            }
+            staged.clear();
+            group.iter().for_each(|r| staged.extend_from_slice(of(r)));
+            self.device.upload(bytes(&staged), to)?;
+        }
+        Ok(())
+    }
+
+    fn take(
+        &self,
+        from: Pointer,
+        rows: &mut [Row],
+        of: impl for<'x> Fn(&'x mut Row) -> &'x mut [f32],
+    ) -> Result<()> {
+        let (dim, at_once) = (self.dim, self.at_once());
+        let mut staged = Vec::new();
+        for (k, group) in rows.chunks_mut(at_once).enumerate() {
+            let from = from.offset(4 * k * at_once * dim);
+            if let [one] = group {
+                self.device.download(from, bytes_mut(of(one)))?;
+                continue;
+            }
+            staged.resize(group.len() * dim, 0.0);
+            self.device.download(from, bytes_mut(&mut staged))?;
+            let both = group.iter_mut().zip(staged.chunks_exact(dim.max(1)));
+            both.for_each(|(row, new)| of(row).copy_from_slice(new));
+        }
+        Ok(())
     }
 
     /// Bring the sums of what was reported back, and which virials were not finite. The rows have them until the next step.

@@ -11,7 +11,6 @@ use anyhow::{Context, ensure};
 const SPAN: f64 = 1e12;
 /// Eigenvalues below this part of the largest are rounding.
 const ROUNDING: f64 = 1e-14;
-
 /// Half the distance of single-precision numbers near 1.
 const UNIT: f64 = 1.0 / (1 << 24) as f64;
 /// The part of the mean energy that rounding of the network's outputs may add.
@@ -199,14 +198,15 @@ impl Regression {
         // A and AᵀA of each layer.
         let unit = Square::unit(outputs);
         let mut behind = vec![(unit.vectors.clone(), unit)];
-        for l in (1..=last).rev() {
+        // Those of the layer before l.
+        let back = |l: usize, w: &[f64], (a, square): &(Vec<f64>, Square)| -> Result<_> {
             let [o, i] = self.layers[l];
             let own = Matrix::new(&w[places[l].clone()], o, i);
-            let (a, square) = &behind[last - l];
-            behind.push((
-                multiply_double(Matrix::new(a, outputs, o), own),
-                square.times(own, i)?,
-            ));
+            let a = multiply_double(Matrix::new(a, outputs, o), own);
+            Ok((a, square.times(own, i)?))
+        };
+        for l in (1..=last).rev() {
+            behind.push(back(l, w, &behind[last - l])?);
         }
         behind.reverse();
         // B⟨x xᵀ⟩Bᵀ and B⟨x yᵀ⟩ of each layer.
@@ -272,10 +272,10 @@ impl Regression {
                 .for_each(|(w, x)| *w = f64::from(x as f32));
             Ok(())
         };
-        let (mut rounding, mut seen) = (0.0, 0);
+        let (mut rounding, mut directions) = (0.0, 0);
         for l in 0..=last {
             draw(w, l, &behind[l], &ahead[l])?;
-            seen = seen.max(behind[l].1.values.len() * ahead[l].0.values.len());
+            directions = directions.max(behind[l].1.values.len() * ahead[l].0.values.len());
             if l < last {
                 let [o, i] = self.layers[l];
                 let own = Matrix::new(&w[places[l].clone()], o, i);
@@ -289,17 +289,12 @@ impl Regression {
             }
         }
         ensure!(
-            2.0 * rounding <= ROUNDED * seen as f64,
-            "the layers have grown until single precision hides the loss (it adds {rounding:.1e} to nβL, in {seen} directions): take a stronger prior (of llc: a larger gamma)"
+            2.0 * rounding <= ROUNDED * directions as f64,
+            "the layers have grown until single precision hides the loss: to U/T, half the {directions} directions that it has, rounding adds {rounding:.1e}; \
+             take a stronger prior (of llc: a larger gamma)"
         );
         for l in (0..last).rev() {
-            let [o, i] = self.layers[l + 1];
-            let own = Matrix::new(&w[places[l + 1].clone()], o, i);
-            let (a, square) = &behind[l + 1];
-            behind[l] = (
-                multiply_double(Matrix::new(a, outputs, o), own),
-                square.times(own, i)?,
-            );
+            behind[l] = back(l + 1, w, &behind[l + 1])?;
             draw(w, l, &behind[l], &ahead[l])?;
         }
         Ok(())

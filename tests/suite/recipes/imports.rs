@@ -183,7 +183,7 @@ fn a_recipe_is_resumed_where_it_was() {
         "script.rhai",
         "import \"transition\" as transition;
          let t = target(potential::double_well());
-         let f = transition::find(t, sampler::hmc(), #{ low: 0.05, high: 5, points: 4, rounds: 2, width: 1.01, steps: 2000, every: 10 });
+         let f = transition::find(t, sampler::hmc(), #{ low: 0.05, high: 5, points: 4, rounds: 2, width: 1.01, steps: 8000, every: 10 });
          let g = transition::find(t, sampler::hmc(), #{ low: 0.05, high: 5, points: 4, rounds: 1, steps: 200, every: 10 });
          #{ seconds: f.runs[0].seconds, f: f.curve, low: f.low, g: g.curve, names: f.runs.map(|r| r.name) + g.runs.map(|r| r.name) }",
     );
