@@ -392,8 +392,8 @@ impl Lent<'_> {
             self.note_energies(run, worker)?;
         }
         if let Some(device) = &mut worker.device {
-            device.fetch_params(&mut self.block.rows)?;
-            device.fetch_sums(&mut self.block.rows)?;
+            // Reports are made from the sampler's vectors too.
+            device.fetch(&mut self.block.rows)?;
             let mut splits: Vec<_> = run
                 .plan
                 .observables
