@@ -194,6 +194,7 @@ impl Lent<'_> {
             }
             if done == stop {
                 self.note_energies(run, worker)?;
+                self.fetch_of_temperature(run, worker)?;
             }
             if Instant::now() >= until || run.interrupt.interrupted() {
                 break;
@@ -306,13 +307,6 @@ impl Lent<'_> {
             return self.note_energy(run, 0, worker.observing(), None).map(drop);
         };
         let energies = device.likelihoods_and_priors()?;
-        // What belongs to temperatures may go to other chains.
-        let kept = run.sampler.of_temperature();
-        device.fetch_vectors(
-            &mut self.block.rows,
-            kept.vectors_at(step, run.plan.burn_in),
-        )?;
-        device.fetch_sums(&mut self.block.rows)?;
         for (log, (likelihood, prior)) in self.logs.iter_mut().zip(energies) {
             if let Some(replica) = &mut log.replica {
                 let energy = match run.plan.temper {
@@ -322,6 +316,17 @@ impl Lent<'_> {
                 };
                 replica.energy = (step, energy);
             }
+        }
+        Ok(())
+    }
+
+    /// Bring back what belongs to temperatures, which a swap may give to other chains.
+    fn fetch_of_temperature(&mut self, run: &Shared, worker: &mut Worker) -> Result<()> {
+        if let (Some(device), Some(_)) = (&mut worker.device, &run.plan.exchange) {
+            let kept = run.sampler.of_temperature();
+            let which = kept.vectors_at(self.block.step, run.plan.burn_in);
+            device.fetch_vectors(&mut self.block.rows, which)?;
+            device.fetch_sums(&mut self.block.rows)?;
         }
         Ok(())
     }

@@ -385,8 +385,8 @@ impl Target {
         })
     }
 
-    /// The same target, of which a ladder that tempers the likelihood ends in a Gaussian q of independent parameters instead of the prior: at temperature T it
-    /// samples exp(-U/T)·q^(1-1/T) (the variational reference of Surjanovic et al. 2022).
+    /// The target with a reference: a Gaussian q of independent parameters, by N means and N standard deviations. A ladder that tempers the likelihood samples
+    /// exp(-U/T)·q^(1-1/T) at temperature T, and q itself at infinite T (the variational reference of Surjanovic et al. 2022).
     ///
     /// # Errors
     /// If q does not fit the parameters, or the prior has walls.

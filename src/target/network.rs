@@ -2,7 +2,7 @@
 
 mod by_candle;
 pub mod gauss_newton;
-pub mod regression;
+pub(crate) mod regression;
 
 use super::workspace::{Shard, blocks, shards, tiles};
 use super::{OpenCandle, Potential, Rows, Workspace};

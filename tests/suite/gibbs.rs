@@ -196,7 +196,7 @@ fn coefficients_of_singular_problems_are_right() {
     }
 }
 
-/// Where the layers are so large that double precision cannot tell the prior's curvature from rounding, the chain fails with the reason.
+/// Layers that grow until rounding hides the prior's curvature or the loss are an error that says what to do.
 #[test]
 fn layers_that_outgrow_double_precision_are_an_error() {
     let error = evaluate(

@@ -12,7 +12,7 @@ use crate::kernels::tensor::device::Place;
 use crate::model::loss::Sums;
 use std::sync::Arc;
 
-/// Numbers that are copied at once, if a chain has less.
+/// Numbers that one call copies, where a chain has fewer.
 const AT_ONCE: usize = 1 << 22;
 
 impl OneDevice<'_> {
@@ -50,7 +50,7 @@ impl OneDevice<'_> {
         self.fetch_sums(rows)
     }
 
-    /// Chains whose vectors are copied at once: a call takes as long as a few of the shorter ones.
+    /// Number of chains whose vectors one call copies: with small networks a call takes longer than its bytes.
     fn at_once(&self) -> usize {
         (AT_ONCE / self.dim.max(1)).max(1)
     }

@@ -55,23 +55,18 @@ impl Square {
         let rounding = values.iter().take_while(|x| **x <= least).count();
         values.drain(..rounding);
         vectors.drain(..rounding * rows.min(n));
-        if wide {
+        let factor = if wide {
             vectors = multiply_double(Matrix::new(&vectors, values.len(), rows), f);
-        }
-        let mut factor = factor;
-        if !wide {
-            factor.clone_from(&vectors);
-        }
-        for (k, value) in values.iter().enumerate() {
-            let row = k * n..(k + 1) * n;
-            match wide {
-                true => {
-                    let length = vectors[row.clone()].iter().map(|x| x * x).sum::<f64>();
-                    vectors[row].iter_mut().for_each(|x| *x /= length.sqrt());
-                }
-                false => factor[row].iter_mut().for_each(|x| *x *= value.sqrt()),
+            for row in vectors.chunks_exact_mut(n) {
+                let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+                row.iter_mut().for_each(|x| *x /= length);
             }
-        }
+            factor
+        } else {
+            let each = values.iter().zip(vectors.chunks_exact(n.max(1)));
+            each.flat_map(|(value, row)| row.iter().map(|x| x * value.sqrt()))
+                .collect()
+        };
         Ok(Self {
             n,
             factor,
@@ -92,7 +87,7 @@ impl Square {
         }
     }
 
-    /// That of the factor times a matrix `[n, columns]`.
+    /// The square of F·M, M a matrix `[n, columns]`.
     fn times(&self, matrix: Matrix<f64>, columns: usize) -> Result<Self> {
         let rows = self.factor.len() / self.n.max(1);
         let factor = multiply_double(Matrix::new(&self.factor, rows, self.n), matrix);
@@ -119,7 +114,7 @@ impl Network {
     ///
     /// # Errors
     /// If it is not.
-    pub fn regression(&self) -> Result<&Regression> {
+    pub(crate) fn regression(&self) -> Result<&Regression> {
         let model = self.model.describe();
         let linear = is_linear(&*self.model) && self.layout.len() == self.model.layout().len();
         ensure!(
@@ -198,7 +193,7 @@ impl Regression {
         // A and AᵀA of each layer.
         let unit = Square::unit(outputs);
         let mut behind = vec![(unit.vectors.clone(), unit)];
-        // Those of the layer before l.
+        // A and AᵀA of the layer before l.
         let back = |l: usize, w: &[f64], (a, square): &(Vec<f64>, Square)| -> Result<_> {
             let [o, i] = self.layers[l];
             let own = Matrix::new(&w[places[l].clone()], o, i);

@@ -10,7 +10,7 @@ mod registry;
 
 pub use density::Each;
 pub use formulas::Term;
-pub use reference::Reference;
+pub(super) use reference::Reference;
 pub use registry::REGISTRY;
 
 use crate::error::Result;
@@ -328,14 +328,17 @@ impl PriorEnergy {
 
     /// Whether R is the same everywhere within its walls, if it has any.
     pub fn is_flat(&self) -> bool {
-        let more = self.rest.is_some() || self.has_reference() || !self.field.is_empty();
-        self.precision == 0.0 && !more
+        self.precision == 0.0 && self.is_quadratic()
     }
 
     /// Whether it is a Gaussian of independent numbers with one precision, and nothing else.
     pub fn is_gaussian(&self) -> bool {
-        let more = self.rest.is_some() || self.has_reference() || !self.field.is_empty();
-        self.precision > 0.0 && !more && !self.has_walls()
+        self.precision > 0.0 && self.is_quadratic() && !self.has_walls()
+    }
+
+    /// Whether R is ½p|w - c|² within its walls, at any strength.
+    fn is_quadratic(&self) -> bool {
+        self.rest.is_none() && !self.has_reference() && self.field.is_empty()
     }
 
     /// The prior of `strength` times the energy R: what is left of it when U is divided by a temperature of `strength`.

@@ -82,12 +82,11 @@ impl Reference {
 }
 
 impl PriorEnergy {
-    /// The same R, of which ladders temper all but the reference: [strengthened](PriorEnergy::strengthened) T times it is R - (T-1) ln q, so that what is left of
-    /// exp(-(s·L + R)) at infinite T is q.
+    /// R with a reference q: [strengthened](PriorEnergy::strengthened) T times it is R - (T-1) ln q, so that exp(-(s·L + R)/T) becomes q at infinite T.
     ///
     /// # Errors
     /// If there are walls, beyond which q has draws.
-    pub fn with_reference(&self, reference: Reference) -> Result<Self> {
+    pub(in crate::target) fn with_reference(&self, reference: Reference) -> Result<Self> {
         ensure!(
             !self.has_walls(),
             "target.with_reference: the prior has walls, and the reference has draws beyond them"
@@ -100,12 +99,12 @@ impl PriorEnergy {
     }
 
     /// Whether there is a reference.
-    pub fn has_reference(&self) -> bool {
+    pub(crate) fn has_reference(&self) -> bool {
         self.reference.is_some()
     }
 
     /// What temperatures divide beside the likelihood: R + ln q with a reference, R normalised where it can be; else nothing.
-    pub fn tempered_part(&self, w: &[f32]) -> f64 {
+    pub(crate) fn tempered_part(&self, w: &[f32]) -> f64 {
         let Some((q, _)) = &self.reference else {
             return 0.0;
         };
