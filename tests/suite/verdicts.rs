@@ -161,6 +161,29 @@ fn halved_noise_is_wrong() {
     assert_eq!(found["thermometer_verdict"], "cold");
 }
 
+/// The variance of SGLD in a harmonic well of curvature k is too large by the part x/(1-x), x = ε nβ k/4, so that λ̂ is 2.23 at the coarse step and 2.10 at half of it; at the
+/// fine one 2.01 and 2.00.
+#[test]
+fn an_estimate_that_changes_with_the_step_is_wrong() {
+    let at = |step: f64| {
+        evaluate(&format!(
+            "let t = target(potential::gaussian(#{{ dim: 4, condition: 10, examples: 1000 }}));
+             let s = sampler::sgld(#{{ step: {step}, gradient: gradient::full() }});
+             llc(t, s, #{{ start: parameters([1, 1, 1, 1]), steps: 400_000, every: 20, halve: true, seed: 3 }}).to_map()"
+        ))
+        .unwrap()
+    };
+    let coarse = at(6e-4);
+    assert_eq!(coarse["verdict"], "wrong", "{coarse}");
+    let said = reasons(&coarse);
+    assert!(
+        said.contains("half the step gives") && said.contains("less: the step is too large"),
+        "{said}"
+    );
+    let fine = at(5e-5);
+    assert!(!reasons(&fine).contains("half the"), "{}", reasons(&fine));
+}
+
 #[test]
 fn friction_that_does_not_belong_to_the_noise_is_wrong() {
     let good = Damped {

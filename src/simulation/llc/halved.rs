@@ -1,7 +1,9 @@
 //! An estimate at half the step size, and what the two tell of none at all.
 
 use super::Estimate;
+use crate::diagnostic::verdict::{MOST_ERROR, MOST_SIGMA};
 use crate::sampler::Accuracy;
+use crate::simulation::judge::percent;
 use std::fmt;
 
 /// The estimate at half the step size.
@@ -47,6 +49,24 @@ impl Halved {
             value: half.lambda + added,
             mcse: (gain * half.mcse).hypot(whole.mcse) / (gain - 1.0),
             next_order: added.abs() / 2.0,
+        })
+    }
+
+    /// The objection that the estimate changes with the step; none within 4 joint errors or 2 %.
+    pub(super) fn objection(&self, whole: &Estimate) -> Option<String> {
+        let half = &self.estimate;
+        let change = half.lambda - whole.lambda;
+        let clear = change.abs() > MOST_SIGMA * whole.mcse.hypot(half.mcse)
+            && change.abs() > MOST_ERROR * half.lambda.abs();
+        clear.then(|| {
+            format!(
+                "half the {} gives {:.5} ± {:.2}, {} {}: the step is too large",
+                self.option,
+                half.lambda,
+                Short(half.mcse),
+                percent((change / whole.lambda).abs()),
+                if change < 0.0 { "less" } else { "more" }
+            )
         })
     }
 

@@ -82,6 +82,16 @@ impl Estimate {
             ),
             _ => {}
         }
+        if let Some(objection) = self.halved.as_ref().and_then(|h| h.objection(self)) {
+            out.add(
+                if relaxes {
+                    Verdict::NotYet
+                } else {
+                    Verdict::Wrong
+                },
+                objection,
+            );
+        }
         if self.lambda < 0.0 {
             let clear = !relaxes && self.lambda < -4.0 * self.mcse;
             out.add(
