@@ -334,11 +334,11 @@ fn overlap_distribution() {
         assert_eq!((of(name).len(), errors.len()), (count, count));
         assert!(errors.iter().all(|e| *e >= 0.0), "{name}: {errors:?}");
     }
-    // Cold replicas agree in what they say, from weights that differ, and remember their starts.
-    assert!(
-        of("output_overlap")[0] > 0.7 && of("overlap")[0] < 0.6 && of("start_overlap")[0] > 0.9,
-        "{found}"
-    );
+    // Cold replicas agree in what they say, from weights that differ, and remember more of their starts than hot ones, which say nothing in common.
+    let ends = |name: &str| (of(name)[0], of(name)[count - 1]);
+    let (outputs, start) = (ends("output_overlap"), ends("start_overlap"));
+    assert!(outputs.0 > 0.9 && outputs.1 < 0.1, "{found}");
+    assert!(of("overlap")[0] < 0.2 && start.0 > start.1 + 0.1, "{found}");
 }
 
 #[test]
