@@ -42,6 +42,12 @@ impl Estimate {
         let read = &self.virial;
         let lacks = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
         let relaxes = lacks.is_some();
+        // Chains that have only begun to spread are cold, whatever the sampler.
+        let wrong = if relaxes {
+            Verdict::NotYet
+        } else {
+            Verdict::Wrong
+        };
         let blurred = self.blurred();
         if relaxes || blurred {
             let (mut missing, mut factor) =
@@ -74,8 +80,7 @@ impl Estimate {
                 format!("{temperature}: the step is too large"),
             ),
             Heat::Cold => out.add(
-                // Chains that have only begun to spread are cold, whatever the sampler.
-                if relaxes { Verdict::NotYet } else { Verdict::Wrong },
+                wrong,
                 format!(
                     "{temperature}: chains have not spread over the directions that only γ holds back, so take more steps, a larger γ, or masses that adapt (sampler::hmc)"
                 ),
@@ -83,14 +88,7 @@ impl Estimate {
             _ => {}
         }
         if let Some(objection) = self.halved.as_ref().and_then(|h| h.objection(self)) {
-            out.add(
-                if relaxes {
-                    Verdict::NotYet
-                } else {
-                    Verdict::Wrong
-                },
-                objection,
-            );
+            out.add(wrong, objection);
         }
         if self.lambda < 0.0 {
             let clear = !relaxes && self.lambda < -4.0 * self.mcse;
