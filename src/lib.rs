@@ -59,6 +59,6 @@ pub use ergodic_kernels::{memory, rng};
 pub mod kernels {
     pub(crate) use ergodic_kernels::simd;
     pub use ergodic_kernels::{Level, level};
-    pub use ergodic_kernels::{device, elementwise, gemm, map, math, normal, update};
+    pub use ergodic_kernels::{dense, device, elementwise, gemm, map, math, normal, update};
     pub(crate) use ergodic_kernels::{gather, gemm_baseline, sequence, tensor, thread_pool};
 }

@@ -1491,7 +1491,7 @@ pub mod verbs {
         }
         /// Measure how fast a sampler steps on a target, without recording anything.
         ///
-        /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
+        /// Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step alone, in the fastest of several ways), `limit_seconds` (their floating point operations at the rate of the machine's best product), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.
         Benchmark, benchmark(target: Arc<crate::target::Target>, sampler: Arc<crate::sampler::ConfiguredSampler>) = Into::into, crate::simulation::benchmark::BENCHMARK => serde_json::Value {
             /// Chains that step side by side. (integer, 1 … 1000000; default `1`)
             chains = "chains": Count,

@@ -73,7 +73,7 @@ macro_rules! record {
             "] });\n",
             "b.seconds_per_step = b.seconds_per_record.values()[0];\n",
             "b.steps_per_second = 1.0 / b.seconds_per_step;\n",
-            "b.floor_seconds = ();\n",
+            "b.floor_seconds = ();\nb.limit_seconds = ();\n",
             "b"
         ))
     };
@@ -343,6 +343,8 @@ struct Row {
     steps_per_second: f64,
     normals_per_second: f64,
     floor_seconds: Option<f64>,
+    #[serde(default)]
+    limit_seconds: Option<f64>,
     chains: usize,
     threads: usize,
     /// Most bytes the process held beyond what it held before it built the workload.
@@ -507,6 +509,7 @@ fn update(name: &str, n: usize, seconds: f64) -> Row {
         steps_per_second: 1.0 / each,
         normals_per_second: n as f64 / each,
         floor_seconds: None,
+        limit_seconds: None,
         chains: 1,
         threads: 1,
         peak_rss_bytes: memory::peak().map(|p| p.saturating_sub(base)),
@@ -517,13 +520,14 @@ fn update(name: &str, n: usize, seconds: f64) -> Row {
 
 fn table(rows: &[Row], earlier: Option<&[Row]>) -> String {
     let mut out = format!(
-        "{:<19} {:>6} {:>12} {:>12} {:>11} {:>7} {:>11} {:>9} {:>9}{}\n",
+        "{:<19} {:>6} {:>12} {:>12} {:>11} {:>11} {:>7} {:>11} {:>9} {:>9}{}\n",
         "workload",
         "chains",
         "steps/s",
         "µs/step",
         "GEMMs µs",
-        "share",
+        "limit µs",
+        "/ limit",
         "normals/s",
         "needs MB",
         "uses MB",
@@ -537,15 +541,16 @@ fn table(rows: &[Row], earlier: Option<&[Row]>) -> String {
     let or_dash = |x: Option<String>| x.unwrap_or_else(|| "-".into());
     for r in rows {
         out += &format!(
-            "{:<19} {:>6} {:>12.1} {:>12.1} {:>11} {:>7} {:>11.2e} {:>9} {:>9}",
+            "{:<19} {:>6} {:>12.1} {:>12.1} {:>11} {:>11} {:>7} {:>11.2e} {:>9} {:>9}",
             r.name,
             r.chains,
             r.steps_per_second,
             1e6 * r.seconds_per_step,
             or_dash(r.floor_seconds.map(|f| format!("{:.1}", 1e6 * f))),
+            or_dash(r.limit_seconds.map(|l| format!("{:.1}", 1e6 * l))),
             or_dash(
-                r.floor_seconds
-                    .map(|f| format!("{:.0} %", 100.0 * f / r.seconds_per_step))
+                r.limit_seconds
+                    .map(|l| format!("{:.2}", r.seconds_per_step / l))
             ),
             r.normals_per_second,
             mb(r.needed_bytes),
@@ -563,7 +568,8 @@ fn table(rows: &[Row], earlier: Option<&[Row]>) -> String {
         }
         out.push('\n');
     }
-    out += "steps/s counts single chains; µs/step is one step of all chains; GEMMs: the matrix products of a step alone, the fastest of several ways\n\
+    out += "steps/s counts single chains; µs/step is one step of all chains; GEMMs: the matrix products of a step alone, the fastest of several ways;\n\
+            limit: their operations at the rate of the best product of two matrices of side 1024, all threads, measured beside each workload\n\
             needs: parameters, gradients, state, activations of the minibatch, data; uses: what the process held at its peak beyond its start";
     out
 }

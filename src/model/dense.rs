@@ -4,10 +4,9 @@
 //! `dE/db_l = Σ_rows δ_l` and `dE/da_{l-1} = δ_l W_l`.
 
 use super::{Block, Tile, Widths};
-use crate::kernels::elementwise::{
-    Activation, add_column_sums, bias_and_activation, times_derivative,
-};
-use crate::kernels::gemm::{Matrix, Part, multiply};
+use crate::kernels::dense as kernel;
+use crate::kernels::elementwise::{Activation, add_column_sums, times_derivative};
+use crate::kernels::gemm::{Matrix, Part};
 use crate::kernels::gemm_baseline::Product;
 use crate::kernels::tensor::{Layer, Program};
 use crate::kernels::thread_pool::Team;
@@ -94,23 +93,43 @@ pub fn forward(layers: &[Dense], params: &[f32], b: &mut Block) {
         let (below, here) = b.activations.split_at_mut(l);
         let input = if l == 0 { &*b.inputs } else { &*below[l - 1] };
         let input = Matrix::new(input, b.rows, layer.fan_in);
-        multiply(here[0], input, layer.weights(params).transposed(), false);
+        let w = layer.weights(params).transposed();
         let bias = &params[layer.bias.clone()];
-        let f = layer.activation;
-        bias_and_activation(here[0], bias, layer.fan_out, f, b.before[l]);
+        let keeps = b.before[l].len() / layer.fan_out.max(1);
+        kernel::forward(
+            &mut Part::whole(here[0], b.rows, layer.fan_out),
+            input,
+            w,
+            bias,
+            layer.activation,
+            &mut Part::whole(b.before[l], keeps, layer.fan_out),
+        );
     }
 }
 
 /// See [`Model::backward`](super::Model::backward).
 pub fn backward(layers: &[Dense], params: &[f32], b: &mut Block) {
-    for (l, layer) in layers.iter().enumerate().rev() {
+    let Some(last) = layers.len().checked_sub(1) else {
+        return;
+    };
+    let mut out = Part::whole(b.deltas[last], b.rows, layers[last].fan_out);
+    times_derivative(
+        &mut out,
+        b.activations[last],
+        b.before[last],
+        layers[last].activation,
+    );
+    for l in (1..layers.len()).rev() {
         let (below, here) = b.deltas.split_at_mut(l);
-        let delta = &mut *here[0];
-        times_derivative(delta, b.activations[l], b.before[l], layer.activation);
-        if let Some(next) = below.last_mut() {
-            let delta = Matrix::new(delta, b.rows, layer.fan_out);
-            multiply(next, delta, layer.weights(params), false);
-        }
+        let (layer, under) = (&layers[l], &layers[l - 1]);
+        let delta = Matrix::new(here[0], b.rows, layer.fan_out);
+        let mut next = Part::whole(below[l - 1], b.rows, layer.fan_in);
+        let kept = kernel::Below {
+            outputs: b.activations[l - 1],
+            before: b.before[l - 1],
+            activation: under.activation,
+        };
+        kernel::backward(&mut next, delta, layer.weights(params), &kept);
     }
 }
 

@@ -7,7 +7,7 @@ use super::stepping::Shared;
 use super::threads::Workers;
 use crate::engine::ChainRef;
 use crate::error::{Interrupted, Result};
-use crate::kernels::gemm_baseline;
+use crate::kernels::gemm_baseline::{self, Product};
 use crate::memory;
 use crate::observable::{First, Handle, LossCache, Observable, View};
 use crate::options::{Kind, Options, Range, Spec, option, optional};
@@ -74,6 +74,9 @@ pub struct Benchmark {
     pub normals_per_second: f64,
     /// Seconds that the matrix products of one step of all chains take alone, in the fastest of several ways.
     pub floor_seconds: Option<f64>,
+    /// Seconds that their floating point operations take at the rate of the best product of two matrices of side 1024 on all threads.
+    #[serde(default)]
+    pub limit_seconds: Option<f64>,
     /// Bytes of parameters, gradients, sampler state, activations of the minibatches and data: what the method needs.
     pub needed_bytes: u64,
     /// Most bytes that the whole process held up to the end of the measurement, where the system tells.
@@ -124,10 +127,12 @@ pub fn benchmark(
     let rows_per_step = rows as f64 / steps;
     let products = target.potential().products();
     let batch = sampler.batch().unwrap_or(target.examples());
-    let floor_seconds = (!products.is_empty() && device.is_none()).then(|| {
-        gemm_baseline::seconds(&products, batch, threads) * chains as f64 * rows_per_step
-            / batch as f64
-    });
+    let rows = chains as f64 * rows_per_step;
+    let counts = !products.is_empty() && device.is_none();
+    let floor_seconds =
+        counts.then(|| gemm_baseline::seconds(&products, batch, threads) * rows / batch as f64);
+    let flops = rows * products.iter().map(Product::flops).sum::<f64>();
+    let limit_seconds = counts.then(|| flops / gemm_baseline::rate(threads));
     let (per_row, data) = target.potential().sizes();
     let vectors = chains * (1 + sampler.vectors.len()) + workers;
     let steps_per_second = steps / elapsed;
@@ -148,6 +153,7 @@ pub fn benchmark(
         steps_per_second,
         normals_per_second: steps_per_second * target.dim() as f64,
         floor_seconds,
+        limit_seconds,
         needed_bytes: (4 * (vectors * target.dim() + workers * batch * per_row) + data) as u64,
         peak_bytes,
         seconds_per_record: costs,

@@ -1,5 +1,6 @@
 //! Element-wise passes around the matrix products: bias and activation, their derivatives, softmax, column sums.
 
+use super::gemm::Part;
 use super::math;
 use super::simd;
 
@@ -56,51 +57,76 @@ pub fn normal_cdf(x: f32) -> f32 {
     0.5 * libm::erfcf(-x * std::f32::consts::FRAC_1_SQRT_2)
 }
 
-/// `z ← f(z + bias)`, row by row.
+/// Numbers that are worked on side by side.
+const SIDE: usize = 16;
+
+/// `z ← f(z)`, for an f that is cheap.
 #[inline(always)]
-fn rows(z: &mut [f32], bias: &[f32], columns: usize, f: impl Fn(f32) -> f32) {
-    if bias.is_empty() {
-        return z.iter_mut().for_each(|z| *z = f(*z));
+fn change(z: &mut Part, f: impl Fn(f32) -> f32) {
+    for i in 0..z.pieces() {
+        z.piece(i).iter_mut().for_each(|z| *z = f(*z));
     }
-    for row in z.chunks_exact_mut(columns) {
-        for (z, b) in row.iter_mut().zip(bias) {
-            *z = f(*z + *b);
+}
+
+/// `z ← f(z)`, for an f that is worth padding what is left at the end, so that also that goes side by side.
+#[inline(always)]
+fn change_padded(z: &mut Part, f: impl Fn(f32) -> f32) {
+    for i in 0..z.pieces() {
+        let z = z.piece(i);
+        let whole = z.len() / SIDE * SIDE;
+        let (z, rest) = z.split_at_mut(whole);
+        z.iter_mut().for_each(|z| *z = f(*z));
+        if !rest.is_empty() {
+            let mut last = [0.0; SIDE];
+            last[..rest.len()].copy_from_slice(rest);
+            last.iter_mut().for_each(|z| *z = f(*z));
+            rest.copy_from_slice(&last[..rest.len()]);
         }
     }
 }
 
+/// `z ← f(z, x)`; `x` has the numbers of all the matrix of which z is a part.
+#[inline(always)]
+fn change_by(z: &mut Part, x: &[f32], f: impl Fn(f32, f32) -> f32) {
+    let (x, stride) = (&x[z.first()..], z.stride());
+    for i in 0..z.pieces() {
+        let pairs = z.piece(i).iter_mut().zip(&x[i * stride..]);
+        pairs.for_each(|(z, x)| *z = f(*z, *x));
+    }
+}
+
 simd! {
-    /// `z ← f(z + bias)` over rows of `bias.len()` columns (`columns` when there is no bias); `before` keeps `z + bias`.
-    pub fn bias_and_activation(z: &mut [f32], bias: &[f32], columns: usize, f: Activation, before: &mut [f32]) {
+    /// `z ← f(z)`; `before` gets what z was, where the derivative needs it.
+    pub fn activate(z: &mut Part, f: Activation, before: &mut Part) {
         match f {
-            Activation::Relu => rows(z, bias, columns, |z| if z < 0.0 { 0.0 } else { z }),
-            Activation::Tanh => rows(z, bias, columns, math::tanh),
-            Activation::Logistic => rows(z, bias, columns, math::logistic),
+            Activation::Relu => change(z, |z| if z < 0.0 { 0.0 } else { z }),
+            Activation::Tanh => change_padded(z, math::tanh),
+            Activation::Logistic => change_padded(z, math::logistic),
             Activation::Gelu => {
-                rows(z, bias, columns, |z| z);
-                before[..z.len()].copy_from_slice(z);
-                rows(z, &[], columns, |z| z * normal_cdf(z));
+                let (rows, columns) = (z.rows.len(), z.columns.len());
+                for i in 0..rows {
+                    let (mut from, mut to) = (z.part(i..i + 1, 0..columns), before.part(i..i + 1, 0..columns));
+                    to.piece(0).copy_from_slice(from.piece(0));
+                }
+                change(z, |z| z * normal_cdf(z));
             }
-            Activation::Identity => rows(z, bias, columns, |z| z),
+            Activation::Identity => {}
         }
     }
 }
 
 simd! {
-    /// `delta ← delta · f'`, from the output `a` (and for GELU the input `before`).
-    pub fn times_derivative(delta: &mut [f32], a: &[f32], before: &[f32], f: Activation) {
-        let pairs = delta.iter_mut().zip(a);
+    /// `delta ← delta · f'`, from the outputs `a` (and for GELU the inputs `before`) of all the matrix of which `delta` is a part.
+    pub fn times_derivative(delta: &mut Part, a: &[f32], before: &[f32], f: Activation) {
         match f {
             // Not `a > 0.0`: a NaN must stay visible.
-            Activation::Relu => pairs.for_each(|(d, a)| *d = if *a <= 0.0 { 0.0 } else { *d }),
-            Activation::Tanh => pairs.for_each(|(d, a)| *d *= 1.0 - *a * *a),
-            Activation::Logistic => pairs.for_each(|(d, a)| *d *= *a * (1.0 - *a)),
-            Activation::Gelu => {
-                for (d, x) in delta.iter_mut().zip(before) {
-                    let density = 0.398_942_3 * (-0.5 * *x * *x).exp();
-                    *d *= normal_cdf(*x) + *x * density;
-                }
-            }
+            Activation::Relu => change_by(delta, a, |d, a| if a <= 0.0 { 0.0 } else { d }),
+            Activation::Tanh => change_by(delta, a, |d, a| d * (1.0 - a * a)),
+            Activation::Logistic => change_by(delta, a, |d, a| d * (a * (1.0 - a))),
+            Activation::Gelu => change_by(delta, before, |d, x| {
+                let density = 0.398_942_3 * (-0.5 * x * x).exp();
+                d * (normal_cdf(x) + x * density)
+            }),
             Activation::Identity => {}
         }
     }
@@ -117,23 +143,52 @@ simd! {
     }
 }
 
+/// Columns up to which rows are worked on side by side: of so few, each row alone would keep no register full.
+const FEW: usize = 32;
+
 simd! {
     /// Turn rows of logits into probabilities; `log_sum[r]` gets max + ln Σ exp(z - max) of row `r`.
     pub fn softmax_rows(z: &mut [f32], columns: usize, log_sum: &mut [f64]) {
-        for (row, l) in z.chunks_exact_mut(columns).zip(log_sum.iter_mut()) {
-            let max = row.iter().copied().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
-            *l = max as f64;
-            for z in row.iter_mut() {
-                *z -= max;
+        let more = |most: f32, x: f32| if x > most { x } else { most };
+        if columns > FEW {
+            for (row, l) in z.chunks_exact_mut(columns).zip(log_sum) {
+                let most = row.iter().copied().fold(f32::NEG_INFINITY, more);
+                row.iter_mut().for_each(|z| *z = math::exp(*z - most));
+                let sum: f32 = row.iter().sum();
+                *l = most as f64 + (sum as f64).ln();
+                let inverse = 1.0 / sum;
+                row.iter_mut().for_each(|z| *z *= inverse);
             }
+            return;
         }
-        z.iter_mut().for_each(|z| *z = math::exp(*z));
-        for (row, l) in z.chunks_exact_mut(columns).zip(log_sum.iter_mut()) {
-            let sum: f32 = row.iter().sum();
-            *l += (sum as f64).ln();
-            let inverse = 1.0 / sum;
-            for z in row.iter_mut() {
-                *z *= inverse;
+        let mut room = [[0f32; SIDE]; FEW];
+        let block = &mut room[..columns];
+        for (rows, log_sum) in z.chunks_mut(SIDE * columns).zip(log_sum.chunks_mut(SIDE)) {
+            for (r, row) in rows.chunks_exact(columns).enumerate() {
+                for (column, x) in block.iter_mut().zip(row) {
+                    column[r] = *x;
+                }
+            }
+            let (mut most, mut sum) = ([f32::NEG_INFINITY; SIDE], [0f32; SIDE]);
+            for column in block.iter() {
+                for (most, x) in most.iter_mut().zip(column) {
+                    *most = more(*most, *x);
+                }
+            }
+            for column in block.iter_mut() {
+                for ((x, most), sum) in column.iter_mut().zip(&most).zip(&mut sum) {
+                    *x = math::exp(*x - *most);
+                    *sum += *x;
+                }
+            }
+            for ((l, most), sum) in log_sum.iter_mut().zip(most).zip(sum) {
+                *l = most as f64 + (sum as f64).ln();
+            }
+            let inverse = sum.map(|sum| 1.0 / sum);
+            for (r, row) in rows.chunks_exact_mut(columns).enumerate() {
+                for (x, column) in row.iter_mut().zip(block.iter()) {
+                    *x = column[r] * inverse[r];
+                }
             }
         }
     }

@@ -1,20 +1,13 @@
 //! Matrix products on row-major slices, one thread each; parallelism is over chains and shards, never inside a product.
 
+mod product;
+#[cfg(test)]
+mod tests;
+mod tile;
+
 use crate::simd;
 use gemm::{Parallelism, gemm};
-use std::cell::RefCell;
 use std::ops::Range;
-
-thread_local! {
-    /// The transpose of a factor, or some columns of it.
-    static TRANSPOSE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Numbers of a factor that are transposed at a time: they stay in a core's cache.
-const PANEL: usize = 1 << 17;
-
-/// Rows of the other factor for which it pays.
-const ROWS: usize = 16;
 
 simd! {
     /// `to[i·width + j] = from[j·stride + i]` for j below `rows`, i below `columns`.
@@ -181,11 +174,14 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// About `count` parts of a matrix that is not empty: groups of columns of a wide one, groups of rows otherwise.
+    /// About `count` parts of a matrix: groups of columns of a wide one, groups of rows otherwise.
     ///
     /// The sizes are multiples of what the micro-kernels of the products work on, 64 columns and 6 rows.
     pub fn split(data: &'a mut [f32], rows: usize, columns: usize, count: usize) -> Vec<Self> {
         let whole = Self::whole(data, rows, columns);
+        if rows * columns == 0 {
+            return Vec::new();
+        }
         let wide = columns >= 256 && columns > rows;
         let (length, unit) = if wide { (columns, 64) } else { (rows, 6) };
         let size = length.div_ceil(count.max(1)).next_multiple_of(unit);
@@ -207,83 +203,146 @@ impl<'a> Part<'a> {
         (0..length.div_ceil(size)).map(part).collect()
     }
 
-    /// `self = a·b`, or `self += a·b` when `add`.
-    pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
-        let (k, n) = (b.rows, b.columns);
-        if b.column_stride == 1 || b.row_stride != 1 || a.rows < ROWS || k < 16 || n < 64 {
-            return self.product(a, b, add, Parallelism::None);
-        }
-        // The product would go through the columns number by number.
-        let step = (PANEL / k).max(64) / 64 * 64;
-        let mut panel = TRANSPOSE.take();
-        for at in (0..n).step_by(step) {
-            let columns = at..n.min(at + step);
-            // Rows that are a power of two apart would share a few lines of the cache.
-            let width = columns.len().next_multiple_of(16) + 16;
-            panel.resize(panel.len().max(k * width), 0.0);
-            let own = b.columns(columns.clone());
-            transpose(
-                own.data,
-                own.column_stride,
-                own.columns,
-                k,
-                &mut panel,
-                width,
-            );
-            let right = Matrix::strided(&panel, k, own.columns, width);
-            let mut part = Part {
-                // SAFETY: this is the part's first element, which is in the matrix.
-                start: unsafe { self.start.add(at) },
-                rows: self.rows.clone(),
-                columns: self.columns.start + columns.start..self.columns.start + columns.end,
-                ..*self
-            };
-            part.product(a, right, add, Parallelism::None);
-        }
-        TRANSPOSE.set(panel);
+    /// From one of its rows to the next.
+    #[inline(always)]
+    pub fn stride(&self) -> usize {
+        self.stride
     }
 
-    fn product(&mut self, a: Matrix, b: Matrix, add: bool, parallelism: Parallelism) {
-        let (m, k, n) = (a.rows, a.columns, b.columns);
+    /// Where its first element is in the whole matrix.
+    #[inline(always)]
+    pub fn first(&self) -> usize {
+        self.rows.start * self.stride + self.columns.start
+    }
+
+    /// Whether its rows follow each other without a gap.
+    fn is_gapless(&self) -> bool {
+        self.columns.len() == self.stride
+    }
+
+    /// How many pieces without a gap it has: one, or its rows.
+    #[inline(always)]
+    pub fn pieces(&self) -> usize {
+        if self.is_gapless() {
+            1
+        } else {
+            self.rows.len()
+        }
+    }
+
+    /// The numbers of one of its pieces.
+    #[inline(always)]
+    pub fn piece(&mut self, i: usize) -> &mut [f32] {
+        assert!(i < self.pieces(), "piece of a matrix");
+        let rows = if self.is_gapless() {
+            self.rows.len()
+        } else {
+            1
+        };
+        // SAFETY: these are elements of the part, which it borrows exclusively.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.start.add(i * self.stride),
+                rows * self.columns.len(),
+            )
+        }
+    }
+
+    /// A part of it, counted from its own first row and column.
+    pub fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> Part<'_> {
         assert!(
-            b.rows == k && self.rows.len() == m && self.columns.len() == n,
+            rows.end <= self.rows.len() && columns.end <= self.columns.len(),
+            "part of a matrix"
+        );
+        Part {
+            start: self
+                .start
+                .wrapping_add(rows.start * self.stride + columns.start),
+            rows: self.rows.start + rows.start..self.rows.start + rows.end,
+            columns: self.columns.start + columns.start..self.columns.start + columns.end,
+            ..*self
+        }
+    }
+
+    /// `self = a·b`, or `self += a·b` when `add`.
+    pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
+        let start = if add { Start::Itself } else { Start::Nothing };
+        self.multiply_then(a, b, start, &mut |_| {});
+    }
+
+    /// `self = start + a·b`; `then` is called with each part of it while that is in cache.
+    pub fn multiply_then(
+        &mut self,
+        a: Matrix,
+        b: Matrix,
+        start: Start,
+        then: &mut dyn FnMut(&mut Part),
+    ) {
+        let (shape, of) = ([self.rows.len(), self.columns.len()], [a.rows, b.columns]);
+        assert!(
+            shape == of && a.columns == b.rows,
             "shapes of a matrix product"
         );
-        if m == 0 || n == 0 {
-            return;
+        if let Start::Row(row) = start {
+            assert!(
+                row.len() == b.columns,
+                "length of the row that a matrix product starts with"
+            );
         }
-        // SAFETY: the part is exclusive, and of this shape.
-        unsafe { product(self.start, self.stride, a, b, add, (1.0, parallelism)) }
+        product::product(tile::set(), self, a, b, start, then);
     }
 }
 
-/// `out = a·b`, or `out += a·b` when `add`, rows of `out` so far apart.
+/// What the sums of a product start with.
+#[derive(Clone, Copy)]
+pub enum Start<'a> {
+    /// Zero.
+    Nothing,
+    /// What the result holds.
+    Itself,
+    /// The same row everywhere.
+    Row(&'a [f32]),
+}
+
+impl<'a> Start<'a> {
+    /// A row that may be missing: a bias.
+    pub fn row(row: &'a [f32]) -> Self {
+        match row {
+            [] => Start::Nothing,
+            _ => Start::Row(row),
+        }
+    }
+}
+
+/// `out = a·b`, row-major.
 ///
 /// # Safety
-/// `out` is valid for rows of `a` times columns of `b`, and nobody else's. (The factors hold what their shapes say: checked in `Matrix`.)
-unsafe fn product<T: Copy + 'static>(
+/// `out` is valid for rows of `a` times columns of `b`, and nobody else's; the factors fit together.
+unsafe fn by_library<T: Copy + 'static>(
     out: *mut T,
-    stride: usize,
     a: Matrix<T>,
     b: Matrix<T>,
-    add: bool,
     (one, parallelism): (T, Parallelism),
 ) {
+    let (m, k, n) = (a.rows, a.columns, b.columns);
+    let strides = |x: Matrix<T>| (x.column_stride as isize, x.row_stride as isize);
+    let ((a_column, a_row), (b_column, b_row)) = (strides(a), strides(b));
+    let (of_a, of_b) = (a.data.as_ptr(), b.data.as_ptr());
     unsafe {
         gemm(
-            a.rows,
-            b.columns,
-            a.columns,
+            m,
+            n,
+            k,
             out,
             1,
-            stride as isize,
-            add,
-            a.data.as_ptr(),
-            a.column_stride as isize,
-            a.row_stride as isize,
-            b.data.as_ptr(),
-            b.column_stride as isize,
-            b.row_stride as isize,
+            n as isize,
+            false,
+            of_a,
+            a_column,
+            a_row,
+            of_b,
+            b_column,
+            b_row,
             one,
             one,
             false,
@@ -296,12 +355,11 @@ unsafe fn product<T: Copy + 'static>(
 
 /// `a·b` in double precision, row-major.
 pub fn multiply_double(a: Matrix<f64>, b: Matrix<f64>) -> Vec<f64> {
-    let (m, n) = (a.rows, b.columns);
     assert!(b.rows == a.columns, "shapes of a matrix product");
-    let mut out = vec![0.0; m * n];
-    if m > 0 && n > 0 {
+    let mut out = vec![0.0; a.rows * b.columns];
+    if !out.is_empty() {
         // SAFETY: `out` has just been made, and has this shape.
-        unsafe { product(out.as_mut_ptr(), n, a, b, false, (1.0, Parallelism::None)) }
+        unsafe { by_library(out.as_mut_ptr(), a, b, (1.0, Parallelism::None)) }
     }
     out
 }
@@ -311,92 +369,12 @@ pub fn multiply(out: &mut [f32], a: Matrix, b: Matrix, add: bool) {
     Part::whole(out, a.rows, b.columns).multiply(a, b, add);
 }
 
-/// `out = a·b` on several threads, with the same bits as [`multiply`].
-pub fn multiply_threaded(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
-    Part::whole(out, a.rows, b.columns).product(a, b, false, Parallelism::Rayon(threads));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_of_a_matrix_are_written_alone() {
-        let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
-        let b: Vec<f32> = (0..15).map(|i| (i * i) as f32).collect(); // 3x5, of which columns 1 and 2
-        let mut out = vec![-1.0; 8]; // 2x4, of which columns 2 and 3
-        let right = Matrix::new(&b, 3, 5).columns(1..3);
-        Part::columns(&mut out, 2, 4, 2..4).multiply(Matrix::new(&a, 2, 3), right, false);
-        for i in 0..2 {
-            for j in 0..4 {
-                let sum = |j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 5 + j]).sum();
-                let expected: f32 = if j < 2 { -1.0 } else { sum(j - 1) };
-                assert_eq!(out[i * 4 + j], expected);
-            }
-        }
-    }
-
-    /// A factor that is transposed beforehand gives what it gives otherwise: the same bits, unless it is cut into panels and its sums are long.
-    #[test]
-    fn a_factor_may_be_transposed_beforehand() {
-        let numbers = |n: usize| (0..n).map(|i| ((i * 37 % 101) as f32 - 50.0) / 20.0);
-        for (m, k, n) in [(16, 16, 64), (33, 37, 203), (17, 3000, 150)] {
-            let (a, b): (Vec<f32>, Vec<f32>) = (numbers(m * k).collect(), numbers(n * k).collect());
-            let (left, right) = (Matrix::new(&a, m, k), Matrix::new(&b, n, k).transposed());
-            for add in [false, true] {
-                let mut out: Vec<f32> = numbers(m * n).collect();
-                let mut other = out.clone();
-                Part::whole(&mut out, m, n).multiply(left, right, add);
-                Part::whole(&mut other, m, n).product(left, right, add, Parallelism::None);
-                let most = if k < PANEL / n {
-                    0.0
-                } else {
-                    1e-6 * (3 * k) as f32
-                };
-                let apart = out.iter().zip(&other).map(|(x, y)| (x - y).abs());
-                let apart = apart.fold(0.0, f32::max);
-                assert!(apart <= most, "{m}, {k}, {n}: {apart}");
-            }
-        }
-    }
-
-    #[test]
-    fn products_and_transposes_match_the_definition() {
-        let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
-        let b: Vec<f32> = (0..12).map(|i| (i * i) as f32).collect(); // 3x4
-        let mut out = vec![1.0; 8];
-        multiply(&mut out, Matrix::new(&a, 2, 3), Matrix::new(&b, 3, 4), true);
-        for i in 0..2 {
-            for j in 0..4 {
-                let c: f32 = (0..3).map(|k| a[i * 3 + k] * b[k * 4 + j]).sum();
-                assert_eq!(out[i * 4 + j], c + 1.0);
-            }
-        }
-        let mut gram = vec![0.0; 9];
-        for (rows, columns) in [(20, 3), (2, 1100)] {
-            let x: Vec<f32> = (0..rows * 2).map(|i| i as f32).collect();
-            let y: Vec<f32> = (0..columns * 2).map(|i| (i % 7) as f32).collect();
-            let mut out = vec![0.0; rows * columns];
-            let parts = Part::split(&mut out, rows, columns, 3);
-            assert!(parts.len() > 1);
-            for mut part in parts {
-                let left = Matrix::new(&x, 2, rows)
-                    .columns(part.rows.clone())
-                    .transposed();
-                let right = Matrix::new(&y, 2, columns).columns(part.columns.clone());
-                part.multiply(left, right, false);
-            }
-            for (i, value) in out.iter().enumerate() {
-                let (r, c) = (i / columns, i % columns);
-                assert_eq!(*value, x[r] * y[c] + x[rows + r] * y[columns + c]);
-            }
-        }
-        multiply(
-            &mut gram,
-            Matrix::new(&a, 2, 3).transposed(),
-            Matrix::new(&a, 2, 3),
-            false,
-        );
-        assert_eq!(gram[1], a[0] * a[1] + a[3] * a[4]);
-    }
+/// `out = a·b` by the crate `gemm` on several threads: another implementation, to compare with.
+pub fn multiply_by_library(out: &mut [f32], a: Matrix, b: Matrix, threads: usize) {
+    assert!(
+        a.columns == b.rows && out.len() >= a.rows * b.columns,
+        "shapes of a matrix product"
+    );
+    // SAFETY: the factors and `out` hold what their shapes say.
+    unsafe { by_library(out.as_mut_ptr(), a, b, (1.0, Parallelism::Rayon(threads))) }
 }

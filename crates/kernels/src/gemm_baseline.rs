@@ -1,6 +1,7 @@
-//! The time of matrix products alone: what no implementation of a step on these kernels can beat.
+//! The time of matrix products alone, and the rate of this machine: what no implementation of a step on these kernels can beat, and what none at all can.
 
-use super::gemm::{Matrix, multiply, multiply_threaded};
+use super::gemm::{Matrix, Part, multiply, multiply_by_library};
+use super::thread_pool::Team;
 use std::time::{Duration, Instant};
 
 /// A product `[m, k]·[k, n]`, with either factor stored transposed.
@@ -25,7 +26,7 @@ impl Product {
         self
     }
 
-    fn run(&self, out: &mut [f32], a: &[f32], b: &[f32], threads: usize) {
+    fn run(&self, out: &mut [f32], a: &[f32], b: &[f32]) {
         let [m, n, k] = self.shape;
         let a = if self.transposed[0] {
             Matrix::new(a, k, m).transposed()
@@ -37,22 +38,42 @@ impl Product {
         } else {
             Matrix::new(b, k, n)
         };
-        if threads > 1 {
-            multiply_threaded(out, a, b, threads);
-        } else {
-            multiply(out, a, b, false);
-        }
+        multiply(out, a, b, false);
     }
 }
 
-/// Seconds that `products` over `rows` examples take on `threads` threads, in the fastest of several ways: whole with threads inside
-/// each product, or cut into equal shares per thread, or into tiles of 512, 256 or 128 examples.
+/// Floating point operations per second of the best product of two matrices of side 1024 on so many threads, by these kernels or by the crate `gemm`.
+pub fn rate(threads: usize) -> f64 {
+    const SIDE: usize = 1024;
+    let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
+    let (left, right) = (Matrix::new(&a, SIDE, SIDE), Matrix::new(&b, SIDE, SIDE));
+    let mut out = vec![0f32; SIDE * SIDE];
+    let team = Team::new(threads);
+    let (mut best, begin) = (f64::INFINITY, Instant::now());
+    let mut count = 0;
+    while count < 10 || begin.elapsed() < Duration::from_millis(300) {
+        let start = Instant::now();
+        match count % 2 {
+            0 => multiply_by_library(&mut out, left, right, threads),
+            _ => team.for_each(&mut Part::split(&mut out, SIDE, SIDE, threads), |part| {
+                part.multiply(
+                    left.rows(part.rows.clone()),
+                    right.columns(part.columns.clone()),
+                    false,
+                );
+            }),
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+        count += 1;
+    }
+    2.0 * (SIDE as f64).powi(3) / best
+}
+
+/// Seconds that `products` over `rows` examples take on `threads` threads, in the fastest of several ways: cut into equal shares per thread, or into
+/// tiles of 512, 256 or 128 examples.
 pub fn seconds(products: &[Product], rows: usize, threads: usize) -> f64 {
     let share = rows.div_ceil(threads);
     let mut best = f64::INFINITY;
-    if threads > 1 {
-        best = timed(products, rows, threads);
-    }
     for tile in [share, 512, 256, 128] {
         if tile > share {
             continue;
@@ -60,7 +81,7 @@ pub fn seconds(products: &[Product], rows: usize, threads: usize) -> f64 {
         let tiles = share as f64 / tile as f64;
         let slowest = std::thread::scope(|s| {
             let all: Vec<_> = (0..threads)
-                .map(|_| s.spawn(|| timed(products, tile, 1)))
+                .map(|_| s.spawn(|| timed(products, tile)))
                 .collect();
             all.into_iter()
                 .map(|t| t.join().unwrap_or(f64::INFINITY))
@@ -72,7 +93,7 @@ pub fn seconds(products: &[Product], rows: usize, threads: usize) -> f64 {
 }
 
 /// Median seconds of all products, each with `rows` examples.
-fn timed(products: &[Product], rows: usize, threads: usize) -> f64 {
+fn timed(products: &[Product], rows: usize) -> f64 {
     let products: Vec<_> = products.iter().map(|p| p.cut(rows)).collect();
     let most = |f: &dyn Fn(&Product) -> usize| products.iter().map(f).max().unwrap_or(0);
     let mut out = vec![0f32; most(&|p| p.shape[0] * p.shape[1])];
@@ -83,7 +104,7 @@ fn timed(products: &[Product], rows: usize, threads: usize) -> f64 {
     while times.len() < 5 || begin.elapsed() < Duration::from_millis(150) {
         let start = Instant::now();
         for p in &products {
-            p.run(&mut out, &a, &b, threads);
+            p.run(&mut out, &a, &b);
         }
         times.push(start.elapsed().as_secs_f64());
     }

@@ -9,6 +9,7 @@
 //! * [`math`] — exp, log, tanh that the compiler can vectorise, with the same bits on every SIMD level.
 //! * [`normal`] — Philox normals, made in registers, block by block.
 //! * [`update`] — one fused pass over the parameters per sampler step.
+//! * [`dense`] — fully connected layers: a product and what follows it.
 //! * [`elementwise`] — activations, losses, gathers around the products.
 //! * [`sequence`] — what transformers need around the products.
 //! * [`tensor`] — tensors that scripts compute with: at once, or traced and compiled.
@@ -20,6 +21,7 @@
 
 #![warn(missing_docs)]
 
+pub mod dense;
 pub mod device;
 pub mod elementwise;
 pub mod gather;

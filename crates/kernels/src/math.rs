@@ -28,26 +28,32 @@ pub fn ln(x: f32) -> f32 {
     m + y + 0.693_359_375 * e
 }
 
+/// Added to a number and taken away again, it rounds to a whole one, which then stands in the lowest bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// What is left of `x` without whole powers of two, `(e^r - 1 - r)/r²` of that, and the power of two itself.
+#[inline(always)]
+fn reduced(x: f32) -> (f32, f32, f32) {
+    let n = x * std::f32::consts::LOG2_E + ROUND;
+    let power = f32::from_bits((n.to_bits() << 23).wrapping_add(127 << 23));
+    let n = n - ROUND;
+    let r = x - n * 0.693_359_375 - n * -2.121_944_4e-4;
+    let mut y = 1.987_569_1e-4 * r + 1.398_2e-3;
+    y = y * r + 8.333_452e-3;
+    y = y * r + 4.166_579_6e-2;
+    y = y * r + 1.666_666_5e-1;
+    y = y * r + 5.000_000_1e-1;
+    (r, y, power)
+}
+
 /// Exponential, clamped to the finite range of normal numbers; NaN stays NaN.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     // A comparison that fails for NaN keeps it, where `clamp` on some targets would not vectorise.
     let x = if x > 88.0 { 88.0 } else { x };
     let x = if x < -87.0 { -87.0 } else { x };
-    let n = (x * std::f32::consts::LOG2_E).round_ties_even();
-    let r = x - n * 0.693_359_375 - n * -2.121_944_4e-4;
-    let z = r * r;
-    let mut y = 1.987_569_1e-4 * r + 1.398_2e-3;
-    y = y * r + 8.333_452e-3;
-    y = y * r + 4.166_579_6e-2;
-    y = y * r + 1.666_666_5e-1;
-    y = y * r + 5.000_000_1e-1;
-    y = y * z + r + 1.0;
-    let n = if n.is_nan() { 0.0 } else { n };
-    // SAFETY: n is a whole number within ±128 by the limits of x. A saturating cast would not vectorise.
-    let n: i32 = unsafe { n.to_int_unchecked() };
-    let scale = f32::from_bits(((n + 127) as u32) << 23);
-    y * scale
+    let (r, y, power) = reduced(x);
+    (y * (r * r) + r + 1.0) * power
 }
 
 /// Hyperbolic tangent.
@@ -60,15 +66,18 @@ pub fn tanh(x: f32) -> f32 {
     p = p * z - 3.333_328e-1;
     let near = p * z * x + x;
     let a = x.abs();
-    let a = if a > 20.0 { 20.0 } else { a };
-    let far = (1.0 - 2.0 / (exp(a + a) + 1.0)).copysign(x);
-    if x.abs() < 0.625 { near } else { far }
+    // From 10 on it is 1.
+    let (r, y, power) = reduced(if a > 10.0 { 20.0 } else { a + a });
+    let exp = (y * (r * r) + r + 1.0) * power;
+    let far = (1.0 - 2.0 / (exp + 1.0)).copysign(x);
+    if a < 0.625 { near } else { far }
 }
 
 /// Logistic function 1 / (1 + exp(-x)).
 #[inline(always)]
 pub fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
+    let e = exp(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
 /// Sine and cosine of 2π·x for |x| ≤ 1/8.
@@ -106,6 +115,95 @@ mod tests {
         assert!(worst(tanh, f64::tanh, grid(-12.0, 12.0)) < 3.0 * ulp);
         let s = |x: f32| sin_cos_eighth(x).0;
         assert!(worst(s, |x| (std::f64::consts::TAU * x).sin(), grid(1e-6, 0.125)) < 3.0 * ulp);
+    }
+
+    /// Over every float: exp where it is a normal number, tanh and the logistic function everywhere.
+    #[test]
+    #[ignore = "long: tests/run"]
+    fn functions_are_within_two_units_in_the_last_place_of_every_number() {
+        /// The largest error of a function, in units of the last place of the exact value, over all floats from one to another of the same sign.
+        fn check(
+            name: &str,
+            f: impl Fn(f32) -> f32 + Sync,
+            exact: impl Fn(f64) -> f64 + Sync,
+            from: f32,
+            to: f32,
+        ) {
+            const SOME: u32 = 1 << 12;
+            let (start, end) = (from.to_bits(), to.to_bits());
+            let of_some = |first: u32| {
+                let xs: [f32; SOME as usize] =
+                    std::array::from_fn(|i| f32::from_bits((first + i as u32).min(end)));
+                let mut found = xs;
+                found.iter_mut().for_each(|x| *x = f(*x));
+                let mut most = (0.0, 0.0);
+                for (x, found) in xs.iter().zip(&found) {
+                    let e = exact(*x as f64);
+                    let power = f64::from_bits(e.to_bits() & (0x7ff << 52));
+                    let unit = (power * f64::exp2(-23.0)).max(f64::exp2(-149.0));
+                    let error = (*found as f64 - e).abs() / unit;
+                    if !(error <= most.0) {
+                        most = (error, *x);
+                    }
+                }
+                most
+            };
+            let firsts: Vec<u32> = (start..=end).step_by(SOME as usize).collect();
+            let half = |of: &[u32]| {
+                of.iter()
+                    .map(|f| of_some(*f))
+                    .fold((0.0, 0.0), |a, b| if b.0 <= a.0 { a } else { b })
+            };
+            let (one, other) = firsts.split_at(firsts.len() / 2);
+            let (error, at) = std::thread::scope(|s| {
+                let other = s.spawn(|| half(other));
+                let (one, other) = (half(one), other.join().unwrap_or((f64::NAN, 0.0)));
+                if other.0 <= one.0 { one } else { other }
+            });
+            println!("{name} from {from} to {to}: {error:.3} units at {at:e}");
+            assert!(error <= 2.0, "{name}({at:e}) is wrong by {error} units");
+        }
+        // Most floats are so small that a few terms are exact, and much faster.
+        let is_small = |x: f64| x.abs() < 1e-6;
+        let exact_exp = |x: f64| {
+            if is_small(x) {
+                1.0 + x + 0.5 * x * x
+            } else {
+                x.exp()
+            }
+        };
+        let exact_tanh = |x: f64| {
+            if is_small(x) {
+                x - x * x * x / 3.0
+            } else {
+                x.tanh()
+            }
+        };
+        let exact_logistic = |x: f64| {
+            if is_small(x) {
+                0.5 + 0.25 * x
+            } else {
+                1.0 / (1.0 + (-x).exp())
+            }
+        };
+        check("exp", exp, exact_exp, 0.0, 88.0);
+        check("exp", exp, exact_exp, -0.0, -87.0);
+        check("tanh", tanh, exact_tanh, 0.0, 100.0);
+        check("logistic", logistic, exact_logistic, 0.0, 100.0);
+        check("logistic", logistic, exact_logistic, -0.0, -87.0);
+        // Beyond these they are constant.
+        let far = (0..1 << 16)
+            .map(|i| f32::from_bits(100f32.to_bits() + (i << 11)))
+            .filter(|x| x.is_finite());
+        assert!(
+            far.into_iter()
+                .all(|x| tanh(x) == 1.0 && logistic(x) == 1.0)
+        );
+        // Odd, bit by bit.
+        assert!((0..1 << 16).all(|i| {
+            let x = f32::from_bits(i << 15);
+            tanh(-x) == -tanh(x)
+        }));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A team: threads that share the loops of one chain.
 //!
 //! A step of a small network lasts 100 µs, and waking a sleeping thread tens of them; so between loops the members of a team spin
-//! for a short while before they sleep. Which thread does which item is left to chance; loops are written so that it does not matter.
+//! for a short while before they sleep. Whoever spins for longer than a few µs offers its core to others at every turn: on a machine that is shared,
+//! the thread it waits for may be one of those. Which thread does which item is left to chance; loops are written so that it does not matter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -10,6 +11,17 @@ use std::time::{Duration, Instant};
 
 /// How long a member spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
+
+/// Turns of a loop that waits before it offers its core to others at each.
+const TURNS: u32 = 200;
+
+/// Wait a little, for the `turn`-th time.
+fn wait(turn: u32) {
+    match turn {
+        0..TURNS => std::hint::spin_loop(),
+        _ => std::thread::yield_now(),
+    }
+}
 
 /// `f`, and the counter of the items that are taken; lives on the stack of [`Team::run`].
 struct Job<'a> {
@@ -168,8 +180,10 @@ struct Closing<'a>(&'a Shared);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.fetch_and(!OPEN, Ordering::AcqRel) & !OPEN;
+        let mut turn = 0;
         while state & MEMBERS != 0 {
-            std::hint::spin_loop();
+            wait(turn);
+            turn = turn.saturating_add(1);
             state = self.0.state.load(Ordering::Acquire);
         }
     }
@@ -179,7 +193,7 @@ impl Shared {
     fn member(&self) {
         let mut seen = 0;
         let mut since = Instant::now();
-        let mut spins = 0u32;
+        let mut turn = 0u32;
         while !self.stop.load(Ordering::Relaxed) {
             let state = self.state.load(Ordering::Acquire);
             if state & OPEN != 0 && state >> 32 != seen {
@@ -198,12 +212,12 @@ impl Shared {
                     job.panicked.store(true, Ordering::Relaxed);
                 }
                 self.state.fetch_sub(1, Ordering::AcqRel);
-                since = Instant::now();
+                (since, turn) = (Instant::now(), 0);
                 continue;
             }
-            std::hint::spin_loop();
-            spins = spins.wrapping_add(1);
-            if spins.is_multiple_of(64) && since.elapsed() > SPIN {
+            wait(turn);
+            turn = turn.saturating_add(1);
+            if turn > TURNS && since.elapsed() > SPIN {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
                 // Look once more: a job may have been opened before we were counted.
                 let state = self.state.load(Ordering::SeqCst);
@@ -212,7 +226,7 @@ impl Shared {
                     std::thread::park();
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
-                since = Instant::now();
+                (since, turn) = (Instant::now(), 0);
             }
         }
     }

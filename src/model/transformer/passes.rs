@@ -6,8 +6,7 @@
 use super::attention::{self, Head, Kept};
 use super::{BlockPlaces, Settings, Transformer};
 use crate::error::Result;
-use crate::kernels::elementwise::{Activation, bias_and_activation};
-use crate::kernels::gemm::{Matrix, multiply};
+use crate::kernels::gemm::{Matrix, Part, Start, multiply};
 use crate::kernels::sequence::{add_repeated, embed, layer_norm, layer_norm_backward};
 use crate::kernels::update::add as add_to;
 use crate::model::{Block, Widths};
@@ -54,14 +53,8 @@ pub fn widths(s: &Settings) -> Widths {
 fn linear(out: &mut [f32], a: &[f32], rows: usize, w: &[f32], bias: &[f32]) {
     let (outputs, inputs) = (out.len() / rows, w.len() * rows / out.len());
     let w = Matrix::new(w, outputs, inputs).transposed();
-    multiply(out, Matrix::new(a, rows, inputs), w, false);
-    add_bias(out, bias);
-}
-
-fn add_bias(out: &mut [f32], bias: &[f32]) {
-    if !bias.is_empty() {
-        bias_and_activation(out, bias, bias.len(), Activation::Identity, &mut []);
-    }
+    let a = Matrix::new(a, rows, inputs);
+    Part::whole(out, rows, outputs).multiply_then(a, w, Start::row(bias), &mut |_| {});
 }
 
 fn missing() -> anyhow::Error {
@@ -164,10 +157,12 @@ fn block_forward(
             head.forward(query_key, values, &mut read[row.clone()], &mut kept);
         }
     }
-    next.copy_from_slice(x);
+    match parameters(&at.out_bias) {
+        [] => next.copy_from_slice(x),
+        bias => add_repeated(x, bias, next),
+    }
     let out = Matrix::new(parameters(&at.out), a, s.width);
     multiply(next, Matrix::new(read, rows, a), out, true);
-    add_bias(next, parameters(&at.out_bias));
     Ok(())
 }
 

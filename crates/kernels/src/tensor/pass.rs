@@ -10,7 +10,8 @@ use super::operation::{NOWHERE, Reduce};
 use super::reduce::{reduce, reduce_derivative, softmax, softmax_derivative};
 use super::view::View;
 use super::window::Convolution;
-use crate::elementwise::{Activation, bias_and_activation, times_derivative};
+use crate::dense;
+use crate::elementwise::{Activation, times_derivative};
 use crate::gemm::{Matrix, Part, multiply};
 use crate::thread_pool::Team;
 use crate::update::add;
@@ -58,23 +59,29 @@ impl Dense {
         let count = self.shares(rows);
         let rows = rows * self.per_row;
         let (a, w) = (Matrix::new(of[0].data, rows, k), self.weights(of[1].data));
-        shared_product(out, a, w, false, count, team);
         let bias = of.get(2).map_or(&[][..], |b| &b.data[..n]);
-        let Some(team) = team else {
-            return bias_and_activation(out, bias, n, self.activation, before);
+        let keeps = if before.is_empty() { 0 } else { rows };
+        let count = if team.is_some() { count } else { 1 };
+        let parts = Part::split(out, rows, n, count).into_iter();
+        let befores = Part::split(before, keeps, n, count).into_iter();
+        let mut parts: Vec<_> = parts
+            .zip(befores.map(Some).chain(std::iter::repeat_with(|| None)))
+            .collect();
+        let f = |(out, before): &mut (Part, Option<Part>)| {
+            let nothing = &mut Part::whole(&mut [], 0, 0);
+            dense::forward(
+                out,
+                a,
+                w,
+                bias,
+                self.activation,
+                before.as_mut().unwrap_or(nothing),
+            );
         };
-        let size = rows.div_ceil(count).max(1) * n;
-        let keeps = if before.is_empty() { 0 } else { size };
-        let mut rest = before;
-        let pieces = out[..rows * n].chunks_mut(size).map(|out| {
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(keeps.min(out.len()));
-            rest = after;
-            (out, own)
-        });
-        let mut pieces: Vec<_> = pieces.collect();
-        team.for_each(&mut pieces, |(out, before)| {
-            bias_and_activation(out, bias, n, self.activation, before);
-        });
+        match team {
+            Some(team) => team.for_each(&mut parts, f),
+            None => parts.iter_mut().for_each(f),
+        }
     }
 
     /// About `count` parts of the gradient of W.
@@ -306,7 +313,9 @@ impl Pass {
     /// Turn the gradient of what came out into what [`Pass::backward`] takes.
     pub fn prepare(&self, y: &[f32], before: &[f32], delta: &mut [f32]) {
         if let Pass::Dense(d) = self {
-            times_derivative(delta, y, before, d.activation);
+            let n = d.fan.1;
+            let mut delta = Part::whole(delta, delta.len() / n, n);
+            times_derivative(&mut delta, y, before, d.activation);
         }
     }
 
