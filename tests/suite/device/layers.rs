@@ -4,6 +4,7 @@ use super::bench::{args, doubles, near, numbers, same};
 use super::{SHAPES, devices};
 use ergodic::kernels::device::Pointer;
 use ergodic::kernels::elementwise::{self, Activation};
+use ergodic::kernels::gemm::Part;
 
 #[test]
 fn activations_and_their_derivatives_match_nan_included() {
@@ -49,9 +50,19 @@ fn activations_and_their_derivatives_match_nan_included() {
                         &[]
                     };
                     let (a, x) = (&mut a[part.clone()], &mut x[part.clone()]);
-                    elementwise::bias_and_activation(x, bias, columns, Identity, &mut []);
-                    elementwise::bias_and_activation(a, bias, columns, f, &mut vec![0.0; n]);
-                    elementwise::times_derivative(&mut g[part], a, x, f);
+                    for (x, bias) in x.iter_mut().zip(bias.iter().cycle()) {
+                        *x += bias;
+                    }
+                    a.copy_from_slice(x);
+                    let mut before = vec![0.0; n];
+                    let mut whole = Part::whole(a, rows, columns);
+                    elementwise::activate(
+                        &mut whole,
+                        f,
+                        &mut Part::whole(&mut before, rows, columns),
+                    );
+                    let mut delta = Part::whole(&mut g[part], rows, columns);
+                    elementwise::times_derivative(&mut delta, a, x, f);
                 }
                 same(&d.get(before, chains * n), &x, "before");
                 if f == Gelu {

@@ -85,22 +85,37 @@ __device__ inline float ln32(float x) {
     return m + y + 0.693359375f * e;
 }
 
-// Exponential, clamped to the finite range of normal numbers; NaN stays NaN.
-__device__ inline float exp32(float x) {
-    x = x > 88.0f ? 88.0f : x;
-    x = x < -87.0f ? -87.0f : x;
-    float n = rintf(x * 1.44269504f);
-    float r = x - n * 0.693359375f - n * -2.1219444e-4f;
-    float z = r * r;
+// The exponential of a number between -87 and 88, or NaN, as (a + b) power.
+__device__ inline void exp_in_parts(float x, float *a, float *b, float *power) {
+    float n = x * 1.44269504f + 12582912.0f;
+    *power = float_of((bits_of(n) << 23) + (127u << 23));
+    n = n - 12582912.0f;
+    float rest = x - n * 0.693359375f;
+    float small = n * -2.1219444e-4f;
+    float r = rest - small;
+    float lost = (rest - r) - small;
     float y = 1.9875691e-4f * r + 1.3982e-3f;
     y = y * r + 8.333452e-3f;
     y = y * r + 4.1665796e-2f;
     y = y * r + 1.6666665e-1f;
     y = y * r + 5.0000001e-1f;
-    y = y * z + r + 1.0f;
-    // What a cast makes of NaN differs between machines.
-    n = n == n ? n : 0.0f;
-    return y * float_of((unsigned)((int)n + 127) << 23);
+    float sum = 1.0f + r;
+    float more = (r - (sum - 1.0f)) + lost;
+    *a = sum;
+    *b = y * (r * r) + more;
+}
+
+// Exponential of a number between -87 and 88, or NaN.
+__device__ inline float exp_within(float x) {
+    float a, b, power;
+    exp_in_parts(x, &a, &b, &power);
+    return (a + b) * power;
+}
+
+// Exponential, clamped to the finite range of normal numbers; NaN stays NaN.
+__device__ inline float exp32(float x) {
+    x = x > 88.0f ? 88.0f : x;
+    return exp_within(x < -87.0f ? -87.0f : x);
 }
 
 // Hyperbolic tangent.
@@ -112,14 +127,23 @@ __device__ inline float tanh32(float x) {
     p = p * z - 3.333328e-1f;
     float near = p * z * x + x;
     float a = fabsf(x);
-    a = a > 20.0f ? 20.0f : a;
-    float far = copysignf(1.0f - 2.0f / (exp32(a + a) + 1.0f), x);
-    return fabsf(x) < 0.625f ? near : far;
+    float far = 1.0f - 2.0f / (exp_within(a > 10.0f ? 20.0f : a + a) + 1.0f);
+    return a < 0.625f ? near : copysignf(far, x);
 }
 
 // Logistic function 1 / (1 + exp(-x)).
 __device__ inline float logistic32(float x) {
-    return 1.0f / (1.0f + exp32(-x));
+    float a, b, power;
+    exp_in_parts(fabsf(x) > 87.0f ? -87.0f : -fabsf(x), &a, &b, &power);
+    float sum = a + b;
+    float e = sum * power;
+    float lost = (b - (sum - a)) * power;
+    float below = 1.0f + e;
+    float quotient = (x < 0.0f ? e : 1.0f) / below;
+    float lost_below = (e - (below - 1.0f)) + lost;
+    float inverse = x < 0.0f ? 1.0f - quotient : quotient;
+    lost = x < 0.0f ? lost : 0.0f;
+    return quotient + (lost - quotient * lost_below) * inverse;
 }
 
 // Sine and cosine of 2 pi x for |x| <= 1/8.
