@@ -1,7 +1,7 @@
 //! Fully connected layers: matrix products, and what is done with their numbers before these leave the cache.
 
-use crate::elementwise::{Activation, activate, times_derivative};
-use crate::gemm::{Matrix, Part, Start};
+use crate::elementwise::{Activation, bias_and_activation, times_derivative};
+use crate::gemm::{Matrix, Part};
 
 /// A part of `f(a·w + bias)`, whose rows and columns count in the whole; `before` is as long as the part where the derivative of f needs `a·w + bias`.
 pub fn forward(
@@ -13,21 +13,15 @@ pub fn forward(
     before: &mut Part,
 ) {
     let (rows, columns) = (out.rows.clone(), out.columns.clone());
-    let start = Start::row(if bias.is_empty() {
-        bias
-    } else {
-        &bias[columns.clone()]
-    });
-    let (first_row, first_column) = (rows.start, columns.start);
-    out.multiply_then(a.rows(rows), w.columns(columns), start, &mut |z| {
-        let rows = z.rows.start - first_row..z.rows.end - first_row;
-        let columns = z.columns.start - first_column..z.columns.end - first_column;
-        let keeps = f.needs_input();
-        let mut before = match keeps {
+    let first = (rows.start, columns.start);
+    out.multiply_then(a.rows(rows), w.columns(columns), false, &mut |z| {
+        let rows = z.rows.start - first.0..z.rows.end - first.0;
+        let columns = z.columns.start - first.1..z.columns.end - first.1;
+        let mut before = match f.needs_input() {
             true => before.part(rows, columns),
             false => Part::whole(&mut [], 0, 0),
         };
-        activate(z, f, &mut before);
+        bias_and_activation(z, bias, f, &mut before);
     });
 }
 
@@ -43,7 +37,7 @@ pub struct Below<'a> {
 
 /// The gradient with respect to what a layer of weights `w`, `[out, in]`, reads, times the derivative of what made that.
 pub fn backward(next: &mut Part, delta: Matrix, w: Matrix, below: &Below) {
-    next.multiply_then(delta, w, Start::Nothing, &mut |part| {
+    next.multiply_then(delta, w, false, &mut |part| {
         times_derivative(part, below.outputs, below.before, below.activation);
     });
 }

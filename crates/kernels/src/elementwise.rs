@@ -96,17 +96,23 @@ fn change_by(z: &mut Part, x: &[f32], f: impl Fn(f32, f32) -> f32) {
 }
 
 simd! {
-    /// `z ← f(z)`; `before` gets what z was, where the derivative needs it.
-    pub fn activate(z: &mut Part, f: Activation, before: &mut Part) {
+    /// `z ← f(z + bias)` for a part of a matrix; a bias is that of all its columns. `before` gets `z + bias`, where the derivative needs it.
+    pub fn bias_and_activation(z: &mut Part, bias: &[f32], f: Activation, before: &mut Part) {
+        if !bias.is_empty() {
+            let bias = &bias[z.columns.clone()];
+            for i in 0..z.rows.len() {
+                for (z, b) in z.row(i).iter_mut().zip(bias) {
+                    *z += *b;
+                }
+            }
+        }
         match f {
             Activation::Relu => change(z, |z| if z < 0.0 { 0.0 } else { z }),
             Activation::Tanh => change_padded(z, math::tanh),
             Activation::Logistic => change_padded(z, math::logistic),
             Activation::Gelu => {
-                let (rows, columns) = (z.rows.len(), z.columns.len());
-                for i in 0..rows {
-                    let (mut from, mut to) = (z.part(i..i + 1, 0..columns), before.part(i..i + 1, 0..columns));
-                    to.piece(0).copy_from_slice(from.piece(0));
+                for i in 0..z.rows.len() {
+                    before.row(i).copy_from_slice(z.row(i));
                 }
                 change(z, |z| z * normal_cdf(z));
             }

@@ -248,6 +248,15 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// One of its rows, counted from its own first.
+    #[inline(always)]
+    pub fn row(&mut self, i: usize) -> &mut [f32] {
+        assert!(i < self.rows.len(), "row of a matrix");
+        let length = self.columns.len();
+        // SAFETY: these are elements of the part, which it borrows exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(i * self.stride), length) }
+    }
+
     /// A part of it, counted from its own first row and column.
     pub fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> Part<'_> {
         assert!(
@@ -266,16 +275,15 @@ impl<'a> Part<'a> {
 
     /// `self = a·b`, or `self += a·b` when `add`.
     pub fn multiply(&mut self, a: Matrix, b: Matrix, add: bool) {
-        let start = if add { Start::Itself } else { Start::Nothing };
-        self.multiply_then(a, b, start, &mut |_| {});
+        self.multiply_then(a, b, add, &mut |_| {});
     }
 
-    /// `self = start + a·b`; `then` is called with each part of it while that is in cache.
+    /// The same; `then` is called with each part of it while that is in cache.
     pub fn multiply_then(
         &mut self,
         a: Matrix,
         b: Matrix,
-        start: Start,
+        add: bool,
         then: &mut dyn FnMut(&mut Part),
     ) {
         let (shape, of) = ([self.rows.len(), self.columns.len()], [a.rows, b.columns]);
@@ -283,34 +291,7 @@ impl<'a> Part<'a> {
             shape == of && a.columns == b.rows,
             "shapes of a matrix product"
         );
-        if let Start::Row(row) = start {
-            assert!(
-                row.len() == b.columns,
-                "length of the row that a matrix product starts with"
-            );
-        }
-        product::product(tile::set(), self, a, b, start, then);
-    }
-}
-
-/// What the sums of a product start with.
-#[derive(Clone, Copy)]
-pub enum Start<'a> {
-    /// Zero.
-    Nothing,
-    /// What the result holds.
-    Itself,
-    /// The same row everywhere.
-    Row(&'a [f32]),
-}
-
-impl<'a> Start<'a> {
-    /// A row that may be missing: a bias.
-    pub fn row(row: &'a [f32]) -> Self {
-        match row {
-            [] => Start::Nothing,
-            _ => Start::Row(row),
-        }
+        product::product(tile::set(), self, a, b, add, then);
     }
 }
 

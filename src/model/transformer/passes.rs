@@ -6,7 +6,9 @@
 use super::attention::{self, Head, Kept};
 use super::{BlockPlaces, Settings, Transformer};
 use crate::error::Result;
-use crate::kernels::gemm::{Matrix, Part, Start, multiply};
+use crate::kernels::dense;
+use crate::kernels::elementwise::Activation;
+use crate::kernels::gemm::{Matrix, Part, multiply};
 use crate::kernels::sequence::{add_repeated, embed, layer_norm, layer_norm_backward};
 use crate::kernels::update::add as add_to;
 use crate::model::{Block, Widths};
@@ -53,8 +55,12 @@ pub fn widths(s: &Settings) -> Widths {
 fn linear(out: &mut [f32], a: &[f32], rows: usize, w: &[f32], bias: &[f32]) {
     let (outputs, inputs) = (out.len() / rows, w.len() * rows / out.len());
     let w = Matrix::new(w, outputs, inputs).transposed();
-    let a = Matrix::new(a, rows, inputs);
-    Part::whole(out, rows, outputs).multiply_then(a, w, Start::row(bias), &mut |_| {});
+    let (a, mut out) = (
+        Matrix::new(a, rows, inputs),
+        Part::whole(out, rows, outputs),
+    );
+    let mut nothing = Part::whole(&mut [], 0, 0);
+    dense::forward(&mut out, a, w, bias, Activation::Identity, &mut nothing);
 }
 
 fn missing() -> anyhow::Error {

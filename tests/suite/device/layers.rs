@@ -50,17 +50,14 @@ fn activations_and_their_derivatives_match_nan_included() {
                         &[]
                     };
                     let (a, x) = (&mut a[part.clone()], &mut x[part.clone()]);
-                    for (x, bias) in x.iter_mut().zip(bias.iter().cycle()) {
-                        *x += bias;
-                    }
-                    a.copy_from_slice(x);
                     let mut before = vec![0.0; n];
-                    let mut whole = Part::whole(a, rows, columns);
-                    elementwise::activate(
-                        &mut whole,
-                        f,
-                        &mut Part::whole(&mut before, rows, columns),
-                    );
+                    let apply = |z: &mut [f32], f, before: &mut [f32]| {
+                        let z = &mut Part::whole(z, rows, columns);
+                        let before = &mut Part::whole(before, rows, columns);
+                        elementwise::bias_and_activation(z, bias, f, before);
+                    };
+                    apply(x, Identity, &mut before);
+                    apply(a, f, &mut before);
                     let mut delta = Part::whole(&mut g[part], rows, columns);
                     elementwise::times_derivative(&mut delta, a, x, f);
                 }

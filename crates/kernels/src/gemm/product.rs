@@ -1,7 +1,7 @@
 //! A product, cut into tiles: how far sums go at a time, and which factors are copied so that a tile finds its numbers side by side.
 
 use super::tile::{Set, Tile};
-use super::{Matrix, Part, Start, transpose};
+use super::{Matrix, Part, transpose};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -65,13 +65,13 @@ fn side_by_side<'r>(b: Matrix<'r>, uses: usize, room: &'r mut Vec<f32>) -> Matri
     Matrix::strided(copy, k, n, width)
 }
 
-/// `out = start + a·b` with these tiles; `then` sees every part of the result as soon as it is complete.
+/// `out = a·b`, or `out += a·b` when `add`, with these tiles; `then` sees every part of the result as soon as it is complete.
 pub(super) fn product(
     set: &Set,
     out: &mut Part,
     a: Matrix,
     b: Matrix,
-    start: Start,
+    add: bool,
     then: &mut dyn FnMut(&mut Part),
 ) {
     let ([m, k], n) = (a.shape(), b.columns);
@@ -88,12 +88,7 @@ pub(super) fn product(
                     let a = a.rows(stretch.clone());
                     let stretch = rows.start + stretch.start..rows.start + stretch.end;
                     let mut part = out.part(stretch, columns.clone());
-                    let start = match start {
-                        _ if terms.start > 0 => Start::Itself,
-                        Start::Row(row) => Start::Row(&row[columns.clone()]),
-                        other => other,
-                    };
-                    down(set, &mut part, a, b, start);
+                    down(set, &mut part, a, b, add || terms.start > 0);
                     if terms.end == k {
                         then(&mut part);
                     }
@@ -105,16 +100,11 @@ pub(super) fn product(
 }
 
 /// Tiles one below the other, as wide as the part.
-fn down(set: &Set, out: &mut Part, a: Matrix, b: Matrix, start: Start) {
+fn down(set: &Set, out: &mut Part, a: Matrix, b: Matrix, add: bool) {
     let columns = b.columns;
     for group in cut(a.rows, set.highest(columns)) {
         let a = a.rows(group.clone());
         let part = out.part(group, 0..columns);
-        let (from, from_row) = match start {
-            Start::Nothing => (std::ptr::null(), 0),
-            Start::Itself => (part.start.cast_const(), part.stride),
-            Start::Row(row) => (row.as_ptr(), 0),
-        };
         let tile = Tile {
             terms: a.columns,
             a: a.data.as_ptr(),
@@ -125,8 +115,7 @@ fn down(set: &Set, out: &mut Part, a: Matrix, b: Matrix, start: Start) {
             c: part.start,
             c_row: part.stride,
             columns,
-            from,
-            from_row,
+            add,
         };
         // SAFETY: the factors hold what their shapes say, the part is exclusive and of this shape, and the set is one of this machine.
         unsafe { set.kernel(a.rows, columns)(&tile) };

@@ -43,10 +43,8 @@ pub struct Tile {
     pub c_row: usize,
     /// Columns of the result.
     pub columns: usize,
-    /// What the sums begin with; null: nothing.
-    pub from: *const f32,
-    /// From one of its rows to the next.
-    pub from_row: usize,
+    /// Whether sums begin with what the result holds.
+    pub add: bool,
 }
 
 /// A tile of `ROWS` rows, `FULL` registers of columns, and one more of which perhaps only some columns are meant.
@@ -57,9 +55,9 @@ unsafe fn tile<R: Register, L: Register, const ROWS: usize, const FULL: usize>(t
         let mask = L::mask(t.columns - at_last);
         let mut sums = [[R::zero(); FULL]; ROWS];
         let mut lasts = [L::zero(); ROWS];
-        if !t.from.is_null() {
+        if t.add {
             for (i, (row, last)) in sums.iter_mut().zip(&mut lasts).enumerate() {
-                let from = t.from.add(i * t.from_row);
+                let from = t.c.add(i * t.c_row);
                 for (j, sum) in row.iter_mut().enumerate() {
                     *sum = R::load(from.add(j * R::LANES));
                 }
