@@ -248,7 +248,7 @@ pub static BENCHMARK: Verb<Session, (Arc<Target>, Arc<ConfiguredSampler>), Json>
     options: OPTIONS,
     doc: "Measure how fast a sampler steps on a target, without recording anything.\n\n\
          Entries: `seconds_per_step` (of all chains), `steps_per_second` (of single chains, summed), `floor_seconds` (the matrix products of one step \
-         alone, in the fastest of several ways), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. \
+         alone, in the fastest of several ways), `limit_seconds` (their floating point operations at the rate of the machine's best product), `normals_per_second`, `needed_bytes`, `peak_bytes`, `parameters`, `chains`, `threads`; with `observe` also `seconds_per_record`, by name. \
          `ergodic bench` runs a fixed list of these; `ergodic docs performance` says what to do with the numbers.",
     example: "benchmark(target(potential::gaussian(#{ dim: 4 })), sampler::sgld(#{ step: 0.1, batch: 1 }), #{ seconds: 0.02 })",
     call: Call::Checked(|(target, sampler), o, session| {

@@ -162,7 +162,7 @@ mod tests {
                     let power = f64::from_bits(e.to_bits() & (0x7ff << 52));
                     let unit = (power * f64::exp2(-23.0)).max(f64::exp2(-149.0));
                     let error = (*found as f64 - e).abs() / unit;
-                    if !(error <= most.0) {
+                    if error > most.0 || error.is_nan() {
                         most = (error, *x);
                     }
                 }
