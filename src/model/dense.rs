@@ -124,12 +124,10 @@ pub fn backward(layers: &[Dense], params: &[f32], b: &mut Block) {
         let (layer, under) = (&layers[l], &layers[l - 1]);
         let delta = Matrix::new(here[0], b.rows, layer.fan_out);
         let mut next = Part::whole(below[l - 1], b.rows, layer.fan_in);
-        let kept = kernel::Below {
-            outputs: b.activations[l - 1],
-            before: b.before[l - 1],
-            activation: under.activation,
-        };
-        kernel::backward(&mut next, delta, layer.weights(params), &kept);
+        let (outputs, before) = (&*b.activations[l - 1], &*b.before[l - 1]);
+        next.multiply_then(delta, layer.weights(params), false, &mut |part| {
+            times_derivative(part, outputs, before, under.activation);
+        });
     }
 }
 

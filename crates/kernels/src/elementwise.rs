@@ -96,7 +96,7 @@ fn change_by(z: &mut Part, x: &[f32], f: impl Fn(f32, f32) -> f32) {
 }
 
 simd! {
-    /// `z ← f(z + bias)` for a part of a matrix; a bias is that of all its columns. `before` gets `z + bias`, where the derivative needs it.
+    /// `z ← f(z + bias)` for a part of a matrix; a bias is that of all its columns. `before`, of which z is a part too, gets `z + bias` where the derivative needs it.
     pub fn bias_and_activation(z: &mut Part, bias: &[f32], f: Activation, before: &mut Part) {
         if !bias.is_empty() {
             let bias = &bias[z.columns.clone()];
@@ -111,8 +111,11 @@ simd! {
             Activation::Tanh => change_padded(z, math::tanh),
             Activation::Logistic => change_padded(z, math::logistic),
             Activation::Gelu => {
+                let row = z.rows.start - before.rows.start;
+                let column = z.columns.start - before.columns.start;
                 for i in 0..z.rows.len() {
-                    before.row(i).copy_from_slice(z.row(i));
+                    let z = z.row(i);
+                    before.row(row + i)[column..][..z.len()].copy_from_slice(z);
                 }
                 change(z, |z| z * normal_cdf(z));
             }

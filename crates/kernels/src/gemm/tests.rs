@@ -1,6 +1,12 @@
 use super::product::product;
 use super::*;
 
+/// So many numbers between -1 and 1.
+fn numbers(n: usize) -> Vec<f32> {
+    let number = |i: usize| ((i * 37 % 101) as f32 - 50.0) / 50.0;
+    (0..n).map(number).collect()
+}
+
 #[test]
 fn columns_of_a_matrix_are_written_alone() {
     let a: Vec<f32> = (0..6).map(|i| i as f32).collect(); // 2x3
@@ -81,11 +87,6 @@ fn by_definition(
 /// Every set of tiles gives the bits of the definition, whatever the shapes, how the factors are stored.
 #[test]
 fn every_product_has_the_bits_of_its_definition() {
-    let numbers = |n: usize| -> Vec<f32> {
-        (0..n)
-            .map(|i| ((i * 37 % 101) as f32 - 50.0) / 19.0)
-            .collect()
-    };
     let shapes = [
         [1, 1, 1],
         [2, 0, 3],
@@ -164,11 +165,6 @@ fn every_product_has_the_bits_of_its_definition() {
 /// Another implementation agrees to rounding.
 #[test]
 fn the_library_agrees() {
-    let numbers = |n: usize| -> Vec<f32> {
-        (0..n)
-            .map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0)
-            .collect()
-    };
     let (a, b) = (numbers(70 * 90), numbers(90 * 110));
     let (left, right) = (Matrix::new(&a, 70, 90), Matrix::new(&b, 90, 110));
     let (mut ours, mut theirs) = (vec![0.0; 70 * 110], vec![0.0; 70 * 110]);
