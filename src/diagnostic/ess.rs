@@ -23,8 +23,11 @@ pub fn ess_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
 /// `stats.ci_prob` of 0.89, that is the quantiles 0.11 and 0.89; `arviz.ess(..., method="tail", prob=(0.05, 0.95))`
 /// gives this one, and [`ess_tail_between`] gives the other.
 pub fn ess_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
-    ess_tail_between(chains, 0.05, 0.95)
+    ess_tail_between(chains, TAILS.0, TAILS.1)
 }
+
+/// The quantiles of the tails.
+pub(super) const TAILS: (f64, f64) = (0.05, 0.95);
 
 /// The smaller of the effective numbers of draws for the quantiles at `low` and `high`, probabilities from 0 to 1.
 pub fn ess_tail_between<C: AsRef<[f64]>>(chains: &[C], low: f64, high: f64) -> f64 {
@@ -32,10 +35,14 @@ pub fn ess_tail_between<C: AsRef<[f64]>>(chains: &[C], low: f64, high: f64) -> f
     if !usable(&rows, 1) {
         return f64::NAN;
     }
-    let sorted = sorted(&rows);
+    ess_tail_of(&rows, &sorted(&rows), low, high)
+}
+
+/// The same of rows whose draws are known in ascending order.
+pub(super) fn ess_tail_of(rows: &[&[f64]], sorted: &[f64], low: f64, high: f64) -> f64 {
     let of_quantile = |prob: f64| {
-        let quantile = quantile_of_sorted(&sorted, prob);
-        let below = map_draws(&rows, |x| f64::from(x <= quantile));
+        let quantile = quantile_of_sorted(sorted, prob);
+        let below = map_draws(rows, |x| f64::from(x <= quantile));
         effective_size(&halves(&below))
     };
     let (low, high) = (of_quantile(low), of_quantile(high));

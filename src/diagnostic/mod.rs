@@ -88,16 +88,32 @@ pub struct Summary {
 /// Every diagnostic of `chains` that a table shows.
 pub fn summarise<C: AsRef<[f64]>>(chains: &[C]) -> Summary {
     let rows = moments::rectangle(chains);
-    // The two costly transforms that more than one column needs are done once.
+    // The costly transforms that more than one column needs are done once.
     let ess_mean = ess_mean(&rows);
+    let [mut ess_bulk, mut ess_tail, mut r_hat] = [f64::NAN; 3];
+    if moments::usable(&rows, 1) {
+        let order = rank::Order::of(&moments::halves(&rows));
+        let scores = order.scores();
+        ess_bulk = ess::effective_size(&scores);
+        let (low, high) = ess::TAILS;
+        // Half chains leave out the middle of an odd number of draws.
+        let sorted = match rows[0].len().is_multiple_of(2) {
+            true => order.values(),
+            false => moments::sorted(&rows),
+        };
+        ess_tail = ess::ess_tail_of(&rows, &sorted, low, high);
+        if rows.len() > 1 {
+            r_hat = rhat::rhat_of(&scores, &order);
+        }
+    }
     Summary {
         mean: mean(&rows),
         sd: sd(&rows),
         mcse_mean: mcse::mcse_mean_from(&rows, ess_mean),
         mcse_sd: mcse_sd(&rows),
-        ess_bulk: ess_bulk(&rows),
-        ess_tail: ess_tail(&rows),
-        r_hat: rhat_rank(&rows),
+        ess_bulk,
+        ess_tail,
+        r_hat,
         autocorrelation_time: ess::autocorrelation_time_from(&rows, ess_mean),
     }
 }

@@ -1,51 +1,89 @@
 //! Rank normalisation: draws replaced by the normal scores of their ranks, so that no moment has to exist.
 
-use super::moments::{map_draws, median_of_sorted, sorted};
+use super::moments::median_of_sorted;
 
-/// Normal scores of the ranks over all draws of all chains: shape of `rows`, dimensionless.
-///
-/// Ties share their average rank r; the score is the normal quantile of (r - 3/8) / (n + 1/4) (Blom 1958; Vehtari et
-/// al. 2021). NaN everywhere when there is a NaN.
-pub(super) fn normal_scores<C: AsRef<[f64]>>(rows: &[C]) -> Vec<Vec<f64>> {
-    let all: Vec<f64> = rows
-        .iter()
-        .flat_map(|row| row.as_ref().iter().copied())
-        .collect();
-    let n = all.len();
-    if all.iter().any(|x| x.is_nan()) {
-        return rows
-            .iter()
-            .map(|r| vec![f64::NAN; r.as_ref().len()])
-            .collect();
-    }
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_unstable_by(|i, j| all[*i].total_cmp(&all[*j]));
-    let mut scores = vec![0.0; n];
-    let mut smaller = 0;
-    for tied in order.chunk_by(|i, j| all[*i] == all[*j]) {
-        let rank = smaller as f64 + (tied.len() + 1) as f64 / 2.0;
-        let score = normal_quantile((rank - 0.375) / (n as f64 + 0.25));
-        for i in tied {
-            scores[*i] = score;
-        }
-        smaller += tied.len();
-    }
-    let mut rest = scores.as_slice();
-    rows.iter()
-        .map(|row| {
-            let (own, others) = rest.split_at(row.as_ref().len());
-            rest = others;
-            own.to_vec()
-        })
-        .collect()
+/// The draws of all chains in ascending order, each with its place in the chains one after the other: sorting is most of the work of a diagnostic, and
+/// several need it.
+pub(super) struct Order {
+    sorted: Vec<(f64, u32)>,
+    /// Draws of each chain.
+    lengths: Vec<usize>,
 }
 
-/// Distance of every draw from the median of all draws, in their unit: shape of `rows`.
-///
-/// R-hat of the folded draws sees chains that differ in spread and not in location (Vehtari et al. 2021).
-pub(super) fn folded(rows: &[&[f64]]) -> Vec<Vec<f64>> {
-    let median = median_of_sorted(&sorted(rows));
-    map_draws(rows, |x| (x - median).abs())
+impl Order {
+    /// Of at most 2^32 draws; NaN anywhere makes all scores NaN.
+    pub fn of<C: AsRef<[f64]>>(rows: &[C]) -> Self {
+        let all = rows.iter().flat_map(|row| row.as_ref().iter().copied());
+        let mut sorted: Vec<_> = all.zip(0..).collect();
+        sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let lengths = rows.iter().map(|row| row.as_ref().len()).collect();
+        Self { sorted, lengths }
+    }
+
+    /// The draws alone.
+    pub fn values(&self) -> Vec<f64> {
+        self.sorted.iter().map(|(x, _)| *x).collect()
+    }
+
+    /// Normal scores of the ranks over all draws of all chains: shape of the rows, dimensionless.
+    ///
+    /// Ties share their average rank r; the score is the normal quantile of (r - 3/8) / (n + 1/4) (Blom 1958; Vehtari et
+    /// al. 2021).
+    pub fn scores(&self) -> Vec<Vec<f64>> {
+        let n = self.sorted.len();
+        let mut scores = vec![0.0; n];
+        if self.sorted.iter().any(|(x, _)| x.is_nan()) {
+            scores.fill(f64::NAN);
+        } else {
+            let mut smaller = 0;
+            for tied in self.sorted.chunk_by(|a, b| a.0 == b.0) {
+                let rank = smaller as f64 + (tied.len() + 1) as f64 / 2.0;
+                let score = normal_quantile((rank - 0.375) / (n as f64 + 0.25));
+                for (_, place) in tied {
+                    scores[*place as usize] = score;
+                }
+                smaller += tied.len();
+            }
+        }
+        let mut rest = scores.as_slice();
+        let row = |length: &usize| {
+            let (own, others) = rest.split_at(*length);
+            rest = others;
+            own.to_vec()
+        };
+        self.lengths.iter().map(row).collect()
+    }
+
+    /// The same of the distances of the draws from their median, in their unit.
+    ///
+    /// R-hat of the folded draws sees chains that differ in spread and not in location (Vehtari et al. 2021).
+    pub fn folded(&self) -> Self {
+        let median = median_of_sorted(&self.values());
+        let distance = |(x, place): &(f64, u32)| ((x - median).abs(), *place);
+        let (below, above) = self
+            .sorted
+            .split_at(self.sorted.partition_point(|(x, _)| *x < median));
+        // Distances ascend on both sides of the median.
+        let mut below = below.iter().rev().map(distance).peekable();
+        let mut above = above.iter().map(distance).peekable();
+        let mut sorted = Vec::with_capacity(self.sorted.len());
+        while let (Some(a), Some(b)) = (below.peek(), above.peek()) {
+            let next = if a.0 < b.0 {
+                below.next()
+            } else {
+                above.next()
+            };
+            sorted.extend(next);
+        }
+        sorted.extend(below.chain(above));
+        let lengths = self.lengths.clone();
+        Self { sorted, lengths }
+    }
+}
+
+/// Normal scores of the ranks: see [`Order::scores`].
+pub(super) fn normal_scores<C: AsRef<[f64]>>(rows: &[C]) -> Vec<Vec<f64>> {
+    Order::of(rows).scores()
 }
 
 /// The x below which a standard normal variable falls with probability `p`; infinite at 0 and 1, NaN outside of them.
@@ -212,7 +250,24 @@ mod tests {
 
     #[test]
     fn folding_measures_from_the_common_median() {
-        let rows: [&[f64]; 2] = [&[1.0, 2.0], &[4.0, 10.0]];
-        assert_eq!(folded(&rows), [[2.0, 1.0], [1.0, 7.0]]);
+        // Far apart, tied on both sides, infinite, and an odd number of them.
+        let tied: Vec<f64> = (0..101).map(|i| f64::from(i * i % 17)).collect();
+        for draws in [
+            &[1.0, 2.0, 4.0, 10.0][..],
+            &[f64::INFINITY, 1.0, -3.0, 1.0],
+            &tied,
+        ] {
+            let rows = [draws];
+            let median = median_of_sorted(&Order::of(&rows).values());
+            let distances: Vec<f64> = draws.iter().map(|x| (x - median).abs()).collect();
+            assert_eq!(
+                Order::of(&rows).folded().scores(),
+                normal_scores(&[distances])
+            );
+        }
+        let folded = Order::of(&[[1.0, 2.0], [4.0, 10.0]]).folded();
+        assert_eq!(folded.values(), [1.0, 1.0, 2.0, 7.0]);
+        let stuck = Order::of(&[[f64::INFINITY; 5]]).folded().scores();
+        assert!(stuck[0].iter().all(|x| x.is_nan()));
     }
 }

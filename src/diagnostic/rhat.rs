@@ -1,7 +1,7 @@
 //! R-hat: whether chains agree with each other, and each with itself, on location and on spread.
 
 use super::moments::{halves, mean_of, rectangle, usable, variance_of};
-use super::rank::{folded, normal_scores};
+use super::rank::Order;
 
 /// Rank-normalised split R-hat, dimensionless: the larger of the one for location and the one for spread.
 ///
@@ -12,9 +12,14 @@ pub fn rhat_rank<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     if !usable(&rows, 2) {
         return f64::NAN;
     }
-    let split = halves(&rows);
-    let location = rhat(&normal_scores(&split));
-    let spread = rhat(&normal_scores(&folded(&split)));
+    let order = Order::of(&halves(&rows));
+    rhat_of(&order.scores(), &order)
+}
+
+/// The same of half chains, whose normal scores are known.
+pub(super) fn rhat_of(scores: &[Vec<f64>], order: &Order) -> f64 {
+    let location = rhat(scores);
+    let spread = rhat(&order.folded().scores());
     // Only a number replaces the first one: draws of two values fold to a constant, which has no R-hat.
     if spread > location { spread } else { location }
 }

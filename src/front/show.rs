@@ -1,15 +1,17 @@
 //! `ergodic show`: a run on disk, finished or not: what it is, its summaries, and what to do next.
 
 use crate::error::Result;
+use crate::report::layout::name;
 use crate::report::part::Part;
 use crate::report::read::Results;
 use crate::report::record::quoted;
 use crate::report::runs::{Found, State, date, duration, size};
+use crate::simulation::remembered::Remembered;
 use crate::simulation::transcript::FILE;
 use crate::store::aside;
 use crate::store::claim::ASIDE;
-use serde_json::{Map, Value};
-use std::path::Path;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// What a folder holds, all of it readable.
 ///
@@ -17,11 +19,19 @@ use std::path::Path;
 /// If there is nothing, or a part is damaged.
 pub fn parts(folder: &Path) -> Result<Vec<Part>> {
     let results = Results::of(folder)?;
-    for part in &results.parts {
-        if let Some(why) = part.of.damage() {
-            anyhow::bail!("{why}; `ergodic report` shows what is still there");
-        }
+    results.parts.iter().try_for_each(readable)?;
+    some(results, folder)
+}
+
+fn readable(part: &Part) -> Result<()> {
+    match part.of.damage() {
+        Some(why) => anyhow::bail!("{why}; `ergodic report` shows what is still there"),
+        None => Ok(()),
     }
+}
+
+/// The parts of a folder, of which there are some.
+fn some<P>(results: Results<P>, folder: &Path) -> Result<Vec<P>> {
     anyhow::ensure!(
         !results.parts.is_empty(),
         "{}: no run in this folder{}",
@@ -34,6 +44,49 @@ pub fn parts(folder: &Path) -> Result<Vec<Part>> {
     Ok(results.parts)
 }
 
+/// A part as it is shown: what it remembers, or all of it.
+enum Shown {
+    Remembered(PathBuf, Remembered),
+    Read(Part),
+}
+
+impl Shown {
+    fn of(folder: &Path) -> Self {
+        match Remembered::of(folder) {
+            Some(found) => Self::Remembered(folder.into(), found),
+            None => Self::Read(Part::of(folder)),
+        }
+    }
+
+    /// Those of a folder.
+    fn all(folder: &Path) -> Result<Vec<Self>> {
+        some(Results::with(folder, Self::of)?, folder)
+    }
+
+    fn text(&self) -> Result<String> {
+        match self {
+            Self::Remembered(folder, found) => Ok(found.text(folder)),
+            Self::Read(part) => readable(part).and_then(|()| part.of.text(&part.name)),
+        }
+    }
+
+    /// Name and numbers.
+    fn json(self) -> Result<(String, Value)> {
+        let (name, mut json, done) = match self {
+            Self::Remembered(folder, found) => (name(&folder), found.numbers.into(), true),
+            Self::Read(part) => {
+                readable(&part)?;
+                let (json, done) = (part.of.json()?, part.of.done());
+                (part.name, json, done)
+            }
+        };
+        if let Value::Object(map) = &mut json {
+            map.insert("done".into(), done.into());
+        }
+        Ok((name, json))
+    }
+}
+
 /// What a folder is, the summaries of what is in it, and what to do next, as text.
 pub fn text(folder: &Path) -> Result<String> {
     let found = Found::of(folder);
@@ -41,9 +94,9 @@ pub fn text(folder: &Path) -> Result<String> {
     let parts = match some {
         // A script that has made figures only, or failed before it had anything.
         true => Vec::new(),
-        false => parts(folder)?,
+        false => Shown::all(folder)?,
     };
-    let texts = parts.into_iter().map(|p| p.of.text(&p.name));
+    let texts = parts.iter().map(Shown::text);
     let text = texts.collect::<Result<Vec<_>>>()?.concat();
     let Some(found) = found else {
         return Ok(text.trim_end().to_string());
@@ -162,13 +215,6 @@ fn next_of(found: &Found, place: &str) -> Vec<(&'static str, String)> {
 
 /// The summaries of what is in a folder, by name.
 pub fn json(folder: &Path) -> Result<Value> {
-    let mut out = Map::new();
-    for part in parts(folder)? {
-        let mut json = part.of.json()?;
-        if let Some(map) = json.as_object_mut() {
-            map.insert("done".into(), part.of.done().into());
-        }
-        out.insert(part.name, json);
-    }
-    Ok(Value::Object(out))
+    let parts = Shown::all(folder)?.into_iter().map(Shown::json);
+    Ok(Value::Object(parts.collect::<Result<_>>()?))
 }

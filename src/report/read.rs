@@ -59,7 +59,7 @@ fn read(folder: &Path) -> Result<Box<dyn Told>> {
 
 /// A folder of results.
 #[derive(Debug)]
-pub struct Results {
+pub struct Results<P = Part> {
     /// Where.
     pub folder: PathBuf,
     /// The record of the script; that of the folder above where this is the folder of one part.
@@ -67,7 +67,7 @@ pub struct Results {
     /// Whether it is the folder of one part.
     pub single: bool,
     /// What the script has made, by name.
-    pub parts: Vec<Part>,
+    pub parts: Vec<P>,
     /// Figures that the script has saved.
     pub figures: Vec<PathBuf>,
     /// What else is to be said.
@@ -88,12 +88,12 @@ fn course(home: &Path, record: Option<&Record>) -> Option<String> {
     }
 }
 
-impl Results {
-    /// Read the folder of a script's results, or that of one of its runs.
+impl<P> Results<P> {
+    /// Read the folder of a script's results, or that of one of its runs, and their parts by `read`.
     ///
     /// # Errors
     /// If there is no such folder, or nothing of ours in it. What is damaged is named in [`Results::parts`] instead.
-    pub fn of(folder: &Path) -> Result<Self> {
+    pub fn with(folder: &Path, mut read: impl FnMut(&Path) -> P) -> Result<Self> {
         let shown = folder.display();
         anyhow::ensure!(folder.exists(), "{shown}: there is no such folder");
         anyhow::ensure!(
@@ -125,7 +125,7 @@ impl Results {
                 ));
             }
         }
-        let parts: Vec<_> = folders.iter().map(|p| Part::of(p)).collect();
+        let parts: Vec<_> = folders.iter().map(|part| read(part)).collect();
         let mut figures = Vec::new();
         if !single {
             let saved = whole.join("figures").read_dir().into_iter().flatten();
@@ -148,6 +148,16 @@ impl Results {
             figures,
             notes,
         })
+    }
+}
+
+impl Results {
+    /// The same with everything there is of its parts.
+    ///
+    /// # Errors
+    /// As [`Results::with`].
+    pub fn of(folder: &Path) -> Result<Self> {
+        Self::with(folder, Part::of)
     }
 
     /// A run that is in memory, as its script sees it.

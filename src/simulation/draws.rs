@@ -93,13 +93,18 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Of a run in this folder, if it keeps any.
-    pub fn of(plan: &Plan, target: &Target, folder: &Path) -> Result<Option<Self>> {
+    /// Of these chains of a run in this folder, if it keeps any.
+    pub fn of(
+        plan: &Plan,
+        target: &Target,
+        folder: &Path,
+        own: Vec<usize>,
+    ) -> Result<Option<Self>> {
         let Some(keep) = &plan.keep else {
             return Ok(None);
         };
         let (draws, ranges) = plan.draws(keep, target.layout())?;
-        let stream = Stream::new(folder.join(FOLDER), draws);
+        let stream = Stream::new(folder.join(FOLDER), draws, own);
         Ok(Some(Self { stream, ranges }))
     }
 

@@ -9,6 +9,10 @@ use crate::model::Layout;
 use crate::store::{self, weights, zarr};
 use anyhow::Context;
 use serde_json::{Map, json};
+use std::path::Path;
+
+/// The file of the last parameters.
+const WEIGHTS: &str = "weights.safetensors";
 
 /// Numbers of a run up to which it is judged when it is written.
 const MOST_JUDGED: usize = 20_000_000;
@@ -16,25 +20,21 @@ const MOST_JUDGED: usize = 20_000_000;
 impl Run {
     /// The verdict that lists of runs show, where it takes no long time.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        let numbers: usize = self.records.iter().map(Vec::len).sum();
-        let summary = (numbers <= MOST_JUDGED).then(|| Summary::new(self));
-        Some(summary?.ok()?.verdict())
+        Some(self.briefly()?.verdict())
     }
 
-    /// Write traces, weights and run.json into the run's folder.
+    /// The summary, where it takes no long time.
+    fn briefly(&self) -> Option<Summary> {
+        let numbers: usize = self.records.iter().map(Vec::len).sum();
+        let summary = (numbers <= MOST_JUDGED).then(|| Summary::new(self));
+        summary?.ok()
+    }
+
+    /// Write traces, weights, run.json and the summary into the run's folder.
     pub fn write(&self) -> Result<()> {
+        let summary = self.briefly();
         zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
-        let layout = Layout::new(self.info.tensors.iter().cloned());
-        let files = self.params.iter().enumerate().map(|(i, w)| {
-            let temperature = self.info.temperatures[i / self.info.chains.max(1)];
-            let metadata = vec![
-                ("temperature".to_string(), format!("{temperature:e}")),
-                ("run".to_string(), self.info.name.clone()),
-            ];
-            let name = format!("chain-{i}.safetensors");
-            (name, (layout.views(w), metadata))
-        });
-        weights::save_many(&self.folder.join("weights"), files)?;
+        self.write_weights()?;
         let rate =
             (self.info.steps as f64 * self.info.all_chains() as f64) / self.seconds.max(1e-9);
         store::write_json(
@@ -44,34 +44,42 @@ impl Run {
                 "notes": self.notes,
                 "failures": self.failures,
                 "predictions": self.scores,
-                "verdict": self.verdict(),
+                "verdict": summary.as_ref().map(Summary::verdict),
                 "timings": { "seconds": self.seconds, "chain_steps_per_second": rate },
                 "versions": versions(),
             }),
-        )
+        )?;
+        summary.map_or(Ok(()), |s| self.remember(&s))
     }
 
-    /// What is not as it was written, of a finished run. The numbers of a run are those of its checkpoint, which has a checksum of its own.
+    /// The last parameters in one file: a tensor `[chain, …]` of each of the model's, `[chain, temperature, …]` where there are temperatures.
+    fn write_weights(&self) -> Result<()> {
+        let info = &self.info;
+        let (chains, temperatures) = (info.chains, info.temperatures.len());
+        let lead = match info.has_temperatures() {
+            true => vec![chains, temperatures],
+            false => vec![chains],
+        };
+        let layout = Layout::new(info.tensors.iter().cloned());
+        let places = (0..chains).flat_map(|c| (0..temperatures).map(move |t| t * chains + c));
+        let views: Vec<_> = places.map(|i| layout.views(&self.params[i])).collect();
+        let stack = |(k, (name, shape)): (usize, &(String, Vec<usize>))| {
+            let rows = views.iter().map(|tensors| tensors[k].2).collect();
+            (name.clone(), [&lead[..], shape].concat(), rows)
+        };
+        let stacks: Vec<_> = info.tensors.iter().enumerate().map(stack).collect();
+        let temperatures: Vec<_> = info.temperatures.iter().map(|t| format!("{t:e}")).collect();
+        let metadata = [
+            ("temperatures", temperatures.join(", ")),
+            ("run", info.name.clone()),
+        ];
+        let metadata = metadata.map(|(key, text)| (key.to_string(), text));
+        weights::save_stacks(&self.folder.join(WEIGHTS), &stacks, &metadata)
+    }
+
+    /// What is not as it was written, of a finished run.
     pub fn damage(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        let trace = self.folder.join("trace.zarr");
-        if trace.exists() {
-            out.extend(zarr::read(&trace).err());
-        }
-        let entries = self.folder.join("weights").read_dir();
-        for entry in entries.into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|e| e == "safetensors") {
-                let checked = weights::check_weights(&path);
-                out.extend(
-                    checked
-                        .with_context(|| format!("'{}'", path.display()))
-                        .err(),
-                );
-            }
-        }
-        let advice = "the numbers here are from the checkpoint, which is intact; --resume rewrites this file";
-        out.iter().map(|e| format!("{e:#}; {advice}")).collect()
+        damage(&self.folder)
     }
 
     /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.
@@ -193,4 +201,22 @@ impl Run {
         };
         zarr::Array::new(name, &dims, &shape, zarr::Data::F64(data))
     }
+}
+
+/// What is not as it was written in the folder of a finished run. The numbers of a run are those of its checkpoint, which has a checksum of its own.
+pub(super) fn damage(folder: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    let trace = folder.join("trace.zarr");
+    if trace.exists() {
+        out.extend(zarr::check(&trace).err());
+    }
+    let weights = folder.join(WEIGHTS);
+    if weights.exists() {
+        let checked = weights::check_weights(&weights);
+        let named = || format!("'{}'", weights.display());
+        out.extend(checked.with_context(named).err());
+    }
+    let advice =
+        "the numbers here are from the checkpoint, which is intact; --resume rewrites this file";
+    out.iter().map(|e| format!("{e:#}; {advice}")).collect()
 }

@@ -37,6 +37,7 @@ pub mod plan;
 pub(crate) mod predict;
 pub(crate) mod prediction;
 pub mod progress;
+pub(crate) mod remembered;
 pub(crate) mod resume;
 pub mod run;
 mod sampling;

@@ -39,7 +39,13 @@ pub(super) struct Sampling<'a> {
 impl Sampling<'_> {
     /// Keep draws in this folder, if the plan keeps any; `leads` describes them.
     fn keep_in(&mut self, folder: &Path, leads: bool) -> Result<()> {
-        self.run.keeper = Keeper::of(self.run.plan, self.run.target, folder)?;
+        let plan = self.run.plan;
+        // Ranks write into the same files, each its own chains.
+        let own = match self.run.ranks.size() {
+            1 => self.state.index.clone(),
+            _ => (0..plan.temperatures.len() * plan.chains).collect(),
+        };
+        self.run.keeper = Keeper::of(plan, self.run.target, folder, own)?;
         match self.run.keeper.as_ref().filter(|_| leads) {
             Some(keeper) => keeper.describe(&self.info.temperatures),
             None => Ok(()),
@@ -261,6 +267,8 @@ impl Job for Sampling<'_> {
     }
 
     fn finish(self, folder: &Path, _: Record, session: &Session) -> Result<Arc<Run>> {
+        // Its records are read from the disk: they must not be there twice.
+        drop(self);
         finish(folder, session)
     }
 

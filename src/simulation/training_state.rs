@@ -71,7 +71,7 @@ impl Kept for Vec<Course> {
             for (kind, v) in vectors {
                 archive.list(&format!("{kind}.{i}"), v)?;
             }
-            archive.list(&format!("history.{i}"), &mut c.history)?;
+            archive.grows(&format!("history.{i}"), &mut c.history)?;
         }
         Ok(())
     }

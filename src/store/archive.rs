@@ -26,6 +26,8 @@ pub enum Archive<'a> {
 pub enum Held<'a> {
     /// Elsewhere.
     There(DataRef<'a>),
+    /// Elsewhere: a list to which numbers are only added.
+    Grows(DataRef<'a>),
     /// Here.
     Here(TensorData),
 }
@@ -91,14 +93,14 @@ impl<'a> Archive<'a> {
         let mut out = Vec::with_capacity(all.len());
         for (name, shape, held) in all {
             let data = match held {
-                Held::There(data) => *data,
+                Held::There(data) | Held::Grows(data) => *data,
                 Held::Here(TensorData::F32(x)) => DataRef::F32(x),
                 Held::Here(TensorData::F64(x)) => DataRef::F64(x),
                 Held::Here(TensorData::U64(x)) => DataRef::U64(x),
                 Held::Here(TensorData::I64(x)) => DataRef::I64(x),
             };
-            let shape = shape.clone();
-            out.push((name.clone(), TensorRef { shape, data }));
+            let (shape, grows) = (shape.clone(), matches!(held, Held::Grows(_)));
+            out.push((name.clone(), TensorRef { shape, data, grows }));
         }
         out
     }
@@ -150,6 +152,18 @@ impl<'a> Archive<'a> {
                 all.push((name.into(), shape, Held::There(T::view(numbers))));
             }
             Self::Restoring(found) => *numbers = Self::take(found, name)?,
+        }
+        Ok(())
+    }
+
+    /// Numbers to which others are only added: a checkpoint writes what is new.
+    pub fn grows<T: Number>(&mut self, name: &str, numbers: &'a mut Vec<T>) -> Result<()> {
+        self.list(name, numbers)?;
+        if let Self::Saving(all) = self
+            && let Some((_, _, held)) = all.last_mut()
+            && let Held::There(data) = *held
+        {
+            *held = Held::Grows(data);
         }
         Ok(())
     }

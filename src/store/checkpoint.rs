@@ -3,6 +3,7 @@
 //! The folder holds `current.safetensors` and `previous.safetensors`. Saving writes the new one aside and flushes it,
 //! then makes current previous and renames the new one to current, so at every instant one of the two names is a valid
 //! checkpoint. The folder appears with its first checkpoint in it, so one without any has lost it. Loading takes current if its checksum is right and previous otherwise.
+//! What was recorded only grows, and is in a file of its own, of which both count on a part: see [`super::journal`].
 //!
 //! The state of a run may fill most of the memory, so nothing here copies it: saving takes views and converts small
 //! pieces, loading reads straight into the numbers it returns.
@@ -11,21 +12,23 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use crc32fast::Hasher;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::bytes::PIECE;
-pub use super::tensors::{DataRef, TensorRef};
-use super::tensors::{Layout, Reader};
+use super::journal::{self, Extent};
+pub use super::tensors::{DataRef, Tensor, TensorData, TensorRef, Tensors};
+use super::tensors::{Layout, Reader, check as check_names};
 use super::{cannot, sync, sync_folder, temp_files};
 use crate::error::Result;
 
 const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
+const LISTS: &str = "lists";
 
 /// The state of a run as it is loaded: a description and named tensors.
 ///
@@ -36,31 +39,6 @@ pub struct Checkpoint {
     pub meta: Value,
     /// Named tensors; names differ.
     pub tensors: Tensors,
-}
-
-/// Tensors and their names.
-pub type Tensors = Vec<(String, Tensor)>;
-
-/// Numbers with a shape, in row-major order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tensor {
-    /// Lengths of the axes; their product is the length of the data.
-    pub shape: Vec<usize>,
-    /// The numbers.
-    pub data: TensorData,
-}
-
-/// The numbers of a [`Tensor`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum TensorData {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-    /// Unsigned, for random number generators and counters.
-    U64(Vec<u64>),
-    /// Signed.
-    I64(Vec<i64>),
 }
 
 /// Which of the two generations was loaded.
@@ -100,29 +78,31 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
     if super::writes_nothing() {
         return Ok(());
     }
-    let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
-    let layout = layout(meta, tensors)
-        .with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))?;
     if !dir.exists() {
-        return begin(dir, &layout);
+        return begin(dir, meta, tensors);
     }
+    let (current, previous) = (dir.join(CURRENT), dir.join(PREVIOUS));
     temp_files::sweep(&current);
     // A damaged current must not replace a good previous one: then the new file alone takes its place.
-    let keep = is_whole(&current);
+    let kept = check(&current).ok();
+    let base = kept.clone().or_else(|| check(&previous).ok()).flatten();
+    let (layout, extent) = layout(dir, dir, (meta, tensors), base.clone())?;
     let temp = temp_files::name(&current, "tmp", &temp_files::suffix());
     let written = write_new(&temp, &layout)
         .and_then(|()| sync(&temp))
         .and_then(|()| {
-            match keep {
-                true => replace(&temp, &current, &previous)?,
-                false => fs::rename(&temp, &current)?,
+            match kept {
+                Some(_) => replace(&temp, &current, &previous)?,
+                None => fs::rename(&temp, &current)?,
             }
             sync_folder(dir)
         });
     if written.is_err() {
         temp_files::remove(&temp);
     }
-    written.map_err(|e| cannot("write", &current, e))
+    written.map_err(|e| cannot("write", &current, e))?;
+    journal::tidy(dir, &[extent, base]);
+    Ok(())
 }
 
 /// Puts a new file in the place of `current`, and that in the place of `previous`. At every instant both names are those of whole files, and
@@ -141,29 +121,34 @@ fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
     moved
 }
 
-/// Makes the folder with its first file in it: where the folder is, there has been a checkpoint.
-fn begin(dir: &Path, layout: &Layout<'_>) -> Result<()> {
+/// Makes the folder with its first files in it: where the folder is, there has been a checkpoint.
+fn begin(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
     let above = temp_files::folder(dir);
+    let failed = |e| cannot("write", dir, e);
     fs::create_dir_all(above).map_err(|e| cannot("create", dir, e))?;
     temp_files::sweep(dir);
     let temp = temp_files::name(dir, "tmp", &temp_files::suffix());
-    let file = temp.join(CURRENT);
-    let written = fs::create_dir(&temp)
-        .and_then(|()| write_new(&file, layout))
-        .and_then(|()| sync(&file))
-        .and_then(|()| sync_folder(&temp))
-        .and_then(|()| fs::rename(&temp, dir))
-        .and_then(|()| sync_folder(above));
+    let written = fs::create_dir(&temp).map_err(failed).and_then(|()| {
+        let (layout, _) = layout(dir, &temp, (meta, tensors), None)?;
+        let file = temp.join(CURRENT);
+        write_new(&file, &layout)
+            .and_then(|()| sync(&file))
+            .and_then(|()| sync_folder(&temp))
+            .and_then(|()| fs::rename(&temp, dir))
+            .and_then(|()| sync_folder(above))
+            .map_err(failed)
+    });
     if written.is_err() {
         temp_files::remove(&temp);
     }
-    written.map_err(|e| cannot("write", dir, e))
+    written
 }
 
 /// What [`save`] would write, in memory.
 pub fn encode(meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    layout(meta, tensors)?.write(&mut out)?;
+    let meta = serde_json::to_string(meta)?;
+    Layout::checked(tensors, &[(META.to_string(), meta.clone())], &meta)?.write(&mut out)?;
     Ok(out)
 }
 
@@ -235,6 +220,17 @@ pub fn description(dir: &Path) -> Option<Value> {
     one(CURRENT).or_else(|| one(PREVIOUS))
 }
 
+/// The checksum of the newest checkpoint, if nothing of it is damaged: what was made of it is still true.
+pub fn stamp(dir: &Path) -> Option<String> {
+    let path = dir.join(CURRENT);
+    let lists = check(&path).ok()?;
+    if let Some(lists) = lists {
+        journal::check(dir, &lists).ok()?;
+    }
+    let reader = Reader::new(File::open(&path).ok()?, &path).ok()?;
+    reader.checksum().map(String::from)
+}
+
 /// Whether a folder has a checkpoint, be it damaged.
 pub fn is_there(dir: &Path) -> bool {
     [CURRENT, PREVIOUS].iter().any(|f| dir.join(f).is_file())
@@ -248,31 +244,60 @@ fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
         Err(e) => return Err(cannot("read", path, e)),
     };
     let mut tensors = Vec::new();
-    let meta = read(file, path, |reader, name, hasher| {
+    let (meta, lists) = read(file, path, |reader, name, hasher| {
         let tensor = tensor(reader, name, hasher)
             .with_context(|| format!("tensor '{name}' cannot be read"))?;
         tensors.push((name.to_string(), tensor));
         Ok(())
     })?;
+    if let Some(extent) = lists {
+        tensors.extend(journal::read(temp_files::folder(path), &extent)?);
+    }
     let meta = serde_json::from_str(&meta)?;
     Ok(Some(Checkpoint { meta, tensors }))
 }
 
-/// Whether a file can be read and has the checksum it should have.
-fn is_whole(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else {
-        return false;
-    };
+/// What a file counts on that can be read and has the checksum it should have.
+fn check(path: &Path) -> Result<Option<Extent>> {
+    let file = File::open(path)?;
     let skim = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
         reader.pieces(name, |piece| hasher.update(piece))
     };
-    read(file, path, skim).is_ok()
+    let (_, lists) = read(file, path, skim)?;
+    let there = lists
+        .as_ref()
+        .is_none_or(|l| l.is_there(temp_files::folder(path)));
+    ensure!(there, "its lists are cut off");
+    Ok(lists)
 }
 
-/// What the file of a checkpoint holds.
-fn layout<'a>(meta: &Value, tensors: &[(String, TensorRef<'a>)]) -> Result<Layout<'a>> {
-    let meta = serde_json::to_string(meta)?;
-    Layout::checked(tensors, &[(META.to_string(), meta.clone())], &meta)
+/// What the file of a checkpoint in `dir` holds, with its lists written to `folder`.
+fn layout<'a>(
+    dir: &Path,
+    folder: &Path,
+    (meta, tensors): (&Value, &[(String, TensorRef<'a>)]),
+    base: Option<Extent>,
+) -> Result<(Layout<'a>, Option<Extent>)> {
+    let make = || -> Result<_> {
+        check_names(tensors)?;
+        let grows = |(_, t): &&(String, TensorRef)| t.grows && t.data.len() > 0;
+        let (lists, others): (Vec<_>, Vec<_>) = tensors.iter().partition(grows);
+        let others: Vec<_> = others.into_iter().cloned().collect();
+        let meta = serde_json::to_string(meta)?;
+        let mut all = vec![(META.to_string(), meta.clone())];
+        let mut extent = None;
+        if !lists.is_empty() {
+            let lists: Vec<_> = lists
+                .iter()
+                .map(|(name, t)| (name.as_str(), t.data))
+                .collect();
+            let extent = extent.insert(journal::append(folder, base, &lists)?);
+            all.push((LISTS.to_string(), serde_json::to_string(extent)?));
+        }
+        let covered: String = all.iter().map(|(_, text)| text.as_str()).collect();
+        Ok((Layout::checked(&others, &all, &covered)?, extent))
+    };
+    make().with_context(|| format!("cannot save a checkpoint to '{}'", dir.display()))
 }
 
 /// Writes a file that nobody else knows of yet.
@@ -283,18 +308,21 @@ fn write_new(path: &Path, layout: &Layout<'_>) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads a file, compares its checksum and gives its description.
+/// Reads a file, compares its checksum and gives its description, and the lists that it counts on.
 ///
 /// `each` must show all bytes of the tensor it is called with to the hasher.
 fn read(
     file: File,
     path: &Path,
     mut each: impl FnMut(&Reader<'_>, &str, &mut Hasher) -> Result<()>,
-) -> Result<String> {
+) -> Result<(String, Option<Extent>)> {
     let reader = Reader::new(file, path)?;
     let meta = reader.metadata(META).context("it has no description")?;
-    reader.check(meta, |name, hasher| each(&reader, name, hasher))?;
-    Ok(meta.to_string())
+    let lists = reader.metadata(LISTS);
+    let covered = [meta, lists.unwrap_or_default()].concat();
+    reader.check(&covered, |name, hasher| each(&reader, name, hasher))?;
+    let lists = lists.map(serde_json::from_str).transpose()?;
+    Ok((meta.to_string(), lists))
 }
 
 fn tensor(reader: &Reader<'_>, name: &str, hasher: &mut Hasher) -> Result<Tensor> {

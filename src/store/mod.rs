@@ -10,6 +10,7 @@
 //! | `bytes.rs`      | numbers to little-endian bytes and back                                |
 //! | `tensors.rs`    | safetensors with stable bytes, in pieces, shared by the next two       |
 //! | `checkpoint.rs` | two generations of a checkpoint, with a checksum                       |
+//! | `journal.rs`    | lists of a checkpoint that only grow, in a file that is only appended to |
 //! | `weights.rs`    | weights as safetensors                                                 |
 //! | `named.rs`      | weights in any of the formats that others have                         |
 //! | `pytorch.rs`    | state dicts as `torch.save` writes them                                |
@@ -29,6 +30,7 @@ mod bytes;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod integers;
+mod journal;
 pub(crate) mod mapped;
 pub(crate) mod named;
 pub(crate) mod npy;
@@ -44,11 +46,12 @@ pub(crate) mod weights;
 pub(crate) mod zarr;
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use bytes::PIECE;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -71,12 +74,33 @@ pub fn writes_nothing() -> bool {
 ///
 /// Missing folders above it are made. Temporary files that killed processes left for the same `path` are removed on the way.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_through(path, |out| out.write_all(bytes))
+}
+
+/// The same of what `write` writes.
+fn write_through(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
     }
     temp_files::sweep(path);
-    replace(path, bytes)?;
-    sync_folder(temp_files::folder(path)).map_err(|e| cannot("write", path, e))
+    let temp = temp_files::name(path, "tmp", &temp_files::suffix());
+    let written = File::create(&temp)
+        .and_then(|file| {
+            let mut out = BufWriter::with_capacity(PIECE, file);
+            write(&mut out)?;
+            out.into_inner()?.sync_all()
+        })
+        .and_then(|()| fs::rename(&temp, path));
+    if written.is_err() {
+        // Already renamed or never created: nothing to remove, and the first error is the one to tell.
+        let _ = fs::remove_file(&temp);
+    }
+    written
+        .and_then(|()| sync_folder(temp_files::folder(path)))
+        .map_err(|e| cannot("write", path, e))
 }
 
 /// Writes a file that must not be there yet.
@@ -96,33 +120,6 @@ pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
         temp_files::remove(path);
-    }
-    written.map_err(|e| cannot("write", path, e))
-}
-
-/// [`write_atomic`] for many files of one folder, which is looked through and flushed once, not once per file.
-pub(crate) fn write_many(
-    folder: &Path,
-    files: impl IntoIterator<Item = Result<(String, Vec<u8>)>>,
-) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|e| cannot("write", folder, e))?;
-    temp_files::sweep_folder(folder);
-    for file in files {
-        let (name, bytes) = file?;
-        replace(&folder.join(name), &bytes)?;
-    }
-    sync_folder(folder).map_err(|e| cannot("write", folder, e))
-}
-
-/// Puts a whole file in the place of `path`; its name is on the disk once the folder is flushed.
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temp = temp_files::name(path, "tmp", &temp_files::suffix());
-    let written = write_new(&temp, bytes)
-        .and_then(|()| sync(&temp))
-        .and_then(|()| fs::rename(&temp, path));
-    if written.is_err() {
-        // Already renamed or never created: nothing to remove, and the first error is the one to tell.
-        let _ = fs::remove_file(&temp);
     }
     written.map_err(|e| cannot("write", path, e))
 }

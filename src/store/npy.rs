@@ -187,7 +187,7 @@ fn decode(raw: &[u8], kind: &str, big: bool) -> Numbers {
 pub(super) fn encode(shape: &[usize], data: DataRef) -> Vec<u8> {
     let sizes: Vec<_> = shape.iter().map(|d| format!("{d},")).collect();
     let kind = match data {
-        DataRef::F32(_) => "f4",
+        DataRef::F32(_) | DataRef::Rows(_) => "f4",
         DataRef::F64(_) => "f8",
         DataRef::U64(_) => "u8",
         DataRef::I64(_) => "i8",

@@ -60,19 +60,6 @@ pub(super) fn sweep(path: &Path) {
     }
 }
 
-/// Deletes what killed processes left in a folder, beside whichever file.
-pub(super) fn sweep_folder(folder: &Path) {
-    let left_over = |name: &str| {
-        let (_, suffix) = name.rsplit_once(".tmp-").or(name.rsplit_once(".old-"))?;
-        Some(is_left_over(suffix))
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().and_then(left_over) == Some(true) {
-            remove(&entry.path());
-        }
-    }
-}
-
 /// Deletes a file or a folder, if it can.
 pub(super) fn remove(path: &Path) {
     let _ = if path.is_dir() {

@@ -57,7 +57,7 @@ pub fn save(path: &Path, tensors: &[(String, Single)]) -> Result<()> {
             .iter()
             .map(|(name, (shape, numbers))| {
                 let (shape, data) = (shape.clone(), data(numbers));
-                (name.clone(), TensorRef { shape, data })
+                (name.clone(), TensorRef::new(shape, data))
             })
             .collect();
         let mut file = Vec::new();

@@ -37,6 +37,16 @@ pub struct TensorRef<'a> {
     pub shape: Vec<usize>,
     /// The numbers, in row-major order.
     pub data: DataRef<'a>,
+    /// Whether they are a list to which numbers are only added.
+    pub grows: bool,
+}
+
+impl<'a> TensorRef<'a> {
+    /// Numbers with a shape.
+    pub fn new(shape: Vec<usize>, data: DataRef<'a>) -> Self {
+        let grows = false;
+        Self { shape, data, grows }
+    }
 }
 
 /// The numbers of a [`TensorRef`].
@@ -50,9 +60,69 @@ pub enum DataRef<'a> {
     U64(&'a [u64]),
     /// Signed.
     I64(&'a [i64]),
+    /// Single precision, in rows that lie apart.
+    Rows(&'a [&'a [f32]]),
 }
 
-impl DataRef<'_> {
+/// Tensors and their names.
+pub type Tensors = Vec<(String, Tensor)>;
+
+/// Numbers with a shape, in row-major order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Lengths of the axes; their product is the length of the data.
+    pub shape: Vec<usize>,
+    /// The numbers.
+    pub data: TensorData,
+}
+
+/// The numbers of a [`Tensor`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum TensorData {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+    /// Unsigned, for random number generators and counters.
+    U64(Vec<u64>),
+    /// Signed.
+    I64(Vec<i64>),
+}
+
+impl TensorData {
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(v) => v.len(),
+            Self::F64(v) => v.len(),
+            Self::U64(v) => v.len(),
+            Self::I64(v) => v.len(),
+        }
+    }
+}
+
+impl<'a> DataRef<'a> {
+    /// How many numbers there are.
+    pub(super) fn len(self) -> usize {
+        self.kind().1
+    }
+
+    /// The first so many numbers, and the others; none if there are fewer, or they lie apart.
+    pub(super) fn split_at(self, count: usize) -> Option<(Self, Self)> {
+        macro_rules! split {
+            ($($kind:ident),*) => {
+                match self {
+                    $(Self::$kind(v) => {
+                        let (old, new) = v.split_at_checked(count)?;
+                        (Self::$kind(old), Self::$kind(new))
+                    })*
+                    Self::Rows(_) => return None,
+                }
+            };
+        }
+        Some(split!(F32, F64, U64, I64))
+    }
+
     /// The type of the numbers and how many there are.
     fn kind(self) -> (Dtype, usize) {
         match self {
@@ -60,6 +130,7 @@ impl DataRef<'_> {
             DataRef::F64(v) => (Dtype::F64, v.len()),
             DataRef::U64(v) => (Dtype::U64, v.len()),
             DataRef::I64(v) => (Dtype::I64, v.len()),
+            DataRef::Rows(v) => (Dtype::F32, v.iter().map(|row| row.len()).sum()),
         }
     }
 
@@ -74,6 +145,7 @@ impl DataRef<'_> {
             DataRef::F64(v) => bytes::encode_pieces(v, each),
             DataRef::U64(v) => bytes::encode_pieces(v, each),
             DataRef::I64(v) => bytes::encode_pieces(v, each),
+            DataRef::Rows(v) => v.iter().try_for_each(|row| bytes::encode_pieces(row, each)),
         }
     }
 }
@@ -174,7 +246,7 @@ fn digits(hasher: Hasher) -> String {
 }
 
 /// Names must differ, shapes must fit the numbers.
-fn check(tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
+pub(super) fn check(tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
     let mut seen = HashSet::new();
     for (name, tensor) in tensors {
         ensure!(
@@ -211,10 +283,23 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads the header; `path` is for messages.
     pub(super) fn new(file: File, path: &'a Path) -> Result<Self> {
+        let size = file.metadata().map_err(|e| cannot("read", path, e))?.len();
+        let reader = Self::section(file, path, 0, size)?;
+        let expected = reader.end();
+        ensure!(
+            expected == size,
+            "it is {size} bytes long but should be {expected}"
+        );
+        Ok(reader)
+    }
+
+    /// The same of a part of a file that begins at `from` and ends at `to` at the latest.
+    pub(super) fn section(file: File, path: &'a Path, from: u64, to: u64) -> Result<Self> {
         let failed = |e| cannot("read", path, e);
-        let size = file.metadata().map_err(failed)?.len();
+        let size = to.saturating_sub(from);
         let mut length = [0; LENGTH];
         ensure!(size >= LENGTH as u64, "it is only {size} bytes long");
+        (&file).seek(SeekFrom::Start(from)).map_err(failed)?;
         (&file).read_exact(&mut length).map_err(failed)?;
         let length = u64::from_le_bytes(length);
         let start = length.saturating_add(LENGTH as u64);
@@ -228,7 +313,7 @@ impl<'a> Reader<'a> {
             serde_json::from_slice(&text).context("its header is not that of safetensors")?;
         let expected = start.saturating_add(header.data_len() as u64);
         ensure!(
-            expected == size,
+            expected <= size,
             "it is {size} bytes long but should be {expected}"
         );
         let mut names = header.offset_keys();
@@ -249,9 +334,14 @@ impl<'a> Reader<'a> {
             path,
             file,
             header,
-            start,
+            start: from + start,
             names,
         })
+    }
+
+    /// Where it ends in the file.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.header.data_len() as u64
     }
 
     /// A metadata entry.
@@ -270,9 +360,9 @@ impl<'a> Reader<'a> {
         given.map(|(k, v)| (k.as_str(), v.as_str())).collect()
     }
 
-    /// Whether the file has a checksum.
-    pub(super) fn has_checksum(&self) -> bool {
-        self.metadata(CRC32).is_some()
+    /// The checksum of the file, if it has one.
+    pub(super) fn checksum(&self) -> Option<&str> {
+        self.metadata(CRC32)
     }
 
     /// Reads all tensors in their order and compares the checksum that [`Layout::checked`] wrote. `each` must show all bytes of the tensor
@@ -282,7 +372,7 @@ impl<'a> Reader<'a> {
         description: &str,
         mut each: impl FnMut(&str, &mut Hasher) -> Result<()>,
     ) -> Result<()> {
-        let stored = self.metadata(CRC32).context("it has no checksum")?;
+        let stored = self.checksum().context("it has no checksum")?;
         let mut hasher = Hasher::new();
         hasher.update(description.as_bytes());
         for name in &self.names {
@@ -326,14 +416,24 @@ impl<'a> Reader<'a> {
     pub(super) fn numbers<T: Element>(
         &self,
         name: &str,
-        mut watch: impl FnMut(&[u8]),
+        watch: impl FnMut(&[u8]),
     ) -> Result<Vec<T>> {
         let (from, to) = self.info(name)?.data_offsets;
         let mut values = Vec::with_capacity((to - from) / T::SIZE);
+        self.append(name, &mut values, watch)?;
+        Ok(values)
+    }
+
+    /// The same, put behind others.
+    pub(super) fn append<T: Element>(
+        &self,
+        name: &str,
+        values: &mut Vec<T>,
+        mut watch: impl FnMut(&[u8]),
+    ) -> Result<()> {
         self.pieces(name, |piece| {
             watch(piece);
             values.extend(piece.chunks_exact(T::SIZE).map(T::get));
-        })?;
-        Ok(values)
+        })
     }
 }

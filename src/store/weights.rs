@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use safetensors::Dtype;
 
 use super::tensors::{DataRef, Layout, Reader, TensorRef};
-use super::{cannot, write_atomic, write_many};
+use super::{cannot, write_through};
 use crate::error::Result;
 
 /// A tensor that was read: its name, its shape, its numbers in row-major order.
@@ -44,9 +44,6 @@ pub(super) fn single(numbers: Vec<f64>) -> Result<Vec<f32>> {
     Ok(numbers.into_iter().map(|x| x as f32).collect())
 }
 
-/// Named tensors as they are saved, and free-form metadata.
-pub type Weights<'a> = (Vec<(String, Vec<usize>, &'a [f32])>, Vec<(String, String)>);
-
 /// Writes named f32 tensors and free-form metadata to `path`, atomically.
 ///
 /// The metadata entries "order" and "crc32" are taken: they keep the order of the tensors, and a checksum of all that is in the file.
@@ -55,46 +52,35 @@ pub fn save_weights(
     tensors: &[(String, Vec<usize>, &[f32])],
     metadata: &[(String, String)],
 ) -> Result<()> {
-    if super::writes_nothing() {
-        return Ok(());
-    }
-    write_atomic(path, &encode(path, tensors, metadata)?)
+    save(path, tensors, |values| DataRef::F32(values), metadata)
 }
 
-/// The same for many files of one folder, by name.
-pub fn save_many<'a>(
-    folder: &Path,
-    files: impl IntoIterator<Item = (String, Weights<'a>)>,
+/// The same of tensors whose rows lie apart.
+pub fn save_stacks(
+    path: &Path,
+    stacks: &[(String, Vec<usize>, Vec<&[f32]>)],
+    metadata: &[(String, String)],
+) -> Result<()> {
+    save(path, stacks, |rows| DataRef::Rows(rows), metadata)
+}
+
+fn save<'a, T>(
+    path: &Path,
+    tensors: &'a [(String, Vec<usize>, T)],
+    data: impl Fn(&'a T) -> DataRef<'a>,
+    metadata: &[(String, String)],
 ) -> Result<()> {
     if super::writes_nothing() {
         return Ok(());
     }
-    let encoded = |(name, (tensors, metadata)): (String, Weights)| {
-        let bytes = encode(&folder.join(&name), &tensors, &metadata)?;
-        Ok((name, bytes))
+    let tensor = |(name, shape, values): &'a (String, Vec<usize>, T)| {
+        (name.clone(), TensorRef::new(shape.clone(), data(values)))
     };
-    write_many(folder, files.into_iter().map(encoded))
-}
-
-/// The content of such a file.
-fn encode(
-    path: &Path,
-    tensors: &[(String, Vec<usize>, &[f32])],
-    metadata: &[(String, String)],
-) -> Result<Vec<u8>> {
-    let views: Vec<_> = tensors
-        .iter()
-        .map(|(name, shape, values)| {
-            let (shape, data) = (shape.clone(), DataRef::F32(values));
-            (name.clone(), TensorRef { shape, data })
-        })
-        .collect();
-    let mut file = Vec::new();
+    let tensors: Vec<_> = tensors.iter().map(tensor).collect();
     let given = metadata.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-    Layout::checked(&views, metadata, &description(&given.collect())?)
-        .and_then(|layout| Ok(layout.write(&mut file)?))
+    let layout = Layout::checked(&tensors, metadata, &description(&given.collect())?)
         .with_context(|| format!("cannot save weights to '{}'", path.display()))?;
-    Ok(file)
+    write_through(path, |out| layout.write(out))
 }
 
 /// What the checksum covers beside the tensors.
@@ -136,7 +122,7 @@ pub(super) fn read(file: File, path: &Path) -> Result<Found> {
             .push((name.to_string(), info.shape.clone(), values));
         Ok(())
     };
-    if !reader.has_checksum() {
+    if reader.checksum().is_none() {
         let mut unused = Hasher::new();
         reader
             .names
@@ -154,10 +140,10 @@ pub(super) fn read(file: File, path: &Path) -> Result<Found> {
 pub fn check_weights(path: &Path) -> Result<()> {
     let file = File::open(path).map_err(|e| cannot("read", path, e))?;
     let reader = Reader::new(file, path).context("it is damaged")?;
-    match reader.has_checksum() {
-        true => reader.check(&description(&reader.given())?, |name, hasher| {
+    match reader.checksum() {
+        Some(_) => reader.check(&description(&reader.given())?, |name, hasher| {
             reader.pieces(name, |piece| hasher.update(piece))
         }),
-        false => Ok(()),
+        None => Ok(()),
     }
 }

@@ -8,14 +8,14 @@
 //! |-------------------|----------------------------------------------|
 //! | `zarr/layout.rs`  | how an array is cut into chunks              |
 //! | `zarr/write.rs`   | a tree to files, swapped in as a whole       |
-//! | `zarr/read.rs`    | files to a tree; damage is an error          |
+//! | `zarr/check.rs`   | whether a tree is as it was written          |
 //! | `zarr/draws.rs`   | which arrays of draws there are              |
 //! | `zarr/stream.rs`  | writing them while a run goes on             |
 //! | `zarr/reader.rs`  | reading them one after the other             |
 
+mod check;
 mod draws;
 mod layout;
-mod read;
 mod reader;
 mod stream;
 mod write;
@@ -26,8 +26,8 @@ use serde_json::{Map, Value, json};
 
 use super::temp_files;
 
+pub use check::check;
 pub use draws::Draws;
-pub use read::read;
 pub use reader::Reader;
 pub use stream::Stream;
 pub use write::write;
@@ -70,25 +70,10 @@ pub struct Array {
 pub enum Data {
     /// Double precision.
     F64(Vec<f64>),
-    /// Single precision.
-    F32(Vec<f32>),
     /// Integers.
     I64(Vec<i64>),
     /// Text, for the names of layers and the like.
     Str(Vec<String>),
-}
-
-impl Group {
-    /// A group without content.
-    pub fn new(name: &str) -> Self {
-        let (attributes, arrays, groups) = Default::default();
-        Self {
-            name: name.into(),
-            attributes,
-            arrays,
-            groups,
-        }
-    }
 }
 
 impl Array {
@@ -109,7 +94,6 @@ impl Data {
     pub fn len(&self) -> usize {
         match self {
             Data::F64(v) => v.len(),
-            Data::F32(v) => v.len(),
             Data::I64(v) => v.len(),
             Data::Str(v) => v.len(),
         }

@@ -76,9 +76,10 @@ def test_weights_are_those_of_the_last_draw(trace):
     load = pytest.importorskip("safetensors.numpy").load_file
     norm2 = trace["posterior"].dataset["norm2"]
     chains = norm2.sizes["chain"]
+    weights = load(RUN / "weights.safetensors")
     for t in range(norm2.sizes.get("temperature", 1)):
         for c in range(chains):
-            tensors = load(RUN / f"weights/chain-{t * chains + c}.safetensors")
+            tensors = {name: w[c, t] if "temperature" in norm2.dims else w[c] for name, w in weights.items()}
             square = sum(float((w.astype(np.float64) ** 2).sum()) for w in tensors.values())
             last = norm2.isel(chain=c, draw=-1, **({"temperature": t} if "temperature" in norm2.dims else {}))
             np.testing.assert_allclose(square, float(last), rtol=1e-9)

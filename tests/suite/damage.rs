@@ -162,11 +162,8 @@ fn a_flipped_bit_in_weights_or_traces_is_found() {
         clean.iter().all(|said| !said.contains("damaged")),
         "{clean:?}"
     );
-    let files: [PathBuf; 2] = [
-        "weights/chain-0.safetensors",
-        "trace.zarr/posterior/cost/c/0/0",
-    ]
-    .map(|f| out.join("run").join(f));
+    let files: [PathBuf; 2] =
+        ["weights.safetensors", "trace.zarr/posterior/cost/c/0/0"].map(|f| out.join("run").join(f));
     for file in &files {
         let whole = std::fs::read(file).unwrap();
         flip(file);

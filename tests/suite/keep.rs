@@ -247,3 +247,32 @@ fn a_failed_chain_keeps_what_it_had() {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
     assert_eq!(found, serde_json::json!([1, true, true, true]), "{found}");
 }
+
+/// All files below a folder.
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = folder.read_dir().unwrap().map(|e| e.unwrap().path());
+    let below = |p: std::path::PathBuf| if p.is_dir() { files(&p) } else { vec![p] };
+    entries.flat_map(below).collect()
+}
+
+#[test]
+fn a_run_has_as_many_files_however_many_chains_it_has() {
+    let scratch = Scratch::new();
+    let source = r#"
+        let t = target(model::mlp(#{ layers: [64, 4, 10] }), dataset::digits(#{ per_class: 5 }));
+        sweep(t, sampler::sgld(#{ step: 0.001, batch: 20 }), #{ temperatures: [1e-4, 1e-3], chains: param("chains", 2), steps: 40, every: 10, keep: 10 });
+    "#;
+    let script = scratch.file("s.rhai", source);
+    let count = |chains: usize| {
+        let out = scratch.join(format!("{chains}"));
+        let mut command = ergodic();
+        command.arg("run").arg(&script).arg("--out").arg(&out);
+        let output = command
+            .args(["--set", &format!("chains={chains}")])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        files(&out).len()
+    };
+    assert_eq!(count(2), count(150));
+}

@@ -109,7 +109,12 @@ impl Benchmark {
         if file.is_file() {
             return read_json(&file).map(Some);
         }
-        let Some((saved, _)) = checkpoint::load(&folder.join("checkpoint"))? else {
+        let saved = folder.join("checkpoint");
+        // A run may be large: its numbers are not read for nothing.
+        if checkpoint::description(&saved).is_none_or(|meta| meta.get("benchmark").is_none()) {
+            return Ok(None);
+        }
+        let Some((saved, _)) = checkpoint::load(&saved)? else {
             return Ok(None);
         };
         let so_far = saved.meta.get("benchmark");

@@ -23,7 +23,7 @@ impl Kept for State {
         archive.rows("steps", &mut self.steps, c)?;
         archive.rows("info_counts", &mut self.info_counts, c)?;
         for (i, r) in self.records.iter_mut().enumerate() {
-            archive.list(&format!("records.{i}"), r)?;
+            archive.grows(&format!("records.{i}"), r)?;
         }
         let Some(ladders) = &mut self.ladders else {
             return Ok(());

@@ -29,7 +29,7 @@ fn view((name, tensor): &(String, Tensor)) -> (String, TensorRef<'_>) {
         TensorData::I64(v) => DataRef::I64(v),
     };
     let shape = tensor.shape.clone();
-    (name.clone(), TensorRef { shape, data })
+    (name.clone(), TensorRef::new(shape, data))
 }
 
 fn checkpoint(step: u64) -> Checkpoint {
@@ -115,7 +115,7 @@ fn the_bytes_of_a_file_stay_as_they_are() {
     let scratch = Scratch::new("golden");
     let tensor = |name: &str, shape: &[usize], data| {
         let shape = shape.to_vec();
-        (name.to_string(), TensorRef { shape, data })
+        (name.to_string(), TensorRef::new(shape, data))
     };
     let tensors = [
         tensor("w", &[2, 1], DataRef::F32(&[1.0, -2.0])),

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod claim;
 mod files;
+mod journal;
 mod zarr;
 
 use std::fs;

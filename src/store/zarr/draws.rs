@@ -1,12 +1,22 @@
-//! What draws are kept, and how their arrays are cut into chunks.
+//! What draws are kept, and how their arrays are cut into chunks, and these put into files.
 
-use super::is_plain;
+use super::super::bytes::encode;
+use super::{CHECKSUM, checksum, is_plain};
 use crate::error::Result;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a chunk at most, if a single draw is not larger.
 pub(super) const CHUNK_BYTES: usize = 4 << 20;
+
+/// Bytes of a file at most, if a chunk is not larger.
+const FILE_BYTES: usize = 64 << 20;
+
+/// Bytes of an entry of the index, with which a file begins: where a chunk is, and its length.
+const ENTRY: usize = 16;
+
+/// The entry of a chunk that a file does not have.
+const NONE: [u64; 2] = [u64::MAX; 2];
 
 /// What is written: an array `[chain, draw, …]` per tensor, with a dimension `temperature` behind the draws where there are several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,17 +57,66 @@ impl Draws {
 
     /// Bytes of a chunk, without its checksum.
     pub(super) fn chunk_bytes(&self, tensor: usize) -> usize {
-        self.per_chunk(tensor) * self.numbers(tensor) * self.size()
+        self.cut(tensor).draws * self.numbers(tensor) * self.size()
     }
 
-    /// Draws in a chunk.
-    pub(super) fn per_chunk(&self, tensor: usize) -> usize {
+    /// How a tensor is cut.
+    pub(super) fn cut(&self, tensor: usize) -> Cut {
         let draw = (self.numbers(tensor) * self.size()).max(1);
+        let rungs = self.temperatures.unwrap_or(1).max(1);
         let most = match self.open {
             true => usize::MAX,
             false => self.steps.len().max(1),
         };
-        (CHUNK_BYTES / draw).clamp(1, most)
+        let of_all = draw.saturating_mul(rungs * self.chains.max(1));
+        let draws = (FILE_BYTES / of_all).min(CHUNK_BYTES / draw).clamp(1, most);
+        let places = (FILE_BYTES / (draw * draws)).max(1);
+        Cut {
+            draws,
+            chains: (places / rungs).clamp(1, self.chains.max(1)),
+            temperatures: places.min(rungs),
+        }
+    }
+
+    /// Number and temperature of a chain, which are ordered by temperature.
+    pub(super) fn place(&self, chain: usize) -> [usize; 2] {
+        [chain % self.chains, chain / self.chains]
+    }
+
+    /// Where the chunks of a chain are in their files.
+    pub(super) fn offset(&self, tensor: usize, chain: usize) -> u64 {
+        let cut = self.cut(tensor);
+        cut.offset(cut.within(self.place(chain)), self.chunk_bytes(tensor))
+    }
+
+    /// Where a file says of a chunk of this chain whether it has it.
+    pub(super) fn entry(&self, tensor: usize, chain: usize) -> u64 {
+        (self.cut(tensor).within(self.place(chain)) * ENTRY) as u64
+    }
+
+    /// The index of the file in which this chain is, and the places of the chunks that it has: those of these chains.
+    pub(super) fn index(&self, tensor: usize, chain: usize, own: &[usize]) -> (Vec<u8>, Vec<u64>) {
+        let (cut, bytes) = (self.cut(tensor), self.chunk_bytes(tensor));
+        let file = cut.file(self.place(chain));
+        let mut all = vec![NONE; cut.chains * cut.temperatures];
+        let places = own.iter().map(|c| self.place(*c));
+        for place in places.filter(|place| cut.file(*place) == file) {
+            let i = cut.within(place);
+            all[i] = [cut.offset(i, bytes), (bytes + CHECKSUM) as u64];
+        }
+        let has = all
+            .iter()
+            .filter(|entry| **entry != NONE)
+            .map(|entry| entry[0]);
+        let has = has.collect();
+        let mut out = encode(all.as_flattened());
+        out.extend(checksum(&out));
+        (out, has)
+    }
+
+    /// Whether an entry of an index is that of a chunk.
+    pub(super) fn has(entry: [u8; ENTRY]) -> bool {
+        entry != [u8::MAX; ENTRY]
     }
 
     /// Fail if the tensors cannot be arrays beside the coordinates.
@@ -71,22 +130,54 @@ impl Draws {
         Ok(())
     }
 
-    /// Dimensions and shapes, of the array and of a chunk.
-    pub(super) fn layout(&self, tensor: usize) -> (Vec<String>, Vec<usize>, Vec<usize>) {
+    /// Dimensions and shapes: of the array, of a file and of a chunk in it.
+    pub(super) fn layout(&self, tensor: usize) -> (Vec<String>, [Vec<usize>; 3]) {
         let (name, shape) = &self.tensors[tensor];
+        let cut = self.cut(tensor);
         let mut dims = vec!["chain".to_string(), "draw".to_string()];
-        let mut lengths = vec![self.chains, self.steps.len()];
-        let mut chunk = vec![1, self.per_chunk(tensor)];
+        let mut lengths = vec![
+            [self.chains, cut.chains, 1],
+            [self.steps.len(), cut.draws, cut.draws],
+        ];
         if let Some(count) = self.temperatures {
             dims.push("temperature".into());
-            lengths.push(count);
-            chunk.push(1);
+            lengths.push([count, cut.temperatures, 1]);
         }
         for (i, length) in shape.iter().enumerate() {
             dims.push(format!("{name}_dim_{i}"));
-            lengths.push(*length);
-            chunk.push((*length).max(1));
+            let within = (*length).max(1);
+            lengths.push([*length, within, within]);
         }
-        (dims, lengths, chunk)
+        let shapes = [0, 1, 2].map(|of| lengths.iter().map(|l| l[of]).collect());
+        (dims, shapes)
+    }
+}
+
+/// How a tensor is cut: a chunk has consecutive draws of one chain at one temperature, a file the chunks of several.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// Draws in a chunk.
+    pub draws: usize,
+    /// Chains in a file.
+    chains: usize,
+    /// Temperatures in a file; all of them, if there is more than one chain.
+    temperatures: usize,
+}
+
+impl Cut {
+    /// Which file a chain is in, along chains and temperatures.
+    pub fn file(self, [number, temperature]: [usize; 2]) -> [usize; 2] {
+        [number / self.chains, temperature / self.temperatures]
+    }
+
+    /// Which of the chunks of its file is that of a chain.
+    fn within(self, [number, temperature]: [usize; 2]) -> usize {
+        (number % self.chains) * self.temperatures + temperature % self.temperatures
+    }
+
+    /// Where the i-th chunk of a file begins, each of which has so many bytes.
+    fn offset(self, i: usize, bytes: usize) -> u64 {
+        let index = self.chains * self.temperatures * ENTRY + CHECKSUM;
+        (index + i * (bytes + CHECKSUM)) as u64
     }
 }

@@ -117,14 +117,6 @@ impl Layout {
         chunk
     }
 
-    /// Puts the values of chunk `k` where they belong.
-    pub fn scatter<T: Element>(&self, values: &mut [T], k: usize, chunk: &[T]) {
-        for (there, here) in self.rows(k) {
-            let length = there.len();
-            values[there].copy_from_slice(&chunk[here..here + length]);
-        }
-    }
-
     /// The contiguous pieces of chunk `k`: their range in the array and their beginning in the chunk.
     fn rows(&self, k: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
         let first = k * self.chunk;

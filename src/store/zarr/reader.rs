@@ -21,33 +21,29 @@ impl Stream {
         }
     }
 
-    /// A chunk whose checksum is right; none if there is no such file, because none of its draws was made.
-    fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<File>> {
+    /// The file and the place of a chunk whose checksum is right; none if none of its draws was made.
+    fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<(File, u64)>> {
         let path = self.path(tensor, chain, chunk);
         let at = [tensor, chain, chunk];
-        let read = || -> IoResult<Option<(File, bool)>> {
-            if !path.exists() {
-                return Ok(None);
-            }
-            let file = File::open(&path)?;
+        let Some((file, start)) = self.find(tensor, chain, chunk)? else {
+            return Ok(None);
+        };
+        let right = || -> IoResult<bool> {
             if lock(&self.sound).contains(&at) {
-                return Ok(Some((file, true)));
+                return Ok(true);
             }
             let length = self.draws.chunk_bytes(tensor);
             let mut bytes = vec![0; length + CHECKSUM];
-            file.read_exact_at(&mut bytes, 0)?;
-            Ok(Some((file, checksum(&bytes[..length]) == bytes[length..])))
+            file.read_exact_at(&mut bytes, start)?;
+            Ok(checksum(&bytes[..length]) == bytes[length..])
         };
         // Whoever makes draws at this time writes numbers and checksum one after the other.
         for _ in 0..5 {
-            match read().map_err(|e| cannot("read", &path, e))? {
-                None => return Ok(None),
-                Some((file, true)) => {
-                    lock(&self.sound).insert(at);
-                    return Ok(Some(file));
-                }
-                Some(_) => std::thread::sleep(Duration::from_millis(10)),
+            if right().map_err(|e| cannot("read", &path, e))? {
+                lock(&self.sound).insert(at);
+                return Ok(Some((file, start)));
             }
+            std::thread::sleep(Duration::from_millis(10));
         }
         bail!(
             "'{}' is damaged: its checksum is wrong. Draws of other chains and tensors are not affected; a run that is not finished makes its last draws again with --resume",
@@ -60,8 +56,8 @@ impl Stream {
 pub struct Reader<'a> {
     stream: &'a Stream,
     chain: usize,
-    /// Per tensor: which chunk, and its file if there is one.
-    open: Vec<Option<(usize, Option<File>)>>,
+    /// Per tensor: which chunk, and its file and place there if there is one.
+    open: Vec<Option<(usize, Option<(File, u64)>)>>,
 }
 
 impl Reader<'_> {
@@ -80,12 +76,12 @@ impl Reader<'_> {
                 &self.open[tensor].insert((chunk, file)).1
             }
         };
-        let Some(file) = found else {
+        let Some((file, start)) = found else {
             out.extend(std::iter::repeat_n(f32::NAN, numbers));
             return Ok(());
         };
         let mut bytes = vec![0; numbers * draws.size()];
-        let offset = (at * bytes.len()) as u64;
+        let offset = start + (at * bytes.len()) as u64;
         file.read_exact_at(&mut bytes, offset)
             .map_err(|e| cannot("read", &stream.path(tensor, self.chain, chunk), e))?;
         match draws.half {

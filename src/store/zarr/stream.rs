@@ -2,12 +2,13 @@
 //!
 //! The metadata stands from the beginning, with the final shape, and a chunk holds consecutive draws of one chain: so a draw is one write into
 //! one file per array, nothing of it is held in memory, and what is not written yet is NaN to every reader. A checksum is linear in the bytes, so
-//! that of a chunk follows every draw without reading the others.
+//! that of a chunk follows every draw without reading the others. Chunks of many chains are in one file (codec `sharding_indexed`), each at a place that
+//! the index states from the beginning: so there are few files, and chains write side by side.
 
 use super::super::bytes::{decode, encode};
 use super::super::{cannot, sync, sync_folder, temp_files, write_atomic};
 use super::draws::Draws;
-use super::{CRC32C, METADATA, array_metadata, little_endian};
+use super::{CHECKSUM, CRC32C, METADATA, array_metadata, checksum, little_endian};
 use crate::error::Result;
 use anyhow::Context;
 use half::f16;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Result as IoResult, Write};
+use std::io::Result as IoResult;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Stream {
     pub(super) root: PathBuf,
     pub(super) draws: Draws,
-    /// Chunks that are not flushed yet, and whether they are new.
+    /// The chains whose draws are written here; increasing.
+    own: Vec<usize>,
+    /// Files that are there.
+    there: Mutex<BTreeSet<PathBuf>>,
+    /// Files that are not flushed yet, and whether they are new.
     written: Mutex<BTreeMap<PathBuf, bool>>,
     /// Checksums of the chunks that are written to, by tensor and chain.
     sums: Mutex<BTreeMap<[usize; 2], (usize, u32)>>,
@@ -38,11 +43,13 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Stream {
-    /// Draws that are written to the folder `root`, or already there.
-    pub fn new(root: PathBuf, draws: Draws) -> Self {
+    /// Draws of these chains that are written to the folder `root`, or already there.
+    pub fn new(root: PathBuf, draws: Draws, own: Vec<usize>) -> Self {
         Self {
             root,
             draws,
+            own,
+            there: Mutex::default(),
             written: Mutex::default(),
             sums: Mutex::default(),
             sound: Mutex::default(),
@@ -52,12 +59,17 @@ impl Stream {
     /// Draws that were written, from their folder.
     pub fn open(root: &Path) -> Result<Self> {
         let metadata: Value = super::super::read_json(&root.join(METADATA))?;
-        let mut draws = Draws::deserialize(&metadata["attributes"]["ergodic"])
-            .with_context(|| format!("'{}' holds no draws of ergodic", root.display()))?;
+        let mut draws =
+            Draws::deserialize(&metadata["attributes"]["draws"]).with_context(|| {
+                format!(
+                    "'{}' holds no draws of this version of ergodic",
+                    root.display()
+                )
+            })?;
         let steps = root.join("step/c/0");
         let bytes = std::fs::read(&steps).map_err(|e| cannot("read", &steps, e))?;
         draws.steps = decode(&bytes);
-        Ok(Self::new(root.into(), draws))
+        Ok(Self::new(root.into(), draws, Vec::new()))
     }
 
     /// What is written.
@@ -65,10 +77,10 @@ impl Stream {
         &self.draws
     }
 
-    /// The file of a chunk of a chain, which are ordered by temperature, then by number.
+    /// The file that has a chunk of a chain.
     pub(super) fn path(&self, tensor: usize, chain: usize, chunk: usize) -> PathBuf {
         let (name, shape) = &self.draws.tensors[tensor];
-        let (temperature, number) = (chain / self.draws.chains, chain % self.draws.chains);
+        let [number, temperature] = self.draws.cut(tensor).file(self.draws.place(chain));
         let mut path = self.root.join(name).join("c");
         path.push(number.to_string());
         path.push(chunk.to_string());
@@ -107,14 +119,17 @@ impl Stream {
         }
         let data_type = if draws.half { "float16" } else { "float32" };
         for (tensor, (name, _)) in draws.tensors.iter().enumerate() {
-            let (dims, shape, chunk) = draws.layout(tensor);
+            let (dims, [shape, file, chunk]) = draws.layout(tensor);
             let codecs = [little_endian(), json!({ "name": CRC32C })];
-            let chunk: Vec<_> = chunk.iter().map(|n| *n.max(&1)).collect();
+            let sharding = json!({
+                "name": "sharding_indexed",
+                "configuration": { "chunk_shape": chunk, "codecs": codecs, "index_codecs": codecs, "index_location": "start" },
+            });
             let metadata = array_metadata(
                 (data_type, json!("NaN")),
                 &dims,
-                (&shape, &chunk),
-                &codecs,
+                (&shape, &file),
+                &[sharding],
                 &Map::new(),
             );
             self.array(name, metadata, &mut nodes)?;
@@ -123,7 +138,7 @@ impl Stream {
             "creation_library": "ergodic",
             "coordinates": "step",
             "creation_library_version": env!("CARGO_PKG_VERSION"),
-            "ergodic": draws,
+            "draws": draws,
         });
         let root = json!({
             "zarr_format": 3,
@@ -141,7 +156,7 @@ impl Stream {
     pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
         let mut draws = self.draws.clone();
         draws.steps.retain(|s| *s <= step);
-        Self::new(self.root.clone(), draws).describe(temperatures)
+        Self::new(self.root.clone(), draws, Vec::new()).describe(temperatures)
     }
 
     fn coordinate(
@@ -172,32 +187,35 @@ impl Stream {
         let bytes = self.encoded(values);
         let (chunk, at) = self.place(tensor, k);
         let path = self.path(tensor, chain, chunk);
-        let length = self.draws.chunk_bytes(tensor);
+        let (start, length) = (
+            self.draws.offset(tensor, chain),
+            self.draws.chunk_bytes(tensor),
+        );
         let write = || -> IoResult<u32> {
-            let (file, sum) = match (at, self.sum_of(tensor, chain, chunk)) {
-                (0, _) => self.begin(tensor, &path)?,
-                (_, Some(sum)) => (open(&path)?, sum),
-                // A run that goes on has made this draw before, perhaps in part.
-                (_, None) => {
-                    let file = open(&path)?;
+            self.make(tensor, chain, &path)?;
+            let file = File::options().read(true).write(true).open(&path)?;
+            let sum = match self.sum_of(tensor, chain, chunk) {
+                Some(sum) => sum,
+                // Empty, or a run that goes on has made this draw before, perhaps in part.
+                None => {
                     let mut all = vec![0; length];
-                    file.read_exact_at(&mut all, 0)?;
-                    (file, crc32c::crc32c(&all))
+                    file.read_exact_at(&mut all, start)?;
+                    crc32c::crc32c(&all)
                 }
             };
             let offset = at * bytes.len();
             let mut before = vec![0; bytes.len()];
-            file.read_exact_at(&mut before, offset as u64)?;
+            file.read_exact_at(&mut before, start + offset as u64)?;
             let change = crc32c::crc32c(&before) ^ crc32c::crc32c(&bytes);
             let after = length - offset - bytes.len();
             let sum = sum ^ crc32c::crc32c_combine(change, 0, after);
-            file.write_all_at(&bytes, offset as u64)?;
-            file.write_all_at(&sum.to_le_bytes(), length as u64)?;
+            file.write_all_at(&bytes, start + offset as u64)?;
+            file.write_all_at(&sum.to_le_bytes(), start + length as u64)?;
             Ok(sum)
         };
         let sum = write().map_err(|e| cannot("write", &path, e))?;
         lock(&self.sums).insert([tensor, chain], (chunk, sum));
-        self.note(path, at == 0);
+        lock(&self.written).entry(path).or_default();
         Ok(())
     }
 
@@ -208,25 +226,36 @@ impl Stream {
         (*of == chunk).then_some(*sum)
     }
 
-    fn note(&self, path: PathBuf, new: bool) {
-        *lock(&self.written).entry(path).or_default() |= new;
-    }
-
-    /// A chunk without draws, and its checksum: a disk that is full is met here, before any of them is made.
-    fn begin(&self, tensor: usize, path: &Path) -> IoResult<(File, u32)> {
-        std::fs::create_dir_all(temp_files::folder(path))?;
-        let numbers = self.draws.numbers(tensor) * self.draws.per_chunk(tensor);
-        let mut bytes = self.encoded(&vec![f32::NAN; numbers]);
-        let sum = crc32c::crc32c(&bytes);
-        bytes.extend(sum.to_le_bytes());
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)?;
-        file.write_all(&bytes)?;
-        Ok((file, sum))
+    /// Make the file of a chain, with chunks without draws, if it is not there: a disk that is full is met here, before any of them is made.
+    fn make(&self, tensor: usize, chain: usize, path: &Path) -> IoResult<()> {
+        let mut there = lock(&self.there);
+        if there.contains(path) {
+            return Ok(());
+        }
+        if !path.exists() {
+            std::fs::create_dir_all(temp_files::folder(path))?;
+            temp_files::sweep(path);
+            let (index, places) = self.draws.index(tensor, chain, &self.own);
+            let numbers = self.draws.numbers(tensor) * self.draws.cut(tensor).draws;
+            let mut empty = self.encoded(&vec![f32::NAN; numbers]);
+            empty.extend(checksum(&empty));
+            let temp = temp_files::name(path, "tmp", &temp_files::suffix());
+            let made = File::create(&temp).and_then(|file| {
+                file.write_all_at(&index, 0)?;
+                let mut places = places.iter();
+                places.try_for_each(|at| file.write_all_at(&empty, *at))
+            });
+            // Another rank may have made it in the meantime, and written to it.
+            let linked = made.and_then(|()| match std::fs::hard_link(&temp, path) {
+                Err(_) if !path.exists() => std::fs::rename(&temp, path),
+                _ => Ok(()),
+            });
+            temp_files::remove(&temp);
+            linked?;
+            lock(&self.written).insert(path.into(), true);
+        }
+        there.insert(path.into());
+        Ok(())
     }
 
     fn encoded(&self, values: &[f32]) -> Vec<u8> {
@@ -241,7 +270,7 @@ impl Stream {
 
     /// The chunk of a draw, and its place there.
     pub(super) fn place(&self, tensor: usize, k: usize) -> (usize, usize) {
-        let per = self.draws.per_chunk(tensor);
+        let per = self.draws.cut(tensor).draws;
         (k / per, k % per)
     }
 
@@ -264,32 +293,47 @@ impl Stream {
     /// Take over the draws of a chain from another folder, as that of a shard.
     pub fn take(&self, from: &Self, chain: usize) -> Result<()> {
         for tensor in 0..self.draws.tensors.len() {
-            for chunk in 0..self
+            let chunks = self
                 .draws
                 .steps
                 .len()
-                .div_ceil(self.draws.per_chunk(tensor))
-            {
-                let (old, new) = (
-                    from.path(tensor, chain, chunk),
-                    self.path(tensor, chain, chunk),
-                );
-                if !old.exists() {
+                .div_ceil(self.draws.cut(tensor).draws);
+            for chunk in 0..chunks {
+                let Some((file, at)) = from.find(tensor, chain, chunk)? else {
                     continue;
-                }
-                std::fs::create_dir_all(temp_files::folder(&new))
-                    .and_then(|()| std::fs::copy(&old, &new).map(drop))
-                    .map_err(|e| cannot("write", &new, e))?;
-                self.note(new, true);
+                };
+                let path = self.path(tensor, chain, chunk);
+                let mut bytes = vec![0; self.draws.chunk_bytes(tensor) + CHECKSUM];
+                file.read_exact_at(&mut bytes, at)
+                    .and_then(|()| self.make(tensor, chain, &path))
+                    .and_then(|()| File::options().write(true).open(&path))
+                    .and_then(|to| to.write_all_at(&bytes, self.draws.offset(tensor, chain)))
+                    .map_err(|e| cannot("write", &path, e))?;
+                lock(&self.written).entry(path).or_default();
             }
         }
         Ok(())
     }
-}
 
-/// A chunk to be written to.
-fn open(path: &Path) -> IoResult<File> {
-    File::options().read(true).write(true).open(path)
+    /// The file that has a chunk, and where; none if it has not, because none of its draws was made.
+    pub(super) fn find(
+        &self,
+        tensor: usize,
+        chain: usize,
+        chunk: usize,
+    ) -> Result<Option<(File, u64)>> {
+        let path = self.path(tensor, chain, chunk);
+        let find = || -> IoResult<Option<(File, u64)>> {
+            if !path.exists() {
+                return Ok(None);
+            }
+            let (file, mut entry) = (File::open(&path)?, [0; 16]);
+            file.read_exact_at(&mut entry, self.draws.entry(tensor, chain))?;
+            let at = self.draws.offset(tensor, chain);
+            Ok(Draws::has(entry).then_some((file, at)))
+        };
+        find().map_err(|e| cannot("read", &path, e))
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn stream(name: &str, half: bool) -> Stream {
         open: false,
         half,
     };
-    Stream::new(root, draws)
+    Stream::new(root, draws, (0..4).collect())
 }
 
 fn read(s: &Stream, tensor: usize, chain: usize, k: usize) -> Vec<f32> {
@@ -47,7 +47,7 @@ fn draws_come_back_and_what_was_not_made_is_nan() {
         // Damage is found, whatever is read of the chunk.
         let path = s.path(0, 3, 0);
         let mut bytes = std::fs::read(&path).unwrap();
-        bytes[1] ^= 1;
+        bytes[s.draws.offset(0, 3) as usize + 1] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         let damaged = Stream::open(&s.root).unwrap();
         let found = damaged.reader(3).read(0, 2, &mut Vec::new());

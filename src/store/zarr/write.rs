@@ -128,13 +128,11 @@ impl Files {
         // The length of texts is not known beforehand; there are few of them, so they are one chunk.
         let (size, limit) = match &array.data {
             Data::F64(_) | Data::I64(_) => (8, limit),
-            Data::F32(_) => (4, limit),
             Data::Str(_) => (1, usize::MAX),
         };
         let layout = Layout::choose(shape, dims, size, limit)?;
         match &array.data {
             Data::F64(v) => self.chunks(folder, &layout, v)?,
-            Data::F32(v) => self.chunks(folder, &layout, v)?,
             Data::I64(v) => self.chunks(folder, &layout, v)?,
             Data::Str(v) if v.is_empty() => (),
             Data::Str(v) => self.chunk(&layout.path(folder, 0), encode_text(v)?)?,
@@ -191,7 +189,6 @@ fn group_metadata(group: &Group) -> Value {
 fn metadata_of(array: &Array, layout: &Layout) -> Value {
     let (data_type, fill_value, codec) = match &array.data {
         Data::F64(_) => ("float64", json!("NaN"), little_endian()),
-        Data::F32(_) => ("float32", json!("NaN"), little_endian()),
         Data::I64(_) => ("int64", json!(0), little_endian()),
         // The registered extension for text; fixed-length text has no specification, and zarr-python warns of it.
         Data::Str(_) => (
