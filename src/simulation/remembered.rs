@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// The file in the folder of the run.
-pub(crate) const FILE: &str = "summary.json";
+/// The file in the folder of a run, beside what it summarises.
+const FILE: &str = "checkpoint/summary.json";
 
 /// What is on disk.
 #[derive(Debug, Serialize, Deserialize)]
