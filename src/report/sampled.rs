@@ -48,13 +48,13 @@ impl Told for Sampled {
 
     fn text(&self, _: &str) -> Result<String> {
         let (run, mut out) = (&self.run, String::new());
-        out += &format!("{}\n", Summary::new(run)?);
+        out += &format!("{}\n", run.summary()?);
         out.extend(run.damage().iter().map(|d| format!("NOTE: {d}\n")));
         Ok(out)
     }
 
     fn json(&self) -> Result<Value> {
-        Ok(Summary::new(&self.run)?.to_map().into())
+        Ok(self.run.summary()?.to_map().into())
     }
 
     fn checks(&self, summary: Option<&Summary>) -> Result<Vec<Check>> {

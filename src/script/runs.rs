@@ -62,7 +62,7 @@ pub(super) fn bind(b: &mut Binder) {
         "Means with Monte Carlo standard errors, R̂, ESS and the virial thermometer with a verdict, per temperature.\n\n\
          It prints as a table: `0.1234(12)` is 0.1234 ± 0.0012. `T virial` is (1/N)⟨(w-c)·∇U⟩, which must be T. The verdict is \"converged\", \"not yet\", \
          \"wrong\" or \"not judged\", with what is missing or wrong below the table (`ergodic docs samplers`). Failed chains are named and left out. `summary.cost` or `summary[\"cost_mcse\"]` gives single entries.",
-        |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { Summary::new(r).map(Arc::new).or_raise() },
+        |r: &mut Arc<Run>| -> Bound<Arc<Summary>> { r.summary().or_raise() },
     )
     .defaulted(
         "run.health(temperature) -> map",

@@ -25,9 +25,13 @@ impl Run {
 
     /// The summary, where it takes no long time.
     fn briefly(&self) -> Option<Summary> {
+        (!self.is_large()).then(|| Summary::new(self).ok())?
+    }
+
+    /// Whether it takes a long time to judge it.
+    pub(super) fn is_large(&self) -> bool {
         let numbers: usize = self.records.iter().map(Vec::len).sum();
-        let summary = (numbers <= MOST_JUDGED).then(|| Summary::new(self));
-        summary?.ok()
+        numbers > MOST_JUDGED
     }
 
     /// Write traces, weights, run.json and the summary into the run's folder.
@@ -110,22 +114,18 @@ impl Run {
                     t,
                 ));
             }
-            let mut at = 0;
-            for column in &self.info.columns {
-                if column.group == group {
-                    arrays.push(self.zarr_array(column, at, first, draws, sweep));
-                    if let Some((dim, labels)) = &column.components
-                        && !arrays.iter().any(|a| a.name == *dim)
-                    {
-                        arrays.push(zarr::Array::new(
-                            dim,
-                            &[dim],
-                            &[labels.len()],
-                            zarr::Data::Str(labels.clone()),
-                        ));
-                    }
+            for (column, data) in self.columns_of(group, first, draws) {
+                arrays.push(self.zarr_array(column, draws, data));
+                if let Some((dim, labels)) = &column.components
+                    && !arrays.iter().any(|a| a.name == *dim)
+                {
+                    arrays.push(zarr::Array::new(
+                        dim,
+                        &[dim],
+                        &[labels.len()],
+                        zarr::Data::Str(labels.clone()),
+                    ));
                 }
-                at += column.width();
             }
             let mut attributes = Map::new();
             attributes.insert("inference_library".into(), json!("ergodic"));
@@ -161,38 +161,44 @@ impl Run {
         }
     }
 
-    fn zarr_array(
-        &self,
-        column: &Column,
-        at: usize,
-        first: usize,
-        draws: usize,
-        sweep: bool,
-    ) -> zarr::Array {
+    /// So many draws of the columns of a group, from the `first`: `[chain, draw, temperature, component]`; NaN where a chain has failed before.
+    fn columns_of(&self, group: Group, first: usize, draws: usize) -> Vec<(&Column, Vec<f64>)> {
         let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
-        let (k, width) = (column.width(), self.info.width());
-        let mut data = vec![f64::NAN; chains * draws * temperatures * k];
+        let (mut out, mut places, mut at) = (Vec::new(), Vec::new(), 0);
+        for column in &self.info.columns {
+            let k = column.width();
+            if column.group == group {
+                out.push((column, vec![f64::NAN; chains * draws * temperatures * k]));
+                places.push(at..at + k);
+            }
+            at += k;
+        }
+        // Row by row: there may be more of them than fit into the cache.
         for (i, records) in self.records.iter().enumerate() {
             let (t, c) = (i / chains, i % chains);
-            for (d, row) in records
-                .chunks_exact(width)
-                .skip(first)
-                .take(draws)
-                .enumerate()
-            {
-                let to = ((c * draws + d) * temperatures + t) * k;
-                data[to..to + k].copy_from_slice(&row[at..at + k]);
+            let rows = records.chunks_exact(self.info.width().max(1));
+            for (d, row) in rows.skip(first).take(draws).enumerate() {
+                let to = (c * draws + d) * temperatures + t;
+                for ((_, data), place) in out.iter_mut().zip(&places) {
+                    let k = place.len();
+                    data[to * k..(to + 1) * k].copy_from_slice(&row[place.clone()]);
+                }
             }
         }
+        out
+    }
+
+    fn zarr_array(&self, column: &Column, draws: usize, data: Vec<f64>) -> zarr::Array {
+        let (chains, temperatures) = (self.info.chains, self.info.temperatures.len());
         let mut dims = vec!["chain", "draw"];
         let mut shape = vec![chains, draws];
-        if sweep {
+        if self.info.has_temperatures() {
             dims.push("temperature");
             shape.push(temperatures);
         }
         if let Some((dim, _)) = &column.components {
             dims.push(dim);
-            shape.push(k);
+            shape.push(column.width());
         }
         // ArviZ knows H by another name, which is that of U here.
         let name = match column.name.as_str() {

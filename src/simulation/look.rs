@@ -157,6 +157,7 @@ fn snapshot(plan: &Plan, info: &RunInfo, state: &State, end: u64) -> Run {
         notes: Vec::new(),
         seconds: 0.0,
         origin: None,
+        whole: false,
     };
     run.sort_by_rung();
     run

@@ -16,7 +16,12 @@ use std::sync::Arc;
 impl Run {
     /// Means with error bars, convergence diagnostics and the thermometer, per temperature.
     pub fn summary(&self) -> Result<Arc<Summary>> {
-        Summary::new(self).map(Arc::new)
+        let summary = Summary::new(self)?;
+        if self.whole && self.is_large() {
+            // In a folder that cannot be written to it takes its time again.
+            let _ = self.remember(&summary);
+        }
+        Ok(Arc::new(summary))
     }
 
     /// The last parameters of every chain, as a start.
@@ -55,14 +60,14 @@ impl Object for Run {
     }
 
     fn result(&self) -> Json {
-        match Summary::new(self) {
+        match self.summary() {
             Ok(summary) => summary.result(),
             Err(e) => Json::String(e.to_string()),
         }
     }
 
     fn table(&self) -> Option<Table> {
-        Summary::new(self).ok().map(|s| s.table())
+        self.summary().ok().map(|s| s.table())
     }
 
     fn as_option(&self) -> Option<Value> {
@@ -71,7 +76,7 @@ impl Object for Run {
 
     /// Its summary, or in words if there is nothing to summarise.
     fn shown(&self) -> Shown {
-        match Summary::new(self) {
+        match self.summary() {
             Ok(summary) => summary.shown(),
             Err(e) => Shown::text(format!("run '{}': {e:#}", self.info.name)),
         }

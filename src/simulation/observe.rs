@@ -101,6 +101,7 @@ pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<R
         notes: run.notes.clone(),
         seconds: run.seconds,
         origin: run.origin.clone(),
+        whole: false,
         info,
     })
 }

@@ -46,8 +46,10 @@ impl Remembered {
     pub fn of(folder: &Path) -> Option<Self> {
         let path = folder.join(FILE);
         let found: Self = path.is_file().then(|| store::read_json(&path).ok())??;
-        let stamp = checkpoint::stamp(&folder.join("checkpoint"))?;
-        let same = found.checkpoint == stamp && found.ergodic == env!("CARGO_PKG_VERSION");
+        let saved = folder.join("checkpoint");
+        let same = found.ergodic == env!("CARGO_PKG_VERSION")
+            && checkpoint::stamp(&saved)? == found.checkpoint
+            && checkpoint::is_whole(&saved);
         same.then_some(found)
     }
 

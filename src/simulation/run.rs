@@ -278,6 +278,8 @@ pub struct Run {
     pub seconds: f64,
     /// What made it, if that was in this process.
     pub origin: Option<Origin>,
+    /// Whether it is finished and all that its folder has.
+    pub(super) whole: bool,
 }
 
 /// Posterior prediction on a split.
@@ -363,6 +365,7 @@ impl Run {
         };
         Ok(Self {
             records: self.records.iter().map(thinned).collect(),
+            whole: false,
             info: RunInfo {
                 warm_draws: warm,
                 draws: all - warm,
@@ -383,6 +386,7 @@ impl Run {
                 ..self.info.clone()
             },
             records: self.records[group.clone()].to_vec(),
+            whole: false,
             failures: self.failures[group.clone()].to_vec(),
             params: self.params.get(group.clone()).unwrap_or_default().to_vec(),
             steps: self.steps[group].to_vec(),
@@ -573,6 +577,7 @@ impl Run {
             notes: meta.notes,
             seconds: meta.seconds,
             origin: None,
+            whole: meta.done,
         };
         run.sort_by_rung();
         let at = format!("at step {} of {}", run.least_step(), run.info.steps);

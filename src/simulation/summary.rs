@@ -13,6 +13,7 @@ use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
 use crate::error::Result;
 use crate::table::{Table, VERDICT};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -80,17 +81,17 @@ impl Summary {
     pub fn new(run: &Run) -> Result<Self> {
         let info = &run.info;
         let count = info.temperatures.len();
-        let (mut rows, mut stats) = (Vec::new(), Vec::new());
-        let columns = info.columns.iter();
-        for column in columns.filter(|c| !c.name.starts_with(RUNNING)) {
-            let rows = match column.group {
-                Group::Posterior => &mut rows,
-                Group::SampleStats => &mut stats,
-            };
-            for k in 0..column.width() {
-                rows.push(Row::of(run, column, k)?);
-            }
-        }
+        let rows_of = |group| -> Result<Vec<Row>> {
+            let shown = |c: &&Column| c.group == group && !c.name.starts_with(RUNNING);
+            let shown = info.columns.iter().filter(shown);
+            let each: Vec<_> = shown
+                .flat_map(|c| (0..c.width()).map(move |k| (c, k)))
+                .collect();
+            each.into_par_iter()
+                .map(|(c, k)| Row::of(run, c, k))
+                .collect()
+        };
+        let (rows, stats) = (rows_of(Group::Posterior)?, rows_of(Group::SampleStats)?);
         let named = |t: usize| {
             rows.iter()
                 .map(move |r: &Row| (r.name.as_str(), &r.numbers[t]))

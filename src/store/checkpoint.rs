@@ -220,15 +220,17 @@ pub fn description(dir: &Path) -> Option<Value> {
     one(CURRENT).or_else(|| one(PREVIOUS))
 }
 
-/// The checksum of the newest checkpoint, if nothing of it is damaged: what was made of it is still true.
+/// The checksum of the newest checkpoint, by which it can be told from others.
 pub fn stamp(dir: &Path) -> Option<String> {
     let path = dir.join(CURRENT);
-    let lists = check(&path).ok()?;
-    if let Some(lists) = lists {
-        journal::check(dir, &lists).ok()?;
-    }
     let reader = Reader::new(File::open(&path).ok()?, &path).ok()?;
     reader.checksum().map(String::from)
+}
+
+/// Whether the newest checkpoint is as it was written.
+pub fn is_whole(dir: &Path) -> bool {
+    let found = check(&dir.join(CURRENT));
+    found.is_ok_and(|lists| lists.is_none_or(|l| journal::check(dir, &l).is_ok()))
 }
 
 /// Whether a folder has a checkpoint, be it damaged.
