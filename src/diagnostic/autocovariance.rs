@@ -54,19 +54,20 @@ fn centred(row: &[f64]) -> Vec<f64> {
 /// A complex Fourier transform of one power-of-two size; numbers are (real, imaginary).
 struct Fourier {
     size: usize,
-    /// exp(-2 pi i k / size) for k < size / 2.
+    /// exp(-2 pi i k / 2h) for k < h, one after the other for h = 1, 2, 4, ...
     roots: Vec<(f64, f64)>,
 }
 
 impl Fourier {
     /// `size` is a power of two.
     fn new(size: usize) -> Self {
-        let roots = (0..size / 2)
-            .map(|k| {
-                let (sin, cos) = (TAU * k as f64 / size as f64).sin_cos();
-                (cos, -sin)
-            })
-            .collect();
+        let halves = (0..size.trailing_zeros()).map(|stage| 1usize << stage);
+        let root = |(k, half): (usize, usize)| {
+            let (sin, cos) = (TAU * k as f64 / (2 * half) as f64).sin_cos();
+            (cos, -sin)
+        };
+        let roots = halves.flat_map(|half| (0..half).map(move |k| (k, half)));
+        let roots = roots.map(root).collect();
         Self { size, roots }
     }
 
@@ -79,13 +80,24 @@ impl Fourier {
                 signal.swap(i, reversed);
             }
         }
+        self.combine(signal);
+    }
+
+    /// From transforms of length 1 to one of the whole block; parts of it that fit into the cache are done first.
+    fn combine(&self, block: &mut [(f64, f64)]) {
+        const CACHED: usize = 1 << 11;
         let mut half = 1;
-        while half < self.size {
-            let stride = self.size / (2 * half);
-            for block in signal.chunks_exact_mut(2 * half) {
-                let (even, odd) = block.split_at_mut(half);
-                for (k, (a, b)) in even.iter_mut().zip(odd).enumerate() {
-                    let (cos, sin) = self.roots[k * stride];
+        if block.len() > CACHED {
+            half = block.len() / 2;
+            let (even, odd) = block.split_at_mut(half);
+            self.combine(even);
+            self.combine(odd);
+        }
+        while half < block.len() {
+            let roots = &self.roots[half - 1..2 * half - 1];
+            for pair in block.chunks_exact_mut(2 * half) {
+                let (even, odd) = pair.split_at_mut(half);
+                for ((a, b), (cos, sin)) in even.iter_mut().zip(odd).zip(roots) {
                     let turned = (b.0 * cos - b.1 * sin, b.0 * sin + b.1 * cos);
                     *b = (a.0 - turned.0, a.1 - turned.1);
                     *a = (a.0 + turned.0, a.1 + turned.1);
