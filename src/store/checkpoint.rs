@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use crc32fast::Hasher;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -229,7 +229,7 @@ pub fn stamp(dir: &Path) -> Option<String> {
 
 /// Whether the newest checkpoint is as it was written.
 pub fn is_whole(dir: &Path) -> bool {
-    let found = check(&dir.join(CURRENT));
+    let found = skim(&dir.join(CURRENT));
     found.is_ok_and(|lists| lists.is_none_or(|l| journal::check(dir, &l).is_ok()))
 }
 
@@ -260,16 +260,19 @@ fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
 }
 
 /// What a file counts on that can be read and has the checksum it should have.
-fn check(path: &Path) -> Result<Option<Extent>> {
-    let file = File::open(path)?;
-    let skim = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
+fn skim(path: &Path) -> Result<Option<Extent>> {
+    let each = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
         reader.pieces(name, |piece| hasher.update(piece))
     };
-    let (_, lists) = read(file, path, skim)?;
-    let there = lists
-        .as_ref()
-        .is_none_or(|l| l.is_there(temp_files::folder(path)));
-    ensure!(there, "its lists are cut off");
+    Ok(read(File::open(path)?, path, each)?.1)
+}
+
+/// The same of a file on which the next one can build.
+fn check(path: &Path) -> Result<Option<Extent>> {
+    let lists = skim(path)?;
+    if let Some(lists) = &lists {
+        lists.check_base(temp_files::folder(path))?;
+    }
     Ok(lists)
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Extent {
     bytes: u64,
     /// Numbers of every list, and their checksum.
     lists: BTreeMap<String, (usize, u32)>,
+    /// Which process wrote it.
+    writer: String,
 }
 
 impl Extent {
@@ -34,14 +36,22 @@ impl Extent {
     fn new(dir: &Path) -> Self {
         let taken = files(dir).filter_map(|name| name[PREFIX.len()..].parse::<u64>().ok());
         let number = taken.max().map_or(0, |n| n + 1);
-        let (file, bytes, lists) = (format!("{PREFIX}{number}"), 0, BTreeMap::new());
-        Self { file, bytes, lists }
+        Self {
+            file: format!("{PREFIX}{number}"),
+            bytes: 0,
+            lists: BTreeMap::new(),
+            writer: temp_files::this_process().into(),
+        }
     }
 
-    /// Whether the file has all bytes that count.
-    pub fn is_there(&self, dir: &Path) -> bool {
+    /// Fail if more cannot be appended: what this process has not written itself must be as it was.
+    pub fn check_base(&self, dir: &Path) -> Result<()> {
         let length = dir.join(&self.file).metadata().map_or(0, |m| m.len());
-        length >= self.bytes
+        ensure!(length >= self.bytes, "'{}' is cut off", self.file);
+        match self.writer == temp_files::this_process() {
+            true => Ok(()),
+            false => check(dir, self),
+        }
     }
 }
 
@@ -112,6 +122,7 @@ fn grow(dir: &Path, mut to: Extent, lists: &[(&str, DataRef<'_>)]) -> Result<Opt
         };
         to.bytes = written().map_err(|e| cannot("write", &path, e))?;
     }
+    to.writer = temp_files::this_process().into();
     Ok(Some(to))
 }
 

@@ -90,7 +90,7 @@ fn is_left_over(suffix: &str) -> bool {
 }
 
 /// "<process id>-<time of the first write in nanoseconds>".
-fn this_process() -> &'static str {
+pub(super) fn this_process() -> &'static str {
     static TOKEN: OnceLock<String> = OnceLock::new();
     TOKEN.get_or_init(|| {
         let start = SystemTime::now()

@@ -207,6 +207,47 @@ fn a_flipped_bit_in_weights_or_traces_is_found() {
 }
 
 #[test]
+fn what_a_run_remembers_is_shown_while_its_numbers_are_as_they_were() {
+    let scratch = Scratch::new();
+    let script = scratch.file("s.rhai", "sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, every: 1, name: \"it\" })");
+    let out = scratch.join("out");
+    assert!(run(&script, &out, &[]).status.success());
+    // Above it is how many bytes there are.
+    let show = || {
+        let said = ergodic_says(&["show"], &out);
+        said[said.find("sample 'it'").unwrap()..].to_string()
+    };
+    let (saved, json) = (out.join("it/checkpoint"), ["show", "--json"]);
+    let (shown, numbers) = (show(), ergodic_says(&json, &out));
+    // It is read, not made again.
+    let file = saved.join("summary.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("worst R̂", "seen before")).unwrap();
+    assert!(show() != shown && show().replace("seen before", "worst R̂") == shown);
+    // Without it, and where the numbers are others, it is.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(show(), shown);
+    assert_eq!(ergodic_says(&json, &out), numbers);
+    std::fs::write(&file, text.replace("worst R̂", "seen before")).unwrap();
+    flip(&saved.join("lists-0"));
+    let older = ergodic_says(&["show"], &out);
+    assert!(
+        older.contains("NOTE: this is the older checkpoint"),
+        "{older}"
+    );
+    assert!(
+        older.contains("lists-0") && !older.contains("seen before"),
+        "{older}"
+    );
+    // What was lost is made again, to the last bit.
+    let trace = out.join("it/trace.zarr/posterior/cost/c/0/0");
+    let whole = std::fs::read(&trace).unwrap();
+    assert!(run(&script, &out, &["--resume"]).status.success());
+    assert!(show().contains("worst R̂"));
+    assert!(std::fs::read(&trace).unwrap() == whole);
+}
+
+#[test]
 #[ignore = "long: tests/run"]
 fn what_a_script_writes_stays_within_its_results() {
     let scratch = Scratch::new();
