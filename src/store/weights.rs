@@ -16,6 +16,9 @@ use crate::error::Result;
 /// A tensor that was read: its name, its shape, its numbers in row-major order.
 pub type NamedTensor = (String, Vec<usize>, Vec<f32>);
 
+/// A tensor whose rows lie apart: its name, its shape, its rows.
+pub type Stack<'a> = (String, Vec<usize>, Vec<&'a [f32]>);
+
 /// What a file of weights has.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Found {
@@ -56,11 +59,7 @@ pub fn save_weights(
 }
 
 /// The same of tensors whose rows lie apart.
-pub fn save_stacks(
-    path: &Path,
-    stacks: &[(String, Vec<usize>, Vec<&[f32]>)],
-    metadata: &[(String, String)],
-) -> Result<()> {
+pub fn save_stacks(path: &Path, stacks: &[Stack<'_>], metadata: &[(String, String)]) -> Result<()> {
     save(path, stacks, |rows| DataRef::Rows(rows), metadata)
 }
 

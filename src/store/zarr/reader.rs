@@ -1,12 +1,11 @@
 //! Reading draws one after the other; what is damaged is found.
 
 use super::super::{bytes::decode, cannot};
-use super::stream::{Stream, lock};
+use super::stream::{Found, Stream, lock};
 use super::{CHECKSUM, checksum};
 use crate::error::Result;
 use anyhow::bail;
 use half::f16;
-use std::fs::File;
 use std::io::Result as IoResult;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -22,7 +21,7 @@ impl Stream {
     }
 
     /// The file and the place of a chunk whose checksum is right; none if none of its draws was made.
-    fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<(File, u64)>> {
+    fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<Found>> {
         let path = self.path(tensor, chain, chunk);
         let at = [tensor, chain, chunk];
         let Some((file, start)) = self.find(tensor, chain, chunk)? else {
@@ -57,7 +56,7 @@ pub struct Reader<'a> {
     stream: &'a Stream,
     chain: usize,
     /// Per tensor: which chunk, and its file and place there if there is one.
-    open: Vec<Option<(usize, Option<(File, u64)>)>>,
+    open: Vec<Option<(usize, Option<Found>)>>,
 }
 
 impl Reader<'_> {

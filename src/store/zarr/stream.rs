@@ -21,6 +21,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// A file, and where a chunk is in it.
+pub(super) type Found = (File, u64);
+
 /// Draws on disk.
 #[derive(Debug)]
 pub struct Stream {
@@ -316,14 +319,9 @@ impl Stream {
     }
 
     /// The file that has a chunk, and where; none if it has not, because none of its draws was made.
-    pub(super) fn find(
-        &self,
-        tensor: usize,
-        chain: usize,
-        chunk: usize,
-    ) -> Result<Option<(File, u64)>> {
+    pub(super) fn find(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<Found>> {
         let path = self.path(tensor, chain, chunk);
-        let find = || -> IoResult<Option<(File, u64)>> {
+        let find = || -> IoResult<Option<Found>> {
             if !path.exists() {
                 return Ok(None);
             }
