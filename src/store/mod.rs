@@ -208,11 +208,6 @@ fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(BadFile { path, message })
 }
 
-/// Writes a file that nobody else knows of yet.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    File::create(path)?.write_all(bytes)
-}
-
 /// Flushes a file to the disk.
 fn sync(path: &Path) -> io::Result<()> {
     // Windows flushes only files that were opened for writing.

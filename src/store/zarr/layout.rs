@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
-use super::super::bytes::Element;
 use crate::error::Result;
 
 /// The cut of an array along one axis. `[outer, length, inner]` is its shape with the other axes merged.
@@ -85,11 +84,6 @@ impl Layout {
         }
     }
 
-    /// Values in a chunk; the last one is as long as the others and padded.
-    pub fn chunk_elements(&self) -> usize {
-        self.outer * self.chunk * self.inner
-    }
-
     /// The shape of a chunk, for an array of this shape.
     pub fn chunk_shape(&self, shape: &[usize]) -> Vec<usize> {
         let mut chunk_shape: Vec<usize> = shape.iter().map(|d| *d.max(&1)).collect();
@@ -108,23 +102,18 @@ impl Layout {
         path
     }
 
-    /// The values of chunk `k`.
-    pub fn gather<T: Element>(&self, values: &[T], k: usize) -> Vec<T> {
-        let mut chunk = vec![T::FILL; self.chunk_elements()];
-        for (there, here) in self.rows(k) {
-            chunk[here..here + there.len()].copy_from_slice(&values[there]);
-        }
-        chunk
-    }
-
-    /// The contiguous pieces of chunk `k`: their range in the array and their beginning in the chunk.
-    fn rows(&self, k: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
+    /// The contiguous pieces of chunk `k`, as ranges of the array; those of the last chunk may be shorter than [`Layout::row`].
+    pub fn rows(&self, k: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         let first = k * self.chunk;
         let last = (first + self.chunk).min(self.length);
         (0..self.outer).map(move |o| {
             let row = o * self.length;
-            let range = (row + first) * self.inner..(row + last) * self.inner;
-            (range, o * self.chunk * self.inner)
+            (row + first) * self.inner..(row + last) * self.inner
         })
+    }
+
+    /// Values of such a piece.
+    pub fn row(&self) -> usize {
+        self.chunk * self.inner
     }
 }

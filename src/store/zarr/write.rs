@@ -1,15 +1,15 @@
 //! A tree to files: written aside as a whole, flushed, then swapped in with renames.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
-use super::super::bytes::{Element, encode};
-use super::super::{cannot, sync, sync_folder, temp_files, write_new};
+use super::super::bytes::{Element, PIECE, encode_pieces};
+use super::super::{cannot, sync, sync_folder, temp_files};
 use super::layout::Layout;
 use super::{
     Array, CRC32C, Data, Group, METADATA, array_metadata, checksum, is_plain, little_endian,
@@ -135,40 +135,50 @@ impl Files {
             Data::F64(v) => self.chunks(folder, &layout, v)?,
             Data::I64(v) => self.chunks(folder, &layout, v)?,
             Data::Str(v) if v.is_empty() => (),
-            Data::Str(v) => self.chunk(&layout.path(folder, 0), encode_text(v)?)?,
+            Data::Str(v) => {
+                let text = encode_text(v)?;
+                self.file(&layout.path(folder, 0), |out| {
+                    out.write_all(&text)?;
+                    out.write_all(&checksum(&text))
+                })?;
+            }
         }
         let metadata = metadata_of(array, &layout);
         self.json(folder, &metadata)?;
         Ok(metadata)
     }
 
+    /// Writes the chunks of an array piece by piece: memory for a whole one costs more than its bytes do.
     fn chunks<T: Element>(&mut self, folder: &Path, layout: &Layout, values: &[T]) -> Result<()> {
         for k in 0..layout.chunks() {
-            let path = layout.path(folder, k);
-            if layout.chunks() == 1 {
-                self.chunk(&path, encode(values))?;
-            } else {
-                self.chunk(&path, encode(&layout.gather(values, k)))?;
-            }
+            self.file(&layout.path(folder, k), |out| {
+                let mut sum = 0;
+                let mut each = |bytes: &[u8]| {
+                    sum = crc32c::crc32c_append(sum, bytes);
+                    out.write_all(bytes)
+                };
+                for row in layout.rows(k) {
+                    // The last chunk is as long as the others.
+                    let missing = vec![T::FILL; layout.row() - row.len()];
+                    encode_pieces(&values[row], &mut each)?;
+                    encode_pieces(&missing, &mut each)?;
+                }
+                out.write_all(&sum.to_le_bytes())
+            })?;
         }
         Ok(())
     }
 
-    /// Writes a chunk and its checksum.
-    fn chunk(&mut self, path: &Path, mut bytes: Vec<u8>) -> Result<()> {
-        let checksum = checksum(&bytes);
-        bytes.extend(checksum);
-        self.file(path, &bytes)
-    }
-
     fn json(&mut self, folder: &Path, metadata: &Value) -> Result<()> {
-        self.file(
-            &folder.join(METADATA),
-            &serde_json::to_vec_pretty(metadata)?,
-        )
+        let text = serde_json::to_vec_pretty(metadata)?;
+        self.file(&folder.join(METADATA), |out| out.write_all(&text))
     }
 
-    fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+    fn file(
+        &mut self,
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<()> {
         let folder = temp_files::folder(path);
         if !self.folders.contains(folder) {
             fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
@@ -176,7 +186,12 @@ impl Files {
             let new = folder.ancestors().take_while(|f| f.starts_with(&self.root));
             self.folders.extend(new.map(Path::to_path_buf));
         }
-        write_new(path, bytes).map_err(|e| cannot("write", path, e))?;
+        let written = File::create(path).and_then(|file| {
+            let mut out = BufWriter::with_capacity(PIECE, file);
+            write(&mut out)?;
+            out.flush()
+        });
+        written.map_err(|e| cannot("write", path, e))?;
         self.written.push(path.to_path_buf());
         Ok(())
     }
