@@ -38,7 +38,7 @@ pub fn ess_tail_between<C: AsRef<[f64]>>(chains: &[C], low: f64, high: f64) -> f
     ess_tail_of(&rows, &sorted(&rows), low, high)
 }
 
-/// The same of rows whose draws are known in ascending order.
+/// [`ess_tail_between`] of rows of one length, with all their draws in ascending order.
 pub(super) fn ess_tail_of(rows: &[&[f64]], sorted: &[f64], low: f64, high: f64) -> f64 {
     let of_quantile = |prob: f64| {
         let quantile = quantile_of_sorted(sorted, prob);

@@ -54,7 +54,7 @@ impl Order {
         self.lengths.iter().map(row).collect()
     }
 
-    /// The same of the distances of the draws from their median, in their unit.
+    /// The order of the distances of the draws from their median, in their unit.
     ///
     /// R-hat of the folded draws sees chains that differ in spread and not in location (Vehtari et al. 2021).
     pub fn folded(&self) -> Self {

@@ -16,7 +16,7 @@ pub fn rhat_rank<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     rhat_of(&order.scores(), &order)
 }
 
-/// The same of half chains, whose normal scores are known.
+/// [`rhat_rank`] from the order of all draws of the half chains, and their normal scores.
 pub(super) fn rhat_of(scores: &[Vec<f64>], order: &Order) -> f64 {
     let location = rhat(scores);
     let spread = rhat(&order.folded().scores());

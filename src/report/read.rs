@@ -152,7 +152,7 @@ impl<P> Results<P> {
 }
 
 impl Results {
-    /// The same with everything there is of its parts.
+    /// Read the folder of a script's results, or that of one of its runs, with all numbers of its parts.
     ///
     /// # Errors
     /// As [`Results::with`].

@@ -10,6 +10,7 @@ use crate::error::{Result, count};
 use crate::simulation::evidence::evidence;
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::llc::saved::Saved;
+use crate::simulation::remembered::printed;
 use crate::simulation::run::Run;
 use crate::simulation::summary::Summary;
 use serde_json::Value;
@@ -47,10 +48,7 @@ impl Told for Sampled {
     }
 
     fn text(&self, _: &str) -> Result<String> {
-        let (run, mut out) = (&self.run, String::new());
-        out += &format!("{}\n", run.summary()?);
-        out.extend(run.damage().iter().map(|d| format!("NOTE: {d}\n")));
-        Ok(out)
+        Ok(printed(&self.run.summary()?, &self.run.folder))
     }
 
     fn json(&self) -> Result<Value> {

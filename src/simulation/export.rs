@@ -81,7 +81,7 @@ impl Run {
         weights::save_stacks(&self.folder.join(WEIGHTS), &stacks, &metadata)
     }
 
-    /// What is not as it was written, of a finished run.
+    /// The files of a finished run that are damaged, each with what to do.
     pub fn damage(&self) -> Vec<String> {
         damage(&self.folder)
     }
@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-/// What is not as it was written in the folder of a finished run. The numbers of a run are those of its checkpoint, which has a checksum of its own.
+/// The files in the folder of a finished run that are damaged, each with what to do. The numbers of a run are those of its checkpoint, which has a checksum of its own.
 pub(super) fn damage(folder: &Path) -> Vec<String> {
     let mut out = Vec::new();
     let trace = folder.join("trace.zarr");

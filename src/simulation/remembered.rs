@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::store::{self, checkpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::path::Path;
 
 /// The file in the folder of a run, beside what it summarises.
@@ -55,8 +56,13 @@ impl Remembered {
 
     /// The summary as a table, and which files are not as they were written.
     pub fn text(&self, folder: &Path) -> String {
-        let damage = damage(folder);
-        let notes = damage.iter().map(|d| format!("NOTE: {d}\n"));
-        format!("{}\n{}", self.text, notes.collect::<String>())
+        printed(&self.text, folder)
     }
+}
+
+/// The summary of the run in a folder, and which files are not as they were written.
+pub(crate) fn printed(summary: &impl Display, folder: &Path) -> String {
+    let damage = damage(folder);
+    let notes = damage.iter().map(|d| format!("NOTE: {d}\n"));
+    format!("{summary}\n{}", notes.collect::<String>())
 }

@@ -146,24 +146,26 @@ impl<'a> Archive<'a> {
 
     /// Numbers, of which there may be more or less.
     pub fn list<T: Number>(&mut self, name: &str, numbers: &'a mut Vec<T>) -> Result<()> {
-        match self {
-            Self::Saving(all) => {
-                let shape = vec![numbers.len()];
-                all.push((name.into(), shape, Held::There(T::view(numbers))));
-            }
-            Self::Restoring(found) => *numbers = Self::take(found, name)?,
-        }
-        Ok(())
+        self.held(name, numbers, Held::There)
     }
 
     /// Numbers to which others are only added: a checkpoint writes what is new.
     pub fn grows<T: Number>(&mut self, name: &str, numbers: &'a mut Vec<T>) -> Result<()> {
-        self.list(name, numbers)?;
-        if let Self::Saving(all) = self
-            && let Some((_, _, held)) = all.last_mut()
-            && let Held::There(data) = *held
-        {
-            *held = Held::Grows(data);
+        self.held(name, numbers, Held::Grows)
+    }
+
+    fn held<T: Number>(
+        &mut self,
+        name: &str,
+        numbers: &'a mut Vec<T>,
+        held: fn(DataRef<'a>) -> Held<'a>,
+    ) -> Result<()> {
+        match self {
+            Self::Saving(all) => {
+                let shape = vec![numbers.len()];
+                all.push((name.into(), shape, held(T::view(numbers))));
+            }
+            Self::Restoring(found) => *numbers = Self::take(found, name)?,
         }
         Ok(())
     }

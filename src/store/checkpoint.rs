@@ -267,7 +267,7 @@ fn skim(path: &Path) -> Result<Option<Extent>> {
     Ok(read(File::open(path)?, path, each)?.1)
 }
 
-/// The same of a file on which the next one can build.
+/// [`skim`] of a file whose lists more can be appended to.
 fn check(path: &Path) -> Result<Option<Extent>> {
     let lists = skim(path)?;
     if let Some(lists) = &lists {

@@ -69,23 +69,21 @@ pub(super) fn append(
     lists: &[(&str, DataRef<'_>)],
 ) -> Result<Extent> {
     if let Some(base) = base
-        && base
-            .lists
-            .keys()
-            .all(|name| lists.iter().any(|(n, _)| n == name))
         && let Some(extent) = grow(dir, base, lists)?
     {
         return Ok(extent);
     }
     let all = grow(dir, Extent::new(dir), lists)?;
-    all.context("lists that are empty begin otherwise")
+    all.context("a list that grows must be in one piece")
 }
 
-/// The same; none where a list does not begin with what is there.
+/// Append to a file what the lists have got; none, with nothing written, where one of its lists is missing or begins otherwise.
 fn grow(dir: &Path, mut to: Extent, lists: &[(&str, DataRef<'_>)]) -> Result<Option<Extent>> {
-    let mut new = Vec::new();
+    let (mut new, mut missing) = (Vec::new(), to.lists.len());
     for (name, data) in lists {
-        let (count, sum) = to.lists.get(*name).copied().unwrap_or_default();
+        let there = to.lists.get(*name).copied();
+        missing -= usize::from(there.is_some());
+        let (count, sum) = there.unwrap_or_default();
         let Some((old, added)) = data.split_at(count) else {
             return Ok(None);
         };
@@ -101,6 +99,9 @@ fn grow(dir: &Path, mut to: Extent, lists: &[(&str, DataRef<'_>)]) -> Result<Opt
             let (shape, data, grows) = (vec![added.len()], added, true);
             new.push((name.to_string(), TensorRef { shape, data, grows }));
         }
+    }
+    if missing > 0 {
+        return Ok(None);
     }
     if !new.is_empty() {
         let (path, layout) = (dir.join(&to.file), Layout::new(&new, &[])?);

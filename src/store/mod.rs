@@ -77,7 +77,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write_through(path, |out| out.write_all(bytes))
 }
 
-/// The same of what `write` writes.
+/// Writes a file through `write` so that `path` holds the old content or the new one, whatever happens in between.
 fn write_through(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

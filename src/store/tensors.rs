@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// The same of a part of a file that begins at `from` and ends at `to` at the latest.
+    /// Reads the header of a file of tensors within another, from byte `from` to byte `to` at most.
     pub(super) fn section(file: File, path: &'a Path, from: u64, to: u64) -> Result<Self> {
         let failed = |e| cannot("read", path, e);
         let size = to.saturating_sub(from);
@@ -424,7 +424,7 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    /// The same, put behind others.
+    /// Reads the numbers of a tensor behind those in `values`, which must be of its type; `watch` sees the bytes that they were.
     pub(super) fn append<T: Element>(
         &self,
         name: &str,

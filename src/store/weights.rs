@@ -58,7 +58,7 @@ pub fn save_weights(
     save(path, tensors, |values| DataRef::F32(values), metadata)
 }
 
-/// The same of tensors whose rows lie apart.
+/// Writes f32 tensors whose rows lie apart, and free-form metadata, to `path`, atomically.
 pub fn save_stacks(path: &Path, stacks: &[Stack<'_>], metadata: &[(String, String)]) -> Result<()> {
     save(path, stacks, |rows| DataRef::Rows(rows), metadata)
 }
