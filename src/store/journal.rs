@@ -35,7 +35,7 @@ impl Extent {
     /// Nothing, in a file that is not there yet.
     fn new(dir: &Path) -> Self {
         let taken = files(dir).filter_map(|name| name[PREFIX.len()..].parse::<u64>().ok());
-        let number = taken.max().map_or(0, |n| n + 1);
+        let number = taken.max().map_or(0, |n| n.saturating_add(1));
         Self {
             file: format!("{PREFIX}{number}"),
             bytes: 0,
@@ -46,8 +46,9 @@ impl Extent {
 
     /// Fail if more cannot be appended: what this process has not written itself must be as it was.
     pub fn check_base(&self, dir: &Path) -> Result<()> {
-        let length = dir.join(&self.file).metadata().map_or(0, |m| m.len());
-        ensure!(length >= self.bytes, "'{}' is cut off", self.file);
+        let there = dir.join(&self.file).metadata();
+        let whole = there.is_ok_and(|m| m.is_file() && m.len() >= self.bytes);
+        ensure!(whole, "'{}' is cut off", self.file);
         match self.writer == temp_files::this_process() {
             true => Ok(()),
             false => check(dir, self),

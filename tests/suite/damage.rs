@@ -2,7 +2,7 @@
 
 use super::support::{Scratch, ergodic, text};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 fn run(script: &Path, out: &Path, more: &[&str]) -> Output {
@@ -245,6 +245,42 @@ fn what_a_run_remembers_is_shown_while_its_numbers_are_as_they_were() {
     assert!(run(&script, &out, &["--resume"]).status.success());
     assert!(show().contains("worst R̂"));
     assert!(std::fs::read(&trace).unwrap() == whole);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_whose_disk_is_full_goes_on_where_it_was_saved() {
+    let scratch = Scratch::new();
+    let script = scratch.file("s.rhai", "sample(target(potential::gaussian(#{ dim: 5 })), sampler::hmc(), #{ chains: 8, steps: 6000, every: 1, name: \"it\" })");
+    let trace =
+        |out: &str| std::fs::read(scratch.join(out).join("it/trace.zarr/posterior/cost/c/0/0"));
+    assert!(run(&script, &scratch.join("whole"), &[]).status.success());
+    let whole = trace("whole").unwrap();
+    // No file may be longer than this: a signal that is ignored becomes an error, as of a disk without space.
+    for (out, blocks) in [("a", 8), ("b", 100), ("c", 400), ("d", 1000)] {
+        let mut command = Command::new("sh");
+        let full = format!(
+            "trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run \"$1\" --out \"$2\" --checkpoint 0.05"
+        );
+        command.args(["-c", &full, env!("CARGO_BIN_EXE_ergodic")]);
+        let output = command
+            .arg(&script)
+            .arg(scratch.join(out))
+            .output()
+            .unwrap();
+        let said = text(&output);
+        assert!(
+            output.status.code() == Some(1) && said.contains("File too large"),
+            "{said}"
+        );
+        assert!(
+            said.contains("check the disk") && !said.contains("panicked"),
+            "{said}"
+        );
+        let again = run(&script, &scratch.join(out), &["--resume"]);
+        assert!(again.status.success(), "{blocks}: {}", text(&again));
+        assert!(trace(out).unwrap() == whole, "{blocks}");
+    }
 }
 
 #[test]
