@@ -1,7 +1,9 @@
 //! Autocovariance and autocorrelation of a trace at every lag, by Fourier transform: O(n log n).
 
 use super::moments::mean_of;
-use std::f64::consts::TAU;
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftPlanner};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Autocorrelation of one trace at lags 0 to n - 1, dimensionless: 1 at lag 0.
 ///
@@ -22,90 +24,45 @@ pub(super) fn mean_autocovariance<C: AsRef<[f64]>>(rows: &[C]) -> Vec<f64> {
         return Vec::new();
     }
     // Zeros to twice the length keep the circular correlation from wrapping around.
-    let transform = Fourier::new((2 * n).next_power_of_two());
-    let mut power = vec![0.0; transform.size];
-    let mut signal = Vec::with_capacity(transform.size);
+    let (size, transform) = transform(2 * n);
+    let mut work = vec![Complex::default(); transform.get_inplace_scratch_len()];
+    let mut power = vec![0.0; size];
+    let mut signal = Vec::with_capacity(size);
     // Two chains at a time, as real and imaginary part: the power of x + iy is that of x plus that of y, plus a part
     // that is odd in the frequency and that the real part of the inverse transform leaves out.
     for pair in rows.chunks(2) {
         let real = centred(pair[0].as_ref());
         let imaginary = pair.get(1).map(|row| centred(row.as_ref()));
+        let imaginary = |i: usize| imaginary.as_ref().map_or(0.0, |y| y[i]);
         signal.clear();
-        signal.extend((0..n).map(|i| (real[i], imaginary.as_ref().map_or(0.0, |y| y[i]))));
-        signal.resize(transform.size, (0.0, 0.0));
-        transform.forward(&mut signal);
-        for (sum, (re, im)) in power.iter_mut().zip(&signal) {
-            *sum += re * re + im * im;
+        signal.extend((0..n).map(|i| Complex::new(real[i], imaginary(i))));
+        signal.resize(size, Complex::default());
+        transform.process_with_scratch(&mut signal, &mut work);
+        for (sum, z) in power.iter_mut().zip(&signal) {
+            *sum += z.norm_sqr();
         }
     }
     // The forward transform serves as the inverse one: they differ by a conjugation, and the power is real.
     signal.clear();
-    signal.extend(power.iter().map(|p| (*p, 0.0)));
-    transform.forward(&mut signal);
-    let norm = transform.size as f64 * n as f64 * rows.len() as f64;
-    signal[..n].iter().map(|(re, _)| re / norm).collect()
+    signal.extend(power.iter().map(|p| Complex::from(*p)));
+    transform.process_with_scratch(&mut signal, &mut work);
+    let norm = size as f64 * n as f64 * rows.len() as f64;
+    signal[..n].iter().map(|z| z.re / norm).collect()
+}
+
+/// The transform of at least this length that is fastest, and its length: a power of two, or three times one.
+fn transform(least: usize) -> (usize, Arc<dyn Fft<f64>>) {
+    static KNOWN: OnceLock<Mutex<FftPlanner<f64>>> = OnceLock::new();
+    let size = [1, 3].map(|odd| odd * least.div_ceil(odd).next_power_of_two());
+    let size = size[0].min(size[1]);
+    let known = KNOWN.get_or_init(|| FftPlanner::new().into());
+    let mut known = known.lock().unwrap_or_else(|e| e.into_inner());
+    (size, known.plan_fft_forward(size))
 }
 
 fn centred(row: &[f64]) -> Vec<f64> {
     let mean = mean_of(row.iter().copied());
     row.iter().map(|x| x - mean).collect()
-}
-
-/// A complex Fourier transform of one power-of-two size; numbers are (real, imaginary).
-struct Fourier {
-    size: usize,
-    /// exp(-2 pi i k / 2h) for k < h, one after the other for h = 1, 2, 4, ...
-    roots: Vec<(f64, f64)>,
-}
-
-impl Fourier {
-    /// `size` is a power of two.
-    fn new(size: usize) -> Self {
-        let halves = (0..size.trailing_zeros()).map(|stage| 1usize << stage);
-        let root = |(k, half): (usize, usize)| {
-            let (sin, cos) = (TAU * k as f64 / (2 * half) as f64).sin_cos();
-            (cos, -sin)
-        };
-        let roots = halves.flat_map(|half| (0..half).map(move |k| (k, half)));
-        let roots = roots.map(root).collect();
-        Self { size, roots }
-    }
-
-    /// In place, unnormalised: decimation in time (Cooley and Tukey 1965).
-    fn forward(&self, signal: &mut [(f64, f64)]) {
-        let shift = (usize::BITS - self.size.trailing_zeros()) % usize::BITS;
-        for i in 0..self.size {
-            let reversed = i.reverse_bits() >> shift;
-            if i < reversed {
-                signal.swap(i, reversed);
-            }
-        }
-        self.combine(signal);
-    }
-
-    /// From transforms of length 1 to one of the whole block; parts of it that fit into the cache are done first.
-    fn combine(&self, block: &mut [(f64, f64)]) {
-        const CACHED: usize = 1 << 11;
-        let mut half = 1;
-        if block.len() > CACHED {
-            half = block.len() / 2;
-            let (even, odd) = block.split_at_mut(half);
-            self.combine(even);
-            self.combine(odd);
-        }
-        while half < block.len() {
-            let roots = &self.roots[half - 1..2 * half - 1];
-            for pair in block.chunks_exact_mut(2 * half) {
-                let (even, odd) = pair.split_at_mut(half);
-                for ((a, b), (cos, sin)) in even.iter_mut().zip(odd).zip(roots) {
-                    let turned = (b.0 * cos - b.1 * sin, b.0 * sin + b.1 * cos);
-                    *b = (a.0 - turned.0, a.1 - turned.1);
-                    *a = (a.0 + turned.0, a.1 + turned.1);
-                }
-            }
-            half *= 2;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -115,7 +72,7 @@ mod tests {
 
     #[test]
     fn it_is_the_sum_it_stands_for() {
-        for (chains, n) in [(1, 1), (1, 2), (2, 3), (3, 17), (4, 64), (5, 65)] {
+        for (chains, n) in [(1, 1), (1, 2), (2, 3), (3, 17), (4, 48), (4, 64), (5, 65)] {
             let rows: Vec<_> = (0..chains).map(|seed| normal_draws(seed, n)).collect();
             let got = mean_autocovariance(&rows);
             for (lag, got) in got.iter().enumerate() {
