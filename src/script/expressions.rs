@@ -3,7 +3,7 @@
 use super::item::Item;
 use super::tensors::{from_dynamic, number, shape_of};
 use super::words::a_kind;
-use super::{Binder, Bound, Call, Context, OrRaise, closure, report};
+use super::{Binder, Bound, Call, Context, OrRaise, branches, closure, raise, report};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::kernels::tensor::{Symbol, Tensor};
@@ -84,15 +84,27 @@ fn energy(value: Dynamic, owner: &str) -> Result<Tensor> {
     })
 }
 
-/// The potential of what a closure or an expression has given.
+/// The potential of what a closure or an expression gives.
 fn traced(
-    value: Dynamic,
+    call: impl Fn() -> Bound<Dynamic>,
     layout: Layout,
     data: Option<&Dataset>,
     owner: &str,
-) -> Result<Arc<dyn Potential>> {
-    let energy = energy(value, owner)?;
-    Traced::potential(&energy, layout, data).map_err(|e| anyhow!("{owner}: {e}"))
+) -> Bound<Arc<dyn Potential>> {
+    let one = || energy(call()?, owner).or_raise();
+    let energy = branches::follow(one, choose, raise)?;
+    let potential = Traced::potential(&energy, layout, data);
+    potential.map_err(|e| anyhow!("{owner}: {e}")).or_raise()
+}
+
+/// One number where a condition holds, another where it does not.
+fn choose(condition: &Tensor, a: Tensor, b: Tensor) -> Result<Tensor> {
+    condition.choose(&a, &b)
+}
+
+/// A number that a closure of symbols gives, whichever way it takes.
+fn followed(call: impl Fn() -> Result<Dynamic>, owner: &str) -> Result<Tensor> {
+    branches::follow(|| energy(call()?, owner), choose, |e| e)
 }
 
 /// The parameters of a closure: so many in a vector, or tensors by name.
@@ -136,8 +148,8 @@ fn of_closure(
     let what = format!("{OWNER}: the closure");
     closure::expect(&what, f, given, hint, native).or_raise()?;
     // An error says where in the closure it is.
-    let value = f.call_raw(native, None, symbols)?;
-    traced(value, layout, data, OWNER).or_raise()
+    let call = || f.call_raw(native, None, symbols.clone());
+    traced(call, layout, data, OWNER)
 }
 
 /// `prior::closure`: the closure is called when a target is made, whose parameters it names.
@@ -147,7 +159,7 @@ pub(super) fn prior(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Prior>> {
     let what = format!("{OWNER}: the closure");
     let closure = closure::Frozen::new(&what, f, &["the parameters"], "", call);
     let closure = closure.map_err(anyhow::Error::from).or_raise()?;
-    let trace = move |p: &Named| energy(closure.call([Dynamic::from(p.clone())])?, OWNER);
+    let trace = move |p: &Named| followed(|| closure.call([Dynamic::from(p.clone())]), OWNER);
     Ok(Arc::new(Prior::Joint {
         parameters,
         energy: Arc::new(trace),
@@ -159,19 +171,22 @@ fn expression(
     parameters: i64,
     text: &str,
     data: Option<&Dataset>,
-) -> Result<Arc<dyn Potential>> {
+) -> Bound<Arc<dyn Potential>> {
     const OWNER: &str = "potential::expression";
-    let parameters = count(parameters, OWNER)?;
+    let parameters = count(parameters, OWNER).or_raise()?;
     let mut scope = Scope::new();
     scope.push("w", Tensor::from(Symbol::vector(parameters)));
     for (name, v) in ["x", "y"].into_iter().zip(symbols(data)) {
         scope.push(name, v);
     }
     let engine = context.closures();
-    let value = engine
-        .eval_expression_with_scope::<Dynamic>(&mut scope, text)
-        .map_err(|e| anyhow!("{OWNER}: \"{text}\": {}", report::cause(&e)))?;
-    traced(value, vector(parameters), data, OWNER)
+    let call = || {
+        let value = engine.eval_expression_with_scope::<Dynamic>(&mut scope.clone(), text);
+        value
+            .map_err(|e| anyhow!("{OWNER}: \"{text}\": {}", report::cause(&e)))
+            .or_raise()
+    };
+    traced(call, vector(parameters), data, OWNER)
 }
 
 /// `loss::closure`: the closure is called when a target is made, with symbols for outputs and target.
@@ -185,11 +200,11 @@ pub(super) fn loss(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Chosen>> {
     let closure = closure.map_err(anyhow::Error::from).or_raise()?;
     let write = move |out: &Tensor, y: &Tensor, own: &Named| {
         let (out, y) = (Dynamic::from(out.clone()), Dynamic::from(y.clone()));
-        let value = match taken {
-            2 => closure.call([out, y])?,
-            _ => closure.call([out, y, Dynamic::from(own.clone())])?,
+        let call = || match taken {
+            2 => closure.call([out.clone(), y.clone()]),
+            _ => closure.call([out.clone(), y.clone(), Dynamic::from(own.clone())]),
         };
-        energy(value, OWNER)
+        followed(call, OWNER)
     };
     Ok(Arc::new(Chosen::Written {
         name: "a closure".into(),
@@ -290,7 +305,7 @@ pub(super) fn bind(b: &mut Binder) {
         "An energy that you write: `|w| …` of a vector of parameters, or `|w, x, y| …`, the loss of one example of a data set with input x and target y (for \
          classes y[0] is the label).\n\n\
          The closure is called once, with symbols; what it computes is differentiated automatically and then runs at compiled speed, in double precision, \
-         without the closure. So it may loop and branch on numbers, but not on parameters. Parameters, inputs and targets are tensors and take what is listed \
+         without the closure. It may loop over numbers, and branch on numbers and on parameters: of a comparison of single parameters both ways are compiled, up to 64 of them. Parameters, inputs and targets are tensors and take what is listed \
          under \"methods of tensor\": + - * / **, exp, tanh, sum, dot, norm2, w[i], slice(from, count), reshape, matmul … The larger and the smaller of two \
          are max(a, b) and min(a, b). The energy of a target without data is U = closure(w) + R(w); with data its examples are what \
          minibatches draw from.",
@@ -337,7 +352,7 @@ pub(super) fn bind(b: &mut Binder) {
         "potential::expression(parameters, text, data) -> Potential",
         "Like potential::closure, but from a text in w (and x and y, with data): handy with `--set`.",
         move |n: i64, text: &str, data: Arc<Dataset>| -> Bound<Arc<dyn Potential>> {
-            expression(&context, n, text, Some(&data)).or_raise()
+            expression(&context, n, text, Some(&data))
         },
     )
     .with(
@@ -348,7 +363,7 @@ pub(super) fn bind(b: &mut Binder) {
         "potential::expression(parameters, text) -> Potential",
         "",
         move |n: i64, text: &str| -> Bound<Arc<dyn Potential>> {
-            expression(&other, n, text, None).or_raise()
+            expression(&other, n, text, None)
         },
     );
 }

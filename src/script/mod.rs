@@ -5,6 +5,7 @@
 //! a script can call and what the reference lists cannot differ.
 
 mod binder;
+mod branches;
 mod calls;
 mod cells;
 mod check;

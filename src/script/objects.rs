@@ -77,7 +77,8 @@ fn observable(b: &mut Binder) {
          What the closure captures (a model, a data set, a tensor, an array …) is copied when the observable is made, and cannot be changed by it: counters and sums \
          are errors, because threads would change them in any order. Nor may it call what depends on more than its arguments: timestamp, eval, and verbs that run something; \
          `print` may, but threads print in any order. Its text, the functions that it calls and all it captures are in the fingerprint of the run: `--resume` refuses a run whose closure \
-         is another one; comments and spaces do not count. It is called once before the first step, with the starting point and zeros in `s.info`, to see what it returns.",
+         is another one; comments and spaces do not count. It is called once before the first step, with the starting point and zeros in `s.info`, to see what it returns. What depends on \
+         `s.params` alone is compiled then, comparisons of single parameters too.",
         &[TypeId::of::<ImmutableString>(), TypeId::of::<FnPtr>()],
         |call, arguments| {
             let name = arguments[0].to_string();

@@ -430,8 +430,8 @@ fn errors_stand_where_they_are_in_the_closure() {
             vec!["takes 1 argument (w), but is called with 3 arguments (w, x, y)"],
         ),
         (
-            "potential::closure(2, |w, x, y| {\n  if y[0] == 1 { w[0] } else { w[1] }\n}, dataset::digits())",
-            vec!["test.rhai:5:", "y[0]*a + (1 - y[0])*b"],
+            "potential::closure(2, |w, x, y| {\n  let k = 0; while y[0] != k { k += 1; } k * w[0]\n}, dataset::digits())",
+            vec!["test.rhai:5:", "compared in more than 64 ways"],
         ),
         (
             "model::custom(#{ params: #{ w: [2, 4] }, forward: |p| p.w })",
@@ -547,6 +547,9 @@ fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
             |s| (s.params.w2.relu() * c).sum().sqrt(), |s| s.params.w2.matmul(s.params.w1).tanh().mean(), |s| s.params.b1, |s| #{ a: s.params.b2[1], b: 2.5, n: s.params.len() },
             |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum }, |s| if s.params.b1[0].item() > 0.0 { 1.0 } else { 0.0 },
             |s| { let x = s.params.w1.norm2().item(); #{ x: x, y: x * s.params.w2.max().item() } },
+            |s| { let x = s.params.w2[0]; let n = 0; for i in 0..3 { if x[i] > 0 && x[i] < x[i + 1] { n += 1; } } n }, |s| s.params.b1[0] > s.params.b1[1],
+            |s| if s.params.b2[0] <= s.params.b2[1] { #{ low: s.params.b2[0], high: s.params.b2[1] } } else { #{ low: s.params.b2[1], high: s.params.b2[0] } },
+            |s| { let k = 0; while s.params.w1[0][k] > 0 { k += 1; } k },
         ];
         let called = [
             |s| s.params.norm2() + 0 * s.step, |s| s.params.w1.norm2() / s.params.w2.norm2() + 0 * s.step, |s| s.params.slice("w1").abs().max() + 0 * s.step, |s| s.params[3] + 0 * s.step,
@@ -554,6 +557,9 @@ fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
             |s| #{ a: s.params.b2[1] + 0 * s.step, b: 2.5, n: s.params.len() },
             |s| { let x = s.params.b1; let sum = 0; for i in 0..x.len() { sum += x[i] * i; } sum + 0 * s.step }, |s| if s.params.b1[0].item() + 0 * s.step > 0.0 { 1.0 } else { 0.0 },
             |s| { let x = s.params.w1.norm2().item(); #{ x: x, y: x * s.params.w2.max().item() + 0 * s.step } },
+            |s| { let x = s.params.w2[0]; let n = 0; for i in 0..3 { if x[i] > 0 && x[i] < x[i + 1] { n += 1; } } n + 0 * s.step }, |s| s.params.b1[0] + 0 * s.step > s.params.b1[1],
+            |s| if s.params.b2[0] <= s.params.b2[1] { #{ low: s.params.b2[0], high: s.params.b2[1] } } else { #{ low: s.params.b2[1], high: s.params.b2[0] + 0 * s.step } },
+            |s| { let k = 0; while s.params.w1[0][k] > 0 { k += 1; } k + 0 * s.step },
         ];
         let names = [];
         let observe = [];
@@ -580,5 +586,63 @@ fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
         for (x, y) in compiled.iter().zip(&called) {
             assert!((x - y).abs() <= 1e-5 * y.abs().max(0.01), "{k}: {x} {y}");
         }
+    }
+}
+
+/// What a comparison of parameters, inputs and outputs decides is compiled both ways: the same numbers as of `choose`, also where the other way has none.
+#[test]
+fn energies_that_branch_are_those_that_choose() {
+    let found = evaluate(
+        r#"
+        let data = dataset::arrays([[0.0], [1.0], [2.0], [3.0]], [0.5, 1.0, 4.0, 1.5]);
+        let net = model::mlp(#{ layers: [1, 3, 1] });
+        let huber = |r| if r < 1.0 { 0.5 * r * r } else { r - 0.5 };
+        let chosen = |r| choose(r.lt(1.0), 0.5 * r * r, r - 0.5);
+        let pairs = [
+            [target(potential::closure(2, |w| (if w[0] > 1.0 { (w[0] - 1).sqrt() } else { (1 - w[0])**2 }) + 0.5 * w.norm2())),
+             target(potential::closure(2, |w| choose(w[0].gt(1.0), (w[0] - 1).sqrt(), (1 - w[0])**2) + 0.5 * w.norm2()))],
+            [target(potential::expression(2, "0.5*w[1]**2 + if w[0] > w[1] || w[0] < 0 { abs(w[0]) } else { 0.5*w[0]**2 }")),
+             target(potential::closure(2, |w| 0.5*w[1]**2 + choose(w[0].gt(w[1]), abs(w[0]), choose(w[0].lt(0), abs(w[0]), 0.5*w[0]**2))))],
+            [target(potential::closure(2, |w, x, y| huber.call(abs(y[0] - w[0] - w[1] * x[0])), data), #{ prior: prior::gaussian(1.0) }),
+             target(potential::closure(2, |w, x, y| chosen.call(abs(y[0] - w[0] - w[1] * x[0])), data), #{ prior: prior::gaussian(1.0) })],
+            [target(net, data, #{ loss: |out, y| huber.call(abs(y[0] - out[0])), prior: prior::gaussian(1.0) }),
+             target(net, data, #{ loss: |out, y| chosen.call(abs(y[0] - out[0])), prior: prior::gaussian(1.0) })],
+            [target(net, data, #{ prior: prior::closure(|p| p.w1.norm2() + if p.b2[0] > 0 { p.b2[0] } else { p.b2[0]**2 }) }),
+             target(net, data, #{ prior: prior::closure(|p| p.w1.norm2() + choose(p.b2[0].gt(0), p.b2[0], p.b2[0]**2)) })],
+        ];
+        let out = [];
+        for pair in pairs {
+            out.push(pair.map(|t| sample(t, sampler::langevin(#{ dt: 0.05 }), #{ steps: 200, burn_in: 0, every: 1, chains: 2, seed: 7 }).trace("norm2", 1)));
+        }
+        out
+        "#,
+    );
+    let found = found.unwrap_or_else(|e| panic!("{e:?}"));
+    for (k, pair) in found.as_array().unwrap().iter().enumerate() {
+        let trace = pair[0].as_array().unwrap();
+        assert_eq!(trace.len(), 200, "{k}");
+        assert!(trace.iter().all(|x| x.as_f64().is_some_and(f64::is_finite)));
+        assert!(pair[0] == pair[1], "{k}");
+    }
+    for (closure, said) in [
+        (
+            "potential::closure(1, |w| { let k = 0; while w[0] > k { k += 1; } k * w[0] })",
+            "parameters are compared in more than 64 ways",
+        ),
+        (
+            "potential::closure(8, |w| { let n = 0.0; for i in 0..7 { if w[i] > 0 { n += w[i]; } } n })",
+            "parameters are compared in more than 64 ways",
+        ),
+        (
+            "potential::closure(2, |w| if w > 0 { 1.0 } else { w[0] })",
+            "the comparison > needs single numbers, but of what is traced this has shape [2]",
+        ),
+        (
+            "model::custom(#{ params: #{ w: [1, 2] }, forward: |p, x| if p.w[0][0] > 0 { x } else { -x } })",
+            "the comparison > needs the numbers of a tensor",
+        ),
+    ] {
+        let e = refused(closure);
+        assert!(e.contains(said), "{closure}: {e}");
     }
 }

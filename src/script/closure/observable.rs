@@ -1,6 +1,6 @@
 //! Closures as observables: compiled if they depend on parameters alone, otherwise called at every record.
 
-use super::super::{Bound, Call, raise, report, words};
+use super::super::{Bound, Call, branches, raise, report, words};
 use super::{Frozen, Place, Rest, State, params};
 use crate::error::Result;
 use crate::kernels::tensor::{Graph, Numbers, Symbol, Tensor};
@@ -90,10 +90,14 @@ impl Closure {
         let named = tensors.iter().map(|t| (t.name.clone(), t.shape.clone()));
         let params = Tensor::from(Symbol::parameters(layout.len(), named.collect()));
         let state = State { params, rest: None };
-        let mut pieces = Vec::new();
-        flatten(&frozen.call([Dynamic::from(state)]).ok()?, &mut pieces)?;
-        pieces.iter().find(|t| matches!(t, Tensor::Traced(_)))?;
-        let all = Tensor::concat(&pieces.iter().collect::<Vec<_>>(), 0).ok()?;
+        let call = || pieces(&frozen.call([Dynamic::from(state.clone())])?);
+        let join = |condition: &Tensor, (a, names): Pieces, (b, others): Pieces| {
+            ensure!(names == others, "the ways give different things");
+            Ok((condition.choose(&a, &b)?, names))
+        };
+        let (all, _) = branches::follow(call, join, |e| e).ok()?;
+        // What depends on no parameter is not worth it.
+        matches!(all, Tensor::Traced(_)).then_some(())?;
         let graph = Graph::new(&all.symbol().ok()?).ok()?;
         let each = tensors.iter().map(|t| t.range.clone());
         let ranges: Vec<_> = std::iter::once(0..layout.len()).chain(each).collect();
@@ -147,18 +151,30 @@ impl Closure {
     }
 }
 
-/// The numbers of a result one after the other, as tensors of one axis; none of other things.
-fn flatten(value: &Dynamic, out: &mut Vec<Tensor>) -> Option<()> {
-    if let Some(t) = value.read_lock::<Tensor>() {
-        out.push(t.flatten().ok()?);
-    } else if let Some(list) = value.read_lock::<Array>() {
-        list.iter().try_for_each(|x| flatten(x, out))?;
-    } else if let Some(map) = value.read_lock::<Map>() {
-        map.values().try_for_each(|x| flatten(x, out))?;
-    } else {
-        out.push(Tensor::from_f64(vec![number(value)?], &[1]).ok()?);
+/// The numbers of a result one after the other, and what it consists of.
+type Pieces = (Tensor, Vec<String>);
+
+fn pieces(value: &Dynamic) -> Result<Pieces> {
+    fn flatten(value: &Dynamic, out: &mut Vec<Tensor>, names: &mut Vec<String>) -> Result<()> {
+        if let Some(t) = value.read_lock::<Tensor>() {
+            names.push(t.shape()?.to_string());
+            out.push(t.flatten()?);
+        } else if let Some(list) = value.read_lock::<Array>() {
+            list.iter().try_for_each(|x| flatten(x, out, names))?;
+        } else if let Some(map) = value.read_lock::<Map>() {
+            names.extend(map.keys().map(|k| k.to_string()));
+            map.values().try_for_each(|x| flatten(x, out, names))?;
+        } else {
+            let x = number(value).ok_or_else(|| anyhow!("it is no number"))?;
+            names.push("[]".into());
+            out.push(Tensor::from_f64(vec![x], &[1])?);
+        }
+        Ok(())
     }
-    Some(())
+    let (mut out, mut names) = (Vec::new(), Vec::new());
+    flatten(value, &mut out, &mut names)?;
+    let all = Tensor::concat(&out.iter().collect::<Vec<_>>(), 0)?;
+    Ok((all, names))
 }
 
 fn number(x: &Dynamic) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! Operators and functions of each element, between tensors and numbers, both ways round.
 
 use super::super::native::NativeEngine;
-use super::super::{Binder, Bound, OrRaise};
+use super::super::{Binder, Bound, OrRaise, branches};
 use crate::kernels::tensor::{Binary, Tensor, Unary};
 use anyhow::anyhow;
 use rhai::Dynamic;
@@ -23,26 +23,42 @@ fn pairs(e: &mut NativeEngine, name: &str, f: Binary) {
 }
 
 /// A comparison that gives true or false.
-macro_rules! decisions {
-    ($engine:expr, $($name:literal $op:tt),*) => {$(
-        $engine
-            .register_fn($name, |a: Tensor, b: Tensor| -> Bound<bool> { Ok(one(&a, $name)? $op one(&b, $name)?) })
-            .register_fn($name, |a: Tensor, b: f64| -> Bound<bool> { Ok(one(&a, $name)? $op b) })
-            .register_fn($name, |a: Tensor, b: i64| -> Bound<bool> { Ok(one(&a, $name)? $op b as f64) })
-            .register_fn($name, |a: f64, b: Tensor| -> Bound<bool> { Ok(a $op one(&b, $name)?) })
-            .register_fn($name, |a: i64, b: Tensor| -> Bound<bool> { Ok((a as f64) $op one(&b, $name)?) });
-    )*};
+fn decisions(e: &mut NativeEngine, name: &'static str, f: Binary, holds: fn(f64, f64) -> bool) {
+    let right = move |a: &Tensor, x: f64| -> Bound<bool> {
+        match a {
+            Tensor::Traced(_) => traced(name, f, a, &Tensor::number(x, a).or_raise()?),
+            _ => Ok(holds(one(a, name)?, x)),
+        }
+    };
+    let left = move |x: f64, b: &Tensor| -> Bound<bool> {
+        match b {
+            Tensor::Traced(_) => traced(name, f, &Tensor::number(x, b).or_raise()?, b),
+            _ => Ok(holds(x, one(b, name)?)),
+        }
+    };
+    e.register_fn(name, move |a: Tensor, x: f64| right(&a, x))
+        .register_fn(name, move |a: Tensor, x: i64| right(&a, x as f64))
+        .register_fn(name, move |x: f64, b: Tensor| left(x, &b))
+        .register_fn(name, move |x: i64, b: Tensor| left(x as f64, &b));
+    // Of two tensors, == and != say whether they are the same.
+    let whole = matches!(f, Binary::Equal | Binary::NotEqual);
+    e.register_fn(name, move |a: Tensor, b: Tensor| match (&a, &b) {
+        (Tensor::Traced(_), _) | (_, Tensor::Traced(_)) => traced(name, f, &a, &b),
+        _ if whole => equal(&a, &b).map(|same| same == (f == Binary::Equal)),
+        _ => Ok(holds(one(&a, name)?, one(&b, name)?)),
+    });
+}
+
+/// A comparison of symbols.
+fn traced(name: &str, f: Binary, a: &Tensor, b: &Tensor) -> Bound<bool> {
+    branches::decide(name, f, a, b).or_raise()
 }
 
 /// The only number of a tensor, which a comparison needs.
 fn one(t: &Tensor, name: &str) -> Bound<f64> {
     let what = format!("the comparison {name}");
-    t.item(&what)
-        .map_err(|e| match t {
-            Tensor::Traced(_) => e,
-            _ => anyhow!("{e}; for each element use lt, le, gt, ge, eq or ne, as a.lt(b)"),
-        })
-        .or_raise()
+    let each = "for each element use lt, le, gt, ge, eq or ne, as a.lt(b)";
+    t.item(&what).map_err(|e| anyhow!("{e}; {each}")).or_raise()
 }
 
 /// Whether shapes and numbers are equal.
@@ -85,10 +101,12 @@ pub(super) fn bind(b: &mut Binder) {
         e.register_fn(name, |a: Tensor, x: f64| a.power(x).or_raise())
             .register_fn(name, |a: Tensor, x: i64| a.power(x as f64).or_raise());
     }
-    decisions!(e, "<" <, ">" >, "<=" <=, ">=" >=, "==" ==, "!=" !=);
-    // Of two tensors, whether they are the same.
-    e.register_fn("==", |a: Tensor, b: Tensor| equal(&a, &b))
-        .register_fn("!=", |a: Tensor, b: Tensor| equal(&a, &b).map(|x| !x));
+    decisions(e, "<", Binary::Less, |a, b| a < b);
+    decisions(e, ">", Binary::Greater, |a, b| a > b);
+    decisions(e, "<=", Binary::LessEqual, |a, b| a <= b);
+    decisions(e, ">=", Binary::GreaterEqual, |a, b| a >= b);
+    decisions(e, "==", Binary::Equal, |a, b| a == b);
+    decisions(e, "!=", Binary::NotEqual, |a, b| a != b);
 }
 
 /// Methods for each element, with their entries in the reference.

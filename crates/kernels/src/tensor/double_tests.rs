@@ -327,6 +327,27 @@ fn the_mixture_at_every_number_of_rows() {
     }
 }
 
+/// Of what is not chosen there is no gradient, also where it has no slope, in every lane.
+#[test]
+fn only_what_is_chosen_has_a_slope() {
+    let of = |x: E| {
+        let above = x.two(Binary::Greater, 0.0).0;
+        let inner = (x.one(Unary::Sqrt) * (1.0 / &x)).ln() + (&x * -1e3).exp();
+        E(above.choose(&inner.0, &(&x * &x).0).unwrap())
+    };
+    let plain = |x: f64| match x > 0.0 {
+        true => (x.sqrt() / x).ln() + (-1e3 * x).exp(),
+        false => x * x,
+    };
+    check(&of(w(0)), &[&[-2.0], &[0.4]], &ONE, |w| plain(w[0]));
+    assert_eq!(evaluate(&of(w(0)), &[0.0], &ONE), (0.0, vec![0.0]));
+    let rows = rows(47);
+    check(&of(x(0) - w(0)), &[&[-0.01], &[0.01]], &rows, |w| {
+        let all = rows.iter().map(|row| plain(f64::from(row[0]) - w[0]));
+        all.sum()
+    });
+}
+
 #[test]
 fn vectors_of_every_width_give_the_same_bits() {
     type Function = dyn Fn(&E) -> E;

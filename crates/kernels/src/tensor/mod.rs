@@ -160,8 +160,7 @@ impl Tensor {
             Tensor::Vector(v) => v.concrete(),
             Tensor::Traced(s) if s.is_double() => bail!(
                 "{what} needs numbers, but a symbol has no value yet: the closure is called once, before there are numbers, and compiled. \
-                 Write a choice as a formula: with labels 0 and 1, `y[0]*a + (1 - y[0])*b` is a for the label 1 and b for the label 0; where w decides, use \
-                 choose and gt, or max, min or abs. A classifier of more classes is a model::custom"
+                 Single numbers can be compared in an `if`; for each element of a tensor there are choose and gt, max, min or abs"
             ),
             Tensor::Traced(_) => bail!(
                 "{what} needs the numbers of a tensor, but the closure is called once, before there are any; write it with choose, maximum, minimum, gt, lt …, \

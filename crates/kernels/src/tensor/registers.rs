@@ -18,6 +18,8 @@ pub struct Line {
     pub steps: Vec<Step>,
     /// How it is computed: some steps are one with the next.
     pub(super) order: Vec<Order>,
+    /// Whether there is a choice: what is not chosen has no gradient, however steep it is there.
+    pub(super) chooses: bool,
 }
 
 /// One operation on registers; the result goes to the next register.
@@ -58,6 +60,7 @@ impl Line {
         for register in operands.chain(kept) {
             uses[register as usize] += 1;
         }
+        self.chooses = self.steps.iter().any(|s| s.element == Element::Choose);
         self.order.clear();
         for (step, result) in self.steps.iter().zip(self.given as u32..) {
             let mut order = Order {
@@ -103,6 +106,12 @@ impl Line {
         for order in self.order.iter().rev().filter(|order| order.active != 0) {
             let result = order.result as usize;
             if let (before, [delta, ..]) = gradients.split_at_mut(result) {
+                let idle = delta.map(|d| self.chooses && d == 0.0);
+                if idle == [true; L] {
+                    continue;
+                }
+                let some = idle != [false; L];
+                let kept = some.then(|| order.operands.map(|o| before[o as usize]));
                 let mut sums = Sums {
                     registers: before,
                     operands: order.operands,
@@ -119,6 +128,12 @@ impl Line {
                     }
                 }
                 *delta = [0.0; L];
+                // Zero times an infinite slope would be NaN.
+                for (register, kept) in order.operands.iter().zip(kept.iter().flatten()) {
+                    let sums = before[*register as usize].iter_mut().zip(kept);
+                    let lanes = sums.zip(idle).filter(|(_, idle)| *idle);
+                    lanes.for_each(|((sum, kept), _)| *sum = *kept);
+                }
             }
         }
     }

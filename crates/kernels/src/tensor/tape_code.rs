@@ -2,7 +2,7 @@
 
 use super::code::{self, Code, Result as One, Written};
 use super::element::Results;
-use super::real::Real;
+use super::real::{Order, Real};
 use super::registers::{Line, Step};
 use super::tape::Tape;
 use crate::Result;
@@ -21,6 +21,8 @@ const COLUMNS: usize = 3;
 struct Sums<'a> {
     registers: &'a mut [Option<Number>],
     step: &'a Step,
+    /// The gradient of the result, where it may be 0 because something else was chosen.
+    chosen: Option<Number>,
 }
 
 impl Results<Number> for Sums<'_> {
@@ -33,7 +35,11 @@ impl Results<Number> for Sums<'_> {
         f: impl Fn(Number, Number, Number) -> Number,
     ) {
         if self.step.active >> operand & 1 == 1 {
-            let change = f(*x, *y, *z);
+            let zero = Number::of(0.0);
+            let change = match self.chosen {
+                Some(delta) => Number::choose(delta.is(Order::Equal, zero), zero, f(*x, *y, *z)),
+                None => f(*x, *y, *z),
+            };
             let sum = &mut self.registers[self.step.operands[operand] as usize];
             *sum = Some(sum.map_or(change, |s| s + change));
         }
@@ -68,6 +74,7 @@ fn backward(line: &Line, registers: &[Number], gradients: &mut [Option<Number>])
         let sums = Sums {
             registers: below,
             step,
+            chosen: line.chooses.then_some(delta),
         };
         step.element.slopes(of, &registers[result], &delta, sums);
     }
