@@ -8,11 +8,13 @@ use crate::engine::batched::Batched;
 use crate::engine::{Engine, Vector};
 use crate::error::Result;
 use crate::kernels::device::Device;
+use crate::kernels::thread_pool::spin_until;
 use crate::target::Workspace;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Examples × parameters × steps between two swaps below which one thread moves all replicas.
@@ -24,6 +26,8 @@ pub(super) struct Workers<'d> {
     device: Option<Batched<'d>>,
     /// Whether all chains are one block.
     together: bool,
+    /// Whether steps between swaps are so short that a thread takes all of its blocks at once.
+    shares: bool,
     /// On a device where the prior is not tempered with the likelihood: the strength of the prior of each chain, at first.
     strengths: Vec<f64>,
 }
@@ -66,6 +70,12 @@ impl<'d> Workers<'d> {
             }
             _ => Vec::new(),
         };
+        // Where chains wait for each other at every swap, handing them from thread to thread must be worth it.
+        let per_swap = plan.exchange.as_ref().map_or(u64::MAX, |x| {
+            let size = run.target.examples() * run.target.dim();
+            x.every.saturating_mul(size as u64)
+        });
+        let shares = per_swap < WORTH_A_THREAD;
         let work = match together {
             true => {
                 let own = if device.is_some() || chains == 1 {
@@ -78,12 +88,7 @@ impl<'d> Workers<'d> {
                 vec![work]
             }
             false => {
-                // Where chains wait for each other at every swap, handing them from thread to thread must be worth it.
-                let per_swap = plan.exchange.as_ref().map_or(u64::MAX, |x| {
-                    let size = run.target.examples() * run.target.dim();
-                    x.every.saturating_mul(size as u64)
-                });
-                let threads = if per_swap < WORTH_A_THREAD {
+                let threads = if shares && std::env::var_os("ERG_ONE").is_some() {
                     1
                 } else {
                     threads
@@ -98,6 +103,7 @@ impl<'d> Workers<'d> {
             work,
             device,
             together,
+            shares,
             strengths,
         };
         out.store(state)?;
@@ -180,6 +186,8 @@ impl<'d> Workers<'d> {
             meet: run.ranks.size() > 1 && ladders.is_some(),
             ladders: ladders.as_mut(),
             lent: 0,
+            shares: if self.shares { self.work.len() } else { 0 },
+            asleep: 0,
             paused: false,
             failed: None,
         };
@@ -187,6 +195,79 @@ impl<'d> Workers<'d> {
         let failed = step_all(run, blocks, self, deadline);
         state.ladders = ladders;
         failed.map_or(Ok(()), Err)
+    }
+}
+
+/// What threads hand blocks over with.
+struct Meeting<'a, 'l> {
+    blocks: Mutex<Blocks<'a, 'l>>,
+    returned: Condvar,
+    /// How often there was something new. Whoever waits looks here first: waking a thread takes longer than a step of a small model.
+    news: AtomicU64,
+}
+
+type Locked<'m, 'a, 'l> = MutexGuard<'m, Blocks<'a, 'l>>;
+
+/// A block, its number, and the step that it may go to.
+type Handed<'a> = (usize, Lent<'a>, u64);
+
+impl<'a, 'l> Meeting<'a, 'l> {
+    fn lock(&self) -> Locked<'_, 'a, 'l> {
+        self.blocks.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Let those that wait see that there is work, or that it is over.
+    fn announce(&self, blocks: &Blocks) {
+        self.news.fetch_add(1, Ordering::Release);
+        if blocks.asleep > 0 {
+            self.returned.notify_all();
+        }
+    }
+
+    /// Wait until there is something new.
+    fn wait<'m>(&'m self, blocks: Locked<'m, 'a, 'l>) -> Locked<'m, 'a, 'l> {
+        let seen = self.news.load(Ordering::Acquire);
+        let newer = || self.news.load(Ordering::Acquire) != seen;
+        drop(blocks);
+        let came = spin_until(newer);
+        let mut blocks = self.lock();
+        if !came && !newer() {
+            blocks.asleep += 1;
+            let woken = self.returned.wait(blocks);
+            blocks = woken.unwrap_or_else(|e| e.into_inner());
+            blocks.asleep -= 1;
+        }
+        blocks
+    }
+
+    /// What a thread does next, which has brought back what it had; nothing if it is over.
+    fn take<'m>(
+        &'m self,
+        mut blocks: Locked<'m, 'a, 'l>,
+        hand: &mut Vec<Handed<'a>>,
+        run: &Shared,
+        wanted: &dyn Fn() -> bool,
+    ) {
+        let mut told = false;
+        loop {
+            let over = if blocks.meet { blocks.paused } else { wanted() };
+            if over || blocks.failed.is_some() {
+                break;
+            }
+            match blocks.next(run, wanted, hand) {
+                Ok(()) if !hand.is_empty() || blocks.ladders.is_none() || blocks.lent == 0 => break,
+                // Those that others work on may lead to a swap, after which there is work again.
+                Ok(()) => {
+                    if !told {
+                        self.announce(&blocks);
+                    }
+                    told = true;
+                    blocks = self.wait(blocks);
+                }
+                Err(e) => blocks.failed = Some(e),
+            }
+        }
+        self.announce(&blocks);
     }
 }
 
@@ -198,25 +279,12 @@ fn step_all(
     deadline: Option<Instant>,
 ) -> Option<anyhow::Error> {
     let meet = blocks.meet;
-    let (blocks, returned) = (Mutex::new(blocks), Condvar::new());
-    let lock = || blocks.lock().unwrap_or_else(|e| e.into_inner());
-    let wanted = || deadline.is_some_and(|d| Instant::now() >= d || run.interrupt.interrupted());
-    let take = || {
-        let mut blocks = lock();
-        loop {
-            let over = if meet { blocks.paused } else { wanted() };
-            if over || blocks.failed.is_some() {
-                return None;
-            }
-            match blocks.next(run, &wanted) {
-                Ok(Some(next)) => return Some(next),
-                Ok(None) if blocks.ladders.is_none() || blocks.lent == 0 => return None,
-                // Those that others work on may lead to a swap, after which there is work again.
-                Ok(None) => blocks = returned.wait(blocks).unwrap_or_else(|e| e.into_inner()),
-                Err(e) => blocks.failed = Some(e),
-            }
-        }
+    let meeting = Meeting {
+        blocks: Mutex::new(blocks),
+        returned: Condvar::new(),
+        news: AtomicU64::new(0),
     };
+    let wanted = || deadline.is_some_and(|d| Instant::now() >= d || run.interrupt.interrupted());
     let step = |lent: &mut Lent<'_>, worker: &mut Worker, stop: u64| match deadline {
         None => lent.prepare(run, worker),
         // Short turns keep the chains together and the threads busy to the end.
@@ -227,17 +295,24 @@ fn step_all(
         }
     };
     let body = |work: &mut [Workspace], device: Option<&mut Batched>| {
-        let mut worker = Worker { work, device };
-        while let Some((i, mut lent, stop)) = take() {
-            let result = catch_unwind(AssertUnwindSafe(|| step(&mut lent, &mut worker, stop)));
-            let mut blocks = lock();
-            blocks.lent -= 1;
-            blocks.idle[i] = Some(lent);
-            let panic = match result {
-                Ok(Ok(())) => {
+        let (mut worker, mut hand) = (Worker { work, device }, Vec::new());
+        meeting.take(meeting.lock(), &mut hand, run, &wanted);
+        while !hand.is_empty() {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let mut each = hand.iter_mut();
+                each.try_for_each(|(_, lent, stop)| step(lent, &mut worker, *stop))
+            }));
+            let mut blocks = meeting.lock();
+            let done = matches!(result, Ok(Ok(())));
+            blocks.lent -= hand.len();
+            for (i, lent, stop) in hand.drain(..) {
+                blocks.idle[i] = Some(lent);
+                if done {
                     blocks.enqueue(i, stop);
-                    None
                 }
+            }
+            let panic = match result {
+                Ok(Ok(())) => None,
                 Ok(Err(e)) => {
                     blocks.failed.get_or_insert(e);
                     None
@@ -248,14 +323,11 @@ fn step_all(
                     Some(panic)
                 }
             };
-            drop(blocks);
-            // Whoever waits must see that there is work, or that it is over.
-            returned.notify_all();
+            meeting.take(blocks, &mut hand, run, &wanted);
             if let Some(panic) = panic {
                 resume_unwind(panic);
             }
         }
-        returned.notify_all();
     };
     match &mut workers.work[..] {
         [only] => body(only, workers.device.as_mut()),
@@ -265,8 +337,8 @@ fn step_all(
             }
         }),
     }
-    let blocks = blocks.into_inner().unwrap_or_else(|e| e.into_inner());
-    blocks.failed
+    let blocks = meeting.blocks.into_inner();
+    blocks.unwrap_or_else(|e| e.into_inner()).failed
 }
 
 /// The blocks of a run.
@@ -281,6 +353,10 @@ struct Blocks<'a, 'l> {
     ladders: Option<&'l mut Ladders>,
     /// How many blocks threads work on.
     lent: usize,
+    /// Into how many shares blocks are divided that meet again before it is worth handing them out one by one; 0 if it is worth it.
+    shares: usize,
+    /// How many threads sleep until a block comes back.
+    asleep: usize,
     /// Whether all processes have agreed to pause.
     paused: bool,
     failed: Option<anyhow::Error>,
@@ -314,33 +390,40 @@ impl<'a> Blocks<'a, '_> {
         }
     }
 
-    /// The block that is furthest behind and the step it may go to; none if all that are here are at theirs.
+    /// Take a thread's share of the blocks, those that are furthest behind, and the step they may go to; none if all that are here are at theirs.
     fn next(
         &mut self,
         run: &Shared,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<Option<(usize, Lent<'a>, u64)>> {
+        hand: &mut Vec<Handed<'a>>,
+    ) -> Result<()> {
         loop {
             let stop = self.stop(run);
-            while let Some(Reverse((_, i))) = self.queue.pop() {
-                if let Some(lent) = self.idle[i].take() {
-                    self.lent += 1;
-                    return Ok(Some((i, lent, stop)));
-                }
+            let share = self.queue.len().div_ceil(self.shares.max(1));
+            let most = if self.shares == 0 { 1 } else { share };
+            while hand.len() < most
+                && let Some(Reverse((_, i))) = self.queue.pop()
+            {
+                let lent = self.idle[i].take();
+                hand.extend(lent.map(|lent| (i, lent, stop)));
+            }
+            if !hand.is_empty() {
+                self.lent += hand.len();
+                return Ok(());
             }
             let (Some(ladders), Some(exchange)) = (&mut self.ladders, &run.plan.exchange) else {
-                return Ok(None);
+                return Ok(());
             };
             // Nothing comes after a swap at the last step.
             if self.prepares || self.lent > 0 || self.paused || stop >= run.end {
-                return Ok(None);
+                return Ok(());
             }
             let all = self.idle.iter_mut().flatten();
             let mut chains: Vec<ChainMut> = all.flat_map(Lent::chains).collect();
             let alone = run.ranks.size() == 1;
             // Nobody waits where all have failed.
             if alone && chains.iter().all(|c| !c.log.goes_on()) {
-                return Ok(None);
+                return Ok(());
             }
             let made = (stop, run.plan.every.count(stop));
             let talk = |mine: &[f64]| run.ranks.all_gather(mine);

@@ -23,6 +23,21 @@ fn wait(turn: u32) {
     }
 }
 
+/// Wait for something that other threads are about to bring about; whether it came within the time that a member spins.
+pub fn spin_until(came: impl Fn() -> bool) -> bool {
+    let mut start = None;
+    for turn in 0.. {
+        if came() {
+            return true;
+        }
+        wait(turn);
+        if turn >= TURNS && start.get_or_insert_with(Instant::now).elapsed() >= SPIN {
+            return false;
+        }
+    }
+    false
+}
+
 /// `f`, and the counter of the items that are taken; lives on the stack of [`Team::run`].
 struct Job<'a> {
     f: &'a (dyn Fn(usize) + Sync),
