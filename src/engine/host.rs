@@ -4,7 +4,7 @@
 //! share the chains. Either way every chain has the same bits.
 
 use super::report::{Slots, VIRIAL};
-use super::{Draw, Engine, Row, Vector, few};
+use super::{Draw, Engine, PerChain, Row, Vector, few};
 use crate::error::Result;
 use crate::kernels::map::{Kernel, Reduction};
 use crate::rng::Stream;
@@ -65,10 +65,12 @@ impl<'b, 'a> Host<'b, 'a> {
     fn each<R>(
         &mut self,
         mut f: impl FnMut(usize, &mut One<'_, 'a>) -> Result<R>,
-    ) -> Result<Vec<R>> {
-        (0..self.rows.len())
-            .map(|c| f(c, &mut self.one(c)))
-            .collect()
+    ) -> Result<PerChain<R>> {
+        let mut out = PerChain::new();
+        for c in 0..self.rows.len() {
+            out.push(f(c, &mut self.one(c))?);
+        }
+        Ok(out)
     }
 
     /// As [`Host::each`], where nothing comes back.
@@ -346,8 +348,8 @@ impl Engine for Host<'_, '_> {
         })
     }
 
-    fn energies(&mut self) -> Result<Vec<f64>> {
-        Ok(self.rows.iter().map(|r| r.energy).collect())
+    fn energies(&mut self) -> Result<PerChain<f64>> {
+        Ok(few(self.rows.iter().map(|r| r.energy)))
     }
 
     fn evaluate(&mut self) -> Result<()> {
@@ -443,7 +445,7 @@ impl Engine for Host<'_, '_> {
         sum: &'static Reduction,
         vectors: &[Vector],
         range: Range<usize>,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<PerChain<f64>> {
         self.each(|_, one| Ok(one.sum(sum, vectors, range.clone())))
     }
 

@@ -25,7 +25,7 @@ pub type PerChain<T> = SmallVec<[T; 1]>;
 
 /// A short list. That of a crate's `collect` is not inlined.
 #[inline]
-fn few<T, const N: usize>(items: impl Iterator<Item = T>) -> SmallVec<[T; N]>
+pub(crate) fn few<T, const N: usize>(items: impl Iterator<Item = T>) -> SmallVec<[T; N]>
 where
     [T; N]: smallvec::Array<Item = T>,
 {
@@ -100,7 +100,7 @@ pub trait Engine {
     }
 
     /// U where the last full gradient was taken, or the last [`Engine::evaluate`].
-    fn energies(&mut self) -> Result<Vec<f64>>;
+    fn energies(&mut self) -> Result<PerChain<f64>>;
 
     /// Compute U over all examples, without its gradient.
     fn evaluate(&mut self) -> Result<()>;
@@ -144,7 +144,7 @@ pub trait Engine {
         sum: &'static Reduction,
         vectors: &[Vector],
         range: Range<usize>,
-    ) -> Result<Vec<f64>>;
+    ) -> Result<PerChain<f64>>;
 
     /// Copy a vector of the chains for which `which` holds.
     fn copy(&mut self, from: Vector, to: Vector, which: &[bool]) -> Result<()>;
@@ -294,14 +294,14 @@ impl Chains<'_, '_> {
     }
 
     /// A sum per chain over all elements. Waits for the result.
-    pub fn sum(&mut self, sum: &'static Reduction, vectors: &[Vector]) -> Result<Vec<f64>> {
+    pub fn sum(&mut self, sum: &'static Reduction, vectors: &[Vector]) -> Result<PerChain<f64>> {
         let all = 0..self.dim();
         self.engine.sum(sum, vectors, all)
     }
 
     /// Copy a vector of every chain.
     pub fn copy(&mut self, from: Vector, to: Vector) -> Result<()> {
-        let all = vec![true; self.len()];
+        let all = self.each(|_| true);
         self.engine.copy(from, to, &all)
     }
 

@@ -6,8 +6,8 @@
 
 use super::metric::{ADD_DIRECTION, ALONG_DRAW, INNER, MASS, Metric, PRODUCT, SCALE};
 use crate::diagnostic::eigenvectors;
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params, Scratch};
+use crate::engine::{Chains, PerChain};
 use crate::error::Result;
 use crate::kernels::map::{kernel, reduction};
 use crate::kernels::update::{DOT, FILL};
@@ -209,7 +209,7 @@ fn principal(
     chains: &mut Chains,
     rank: usize,
     used: &[usize],
-    mut product: impl FnMut(&mut Chains, usize, usize) -> Result<Vec<f64>>,
+    mut product: impl FnMut(&mut Chains, usize, usize) -> Result<PerChain<f64>>,
 ) -> Result<Vec<Principal>> {
     let m = used.len();
     let mut gram = vec![vec![0.0; m * m]; chains.len()];

@@ -8,9 +8,9 @@ use super::length::{self, Length};
 use super::metric::MASS;
 use super::trajectory::{self, Decided};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler, levels};
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
+use crate::engine::{Chains, PerChain, few};
 use crate::error::Result;
 use crate::kernels::update::{KICK, KICK_AND_DRIFT};
 use crate::options::{Entry, Kind, Range, option, optional};
@@ -106,6 +106,9 @@ struct Outcome {
     path: Vec<f64>,
 }
 
+/// Step sizes, numbers of steps, and what came of them.
+type Proposed = (PerChain<f64>, PerChain<u64>, PerChain<Outcome>);
+
 impl Hmc {
     /// Go `counts[c]` steps of `dt[c]` from where the chains are with fresh momenta; leaves the end points in the parameters and the gradients there.
     fn trajectory(
@@ -113,7 +116,7 @@ impl Hmc {
         chains: &mut Chains,
         (dt, counts): (&[f64], &[u64]),
         sub: u16,
-    ) -> Result<Vec<Outcome>> {
+    ) -> Result<PerChain<Outcome>> {
         let (n, metric) = (chains.dim() as f64, self.adaptation.metric);
         metric.draw(chains, MOMENTUM, (Purpose::Momentum, sub), |t| t)?;
         match self.gradient.batch() {
@@ -125,11 +128,11 @@ impl Hmc {
             chains.report_virial(Gradient)?;
         }
         let before = metric.product(chains, MOMENTUM, MOMENTUM)?;
-        let mut paths = vec![Vec::new(); chains.len()];
+        let mut paths = chains.each(|_| Vec::new());
         let follows = sub == 0 && self.learns(chains);
         if follows {
             let at = length::coordinate(chains, &metric)?;
-            paths = at.into_iter().map(|x| vec![x]).collect();
+            paths = few(at.into_iter().map(|x| vec![x]));
         }
         for i in 0..counts.iter().copied().max().unwrap_or(0) {
             let kick = if i == 0 { 0.5 } else { 1.0 };
@@ -169,7 +172,7 @@ impl Hmc {
                 path: std::mem::take(&mut paths[c]),
             }
         };
-        Ok(energies.into_iter().enumerate().map(&mut outcome).collect())
+        Ok(few(energies.into_iter().enumerate().map(&mut outcome)))
     }
 
     /// What brings chains to the typical set for samplers that cannot get there themselves, as those whose speed is the same wherever they are.
@@ -192,9 +195,12 @@ impl Hmc {
     }
 
     /// A step of the approach, its size and its gradients reported; what the trajectories did, and their probabilities of acceptance.
-    pub fn approach(&self, chains: &mut Chains) -> Result<(Vec<trajectory::Outcome>, Vec<f64>)> {
+    pub fn approach(
+        &self,
+        chains: &mut Chains,
+    ) -> Result<(PerChain<trajectory::Outcome>, PerChain<f64>)> {
         let (dt, counts, outcomes) = self.proposed(chains)?;
-        let ends: Vec<_> = outcomes.into_iter().map(|o| o.end).collect();
+        let ends: PerChain<_> = few(outcomes.into_iter().map(|o| o.end));
         let Decided { accept, .. } = trajectory::decide(chains, &ends, HOME)?;
         self.adaptation.learn_step(chains, &accept);
         chains.report_values(report::STEP_SIZE, &dt)?;
@@ -204,15 +210,11 @@ impl Hmc {
     }
 
     /// A trajectory from where the chains are, which is in `HOME` afterwards, with its step sizes and their numbers.
-    fn proposed(&self, chains: &mut Chains) -> Result<(Vec<f64>, Vec<u64>, Vec<Outcome>)> {
+    fn proposed(&self, chains: &mut Chains) -> Result<Proposed> {
         chains.copy(Params, HOME)?;
         let jitter = chains.uniform(Purpose::Jitter);
-        let dt: Vec<_> = chains
-            .scalar(DT)
-            .iter()
-            .zip(jitter)
-            .map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0)))
-            .collect();
+        let both = chains.scalar(DT).into_iter().zip(jitter);
+        let dt: PerChain<f64> = few(both.map(|(dt, u)| dt * (1.0 + self.jitter * (2.0 * u - 1.0))));
         let counts = self.length.counts(chains, self.learns(chains));
         let outcomes = self.trajectory(chains, (&dt, &counts), 0)?;
         Ok((dt, counts, outcomes))
@@ -331,20 +333,19 @@ impl Sampler for Hmc {
             let metric = &self.adaptation.metric;
             length::learn(chains, metric, HOME, (&paths, &accept))?;
         }
-        let (levels, (kinetic, ends)): (Vec<_>, (Vec<_>, Vec<_>)) = outcomes
-            .into_iter()
-            .map(|o| (o.level, (o.kinetic, o.end)))
-            .unzip();
+        let levels: PerChain<f64> = few(outcomes.iter().map(|o| o.level));
+        let kinetic: PerChain<[f64; 2]> = few(outcomes.iter().map(|o| o.kinetic));
+        let ends: PerChain<_> = few(outcomes.into_iter().map(|o| o.end));
         let Decided { accept, accepted } = trajectory::decide(chains, &ends, HOME)?;
         trajectory::report(chains, &ends, &accept)?;
         let fractions = levels::note(chains, LEVELS, &levels);
         // The momentum of the state the chain is in now: only then is its mean T.
         let now = kinetic.iter().zip(&accepted);
-        let now: Vec<_> = now.map(|(k, accepted)| k[usize::from(*accepted)]).collect();
+        let now: PerChain<f64> = few(now.map(|(k, accepted)| k[usize::from(*accepted)]));
         chains.report_values(report::KINETIC, &now)?;
         // That of MALA is ε = δt².
         let power = if self.name == "mala" { 2 } else { 1 };
-        let steps: Vec<_> = dt.iter().map(|dt| dt.powi(power)).collect();
+        let steps: PerChain<f64> = few(dt.iter().map(|dt| dt.powi(power)));
         chains.report_values(report::STEP_SIZE, &steps)?;
         chains.report_values(report::HAMILTONIAN, &levels)?;
         chains.report_values(report::BFMI, &fractions)?;

@@ -1,9 +1,9 @@
 //! Probes of the law: gradients of their own, from which a chain reports what [`law`](crate::engine::law) tests.
 
 use super::gradient::Estimator;
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params, Scratch};
 use crate::engine::law::PROBED;
+use crate::engine::{Chains, PerChain};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{DISTANCE_DOT, DOT, SQUARED_DISTANCE};
@@ -72,7 +72,7 @@ pub fn probe(chains: &mut Chains, gradient: &Estimator, curvature: usize) -> Res
     chains.copy(Gradient, ASIDE)?;
     let mut virials = chains.sum(&DISTANCE_DOT, &[Params, centre, Gradient])?;
     let (products, squares) = match gradient.batch() {
-        None => (chains.sum(&DOT, &[Gradient, Gradient])?, Vec::new()),
+        None => (chains.sum(&DOT, &[Gradient, Gradient])?, PerChain::new()),
         Some(_) => {
             gradient.estimate(chains, Purpose::Probe, 1)?;
             let second = chains.sum(&DISTANCE_DOT, &[Params, centre, Gradient])?;

@@ -83,7 +83,7 @@ fn most(bin: usize) -> f64 {
 
 impl Length {
     /// Steps of the next trajectory of each chain; further while it is learnt how many.
-    pub fn counts(self, chains: &Chains, learns: bool) -> Vec<u64> {
+    pub fn counts(self, chains: &Chains, learns: bool) -> PerChain<u64> {
         let part = 0.5 * (1.0 + halton(chains.step + 1));
         // Further, to see whether that pays.
         let part = if learns { 2.0 * part } else { part };
@@ -91,7 +91,7 @@ impl Length {
             Self::Steps(steps) => steps,
             Self::Learnt => (part * s[LONGEST]).clamp(1.0, most(BINS - 1)).ceil() as u64,
         };
-        chains.members.iter().map(|m| count(m.scalars)).collect()
+        chains.each(|m| count(m.scalars))
     }
 }
 
@@ -115,7 +115,7 @@ pub fn restart(chains: &mut Chains, metric: &Metric) -> Result<()> {
 }
 
 /// Where the chains are along the principal direction.
-pub fn coordinate(chains: &mut Chains, metric: &Metric) -> Result<Vec<f64>> {
+pub fn coordinate(chains: &mut Chains, metric: &Metric) -> Result<PerChain<f64>> {
     metric.along(chains, PRINCIPAL, Params, CENTRE)
 }
 

@@ -4,7 +4,7 @@
 //! runs, so that it counts all trajectories after burn-in, however few are recorded.
 
 use super::Before;
-use crate::engine::Chains;
+use crate::engine::{Chains, PerChain, few};
 
 /// Names of the scalars, which come one after the other.
 pub const SCALARS: [&str; 6] = [
@@ -25,17 +25,16 @@ const PAIRS: usize = 5;
 
 /// Note the levels of this step's trajectories, in the scalars from `first` on; those of burn-in do not count. Returns the fractions of
 /// missing information so far: the mean square of the change from trajectory to trajectory over the variance (Betancourt 2016).
-pub fn note(chains: &mut Chains, first: usize, levels: &[f64]) -> Vec<f64> {
+pub fn note(chains: &mut Chains, first: usize, levels: &[f64]) -> PerChain<f64> {
     let counts = chains.step >= chains.burn_in;
     let each = levels.iter().enumerate();
-    each.map(|(c, level)| {
+    few(each.map(|(c, level)| {
         let s = &mut chains.scalars(c)[first..first + SCALARS.len()];
         if counts {
             add(s, *level);
         }
         (s[STEPS] / s[PAIRS]) / (s[M2] / (s[COUNT] - 1.0))
-    })
-    .collect()
+    }))
 }
 
 fn add(s: &mut [f64], level: f64) {

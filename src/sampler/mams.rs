@@ -7,9 +7,9 @@ use super::hmc::Hmc;
 use super::microcanonical::{Direction, GRADIENTS, rounding};
 use super::trajectory::{self, Decided, Outcome};
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler};
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
+use crate::engine::{Chains, PerChain, few};
 use crate::error::Result;
 use crate::options::{Entry, Kind, Range, option, optional};
 use crate::rng::Purpose;
@@ -275,8 +275,8 @@ impl Sampler for Mams {
         let as_exact = |((o, rounded), n): ((&Outcome, &f64), &u64)| {
             (rounded * (*n as f64).sqrt() - o.error).exp().min(1.0)
         };
-        let accept: Vec<_> = match adapts {
-            true => each.map(as_exact).collect(),
+        let accept: PerChain<f64> = match adapts {
+            true => few(each.map(as_exact)),
             false => accept,
         };
         self.adaptation.after(chains, &accept, find)

@@ -105,7 +105,7 @@ impl Metric {
     }
 
     /// aᵀ M⁻¹ b of every chain.
-    pub fn product(&self, chains: &mut Chains, a: Vector, b: Vector) -> Result<Vec<f64>> {
+    pub fn product(&self, chains: &mut Chains, a: Vector, b: Vector) -> Result<PerChain<f64>> {
         let mut out = chains.sum(&PRODUCT, &[a, b, MASS])?;
         for (direction, beyond) in self.directions(chains) {
             let of_a = chains.sum(&DOT, &[direction, a])?;
@@ -137,7 +137,13 @@ impl Metric {
     }
 
     /// bᵀ M (x-c) of every chain.
-    pub fn along(&self, chains: &mut Chains, b: Vector, x: Vector, c: Vector) -> Result<Vec<f64>> {
+    pub fn along(
+        &self,
+        chains: &mut Chains,
+        b: Vector,
+        x: Vector,
+        c: Vector,
+    ) -> Result<PerChain<f64>> {
         let mut out = chains.sum(&ALONG_DRAW, &[b, x, c, MASS])?;
         for (own, beyond) in self.directions(chains) {
             let of_b = chains.sum(&INNER, &[b, own, MASS])?;

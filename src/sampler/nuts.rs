@@ -9,9 +9,9 @@ use super::adaptation::{
 };
 use super::metric::MASS;
 use super::{Accuracy, Before, ConfiguredSampler, OfTemperature, Sampler, levels};
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report::{self, Report};
+use crate::engine::{Chains, PerChain, few};
 use crate::error::Result;
 use crate::kernels::map::kernel;
 use crate::kernels::update::{FILL, KICK, KICK_AND_DRIFT};
@@ -148,7 +148,7 @@ struct Tree {
 
 impl Nuts {
     /// One velocity-Verlet step of the chains, each by its own dt; those of dt 0 stay. Returns U and H.
-    fn leapfrog(&self, chains: &mut Chains, dt: &[f64]) -> Result<[Vec<f64>; 2]> {
+    fn leapfrog(&self, chains: &mut Chains, dt: &[f64]) -> Result<[PerChain<f64>; 2]> {
         let vectors = [Params, MOMENTUM, Gradient, MASS];
         chains.map(&KICK_AND_DRIFT, &vectors, |c, _| {
             [(0.5 * dt[c]) as f32, dt[c] as f32]
@@ -165,13 +165,13 @@ impl Nuts {
         Ok([potential, energies])
     }
 
-    fn add_kinetic(energies: &[f64], twice_kinetic: &[f64]) -> Vec<f64> {
+    fn add_kinetic(energies: &[f64], twice_kinetic: &[f64]) -> PerChain<f64> {
         let both = energies.iter().zip(twice_kinetic);
-        both.map(|(u, k)| u + 0.5 * k).collect()
+        few(both.map(|(u, k)| u + 0.5 * k))
     }
 
     /// Fresh momenta at the chains' parameters, with the gradient there. Returns H.
-    fn begin(&self, chains: &mut Chains, sub: u16) -> Result<Vec<f64>> {
+    fn begin(&self, chains: &mut Chains, sub: u16) -> Result<PerChain<f64>> {
         let metric = self.adaptation.metric;
         metric.draw(chains, MOMENTUM, (Purpose::Momentum, sub), |t| t)?;
         chains.copy(GRADIENT, Gradient)?;
@@ -180,10 +180,10 @@ impl Nuts {
     }
 
     /// (H - H0)/T; infinite where it is not a number.
-    fn errors(chains: &Chains, now: &[f64], before: &[f64]) -> Vec<f64> {
+    fn errors(chains: &Chains, now: &[f64], before: &[f64]) -> PerChain<f64> {
         let error =
             |c: usize| adaptation::relative(now[c] - before[c], chains.members[c].temperature);
-        (0..chains.len()).map(error).collect()
+        few((0..chains.len()).map(error))
     }
 
     fn find_dt(&self, chains: &mut Chains, first: f64) -> Result<Vec<f64>> {
@@ -193,7 +193,7 @@ impl Nuts {
             let before = self.begin(chains, trial)?;
             let [_, now] = self.leapfrog(chains, dt)?;
             chains.copy(HOME, Params)?;
-            Ok(Self::errors(chains, &now, &before))
+            Ok(Self::errors(chains, &now, &before).into_vec())
         })
     }
 

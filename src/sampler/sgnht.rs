@@ -3,9 +3,9 @@
 use super::gradient::{self, Estimator};
 use super::sghmc::{self, MIDDLE, MOMENTUM, STEP};
 use super::{Accuracy, Before, ConfiguredSampler, Lagging, OfTemperature, Sampler};
-use crate::engine::Chains;
 use crate::engine::Vector::{Gradient, Params};
 use crate::engine::report::{self, Report};
+use crate::engine::{Chains, PerChain};
 use crate::error::Result;
 use crate::kernels::update::{DOT, SCALED_NOISE};
 use crate::options::{Entry, Kind, Options, Range, option};
@@ -155,7 +155,7 @@ impl Sampler for Sgnht {
         chains.report_virial(Gradient)?;
         let before = match printed {
             true => chains.sum(&DOT, &[MOMENTUM, MOMENTUM])?,
-            false => Vec::new(),
+            false => PerChain::new(),
         };
         let friction = chains.scalar(FRICTION);
         let vectors = [Params, MOMENTUM, MIDDLE, Gradient];

@@ -1,9 +1,9 @@
 //! Trajectories that are accepted or rejected as a whole.
 
 use super::adaptation::{ENERGY, GRADIENT};
-use crate::engine::Chains;
 use crate::engine::Vector::{self, Gradient, Params};
 use crate::engine::report;
+use crate::engine::{Chains, PerChain, few};
 use crate::error::Result;
 use crate::rng::Purpose;
 
@@ -18,17 +18,17 @@ pub struct Outcome {
 /// Where chains have decided.
 pub struct Decided {
     /// The probability of acceptance.
-    pub accept: Vec<f64>,
+    pub accept: PerChain<f64>,
     /// Whether the end was accepted.
-    pub accepted: Vec<bool>,
+    pub accepted: PerChain<bool>,
 }
 
 /// Accept each trajectory with probability min(1, exp(-error)). Its end is in the parameters, with the gradient there, and the chain was at `home` before.
 pub fn decide(chains: &mut Chains, outcomes: &[Outcome], home: Vector) -> Result<Decided> {
-    let accept: Vec<_> = outcomes.iter().map(|o| (-o.error).exp().min(1.0)).collect();
+    let accept: PerChain<f64> = few(outcomes.iter().map(|o| (-o.error).exp().min(1.0)));
     let uniform = chains.uniform(Purpose::Accept);
-    let accepted: Vec<_> = uniform.iter().zip(&accept).map(|(u, a)| u < a).collect();
-    let rejected: Vec<_> = accepted.iter().map(|a| !a).collect();
+    let accepted: PerChain<bool> = few(uniform.iter().zip(&accept).map(|(u, a)| u < a));
+    let rejected: PerChain<bool> = few(accepted.iter().map(|a| !a));
     chains.engine.copy(Gradient, GRADIENT, &accepted)?;
     chains.engine.copy(home, Params, &rejected)?;
     for (c, o) in outcomes.iter().enumerate().filter(|(c, _)| accepted[*c]) {
@@ -40,7 +40,7 @@ pub fn decide(chains: &mut Chains, outcomes: &[Outcome], home: Vector) -> Result
 /// Report what was decided.
 pub fn report(chains: &mut Chains, outcomes: &[Outcome], accept: &[f64]) -> Result<()> {
     let mut report = |which, f: &dyn Fn(&Outcome) -> f64| {
-        let values: Vec<_> = outcomes.iter().map(f).collect();
+        let values: PerChain<f64> = few(outcomes.iter().map(f));
         chains.report_values(which, &values)
     };
     report(report::ENERGY_ERROR, &|o| o.error.clamp(-1000.0, 1000.0))?;

@@ -88,11 +88,6 @@ impl<'d> Workers<'d> {
                 vec![work]
             }
             false => {
-                let threads = if shares && std::env::var_os("ERG_ONE").is_some() {
-                    1
-                } else {
-                    threads
-                };
                 // One workspace per chain that can step at a time; the threads that are left over share in their gradients.
                 let count = threads.clamp(1, chains.max(1));
                 let share = |i: usize| threads / count + usize::from(i < threads % count);

@@ -3,7 +3,7 @@
 use super::data::Which;
 use super::memory::{bytes, bytes_mut};
 use super::{OneDevice, PARTS};
-use crate::engine::{Draw, Engine, Vector};
+use crate::engine::{Draw, Engine, PerChain, Vector};
 use crate::error::Result;
 use crate::kernels::device::{Arg, Pointer};
 use crate::kernels::map::{Kernel, Reduction};
@@ -88,7 +88,7 @@ impl Engine for OneDevice<'_> {
         self.write(into, &data.repeat(self.chains))
     }
 
-    fn energies(&mut self) -> Result<Vec<f64>> {
+    fn energies(&mut self) -> Result<PerChain<f64>> {
         let sums = self.download_sums()?;
         let priors = self.prior.strengthened(self)?;
         let total = |(s, r)| self.target.energies_from(s, r).total;
@@ -121,7 +121,7 @@ impl Engine for OneDevice<'_> {
         sum: &'static Reduction,
         vectors: &[Vector],
         range: Range<usize>,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<PerChain<f64>> {
         self.reduce(sum, vectors, &range)?;
         let mut partials = vec![0f64; self.chains * PARTS];
         self.device

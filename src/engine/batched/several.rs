@@ -3,7 +3,7 @@
 //! Work is queued on every device before anything waits for one of them, so that they go on side by side.
 
 use super::{Engine, OneDevice, Slots, Vector};
-use crate::engine::{Draw, Row};
+use crate::engine::{Draw, PerChain, Row};
 use crate::error::Result;
 use crate::kernels::device::Device;
 use crate::kernels::map::{Kernel, Reduction};
@@ -70,11 +70,11 @@ impl<'d> Batched<'d> {
     }
 
     /// Something for every chain, those of all devices.
-    fn collect<T>(
+    fn collect<T, I: IntoIterator<Item = T>, A: Default + Extend<T>>(
         &mut self,
-        mut f: impl FnMut(&mut OneDevice<'d>, &Range<usize>) -> Result<Vec<T>>,
-    ) -> Result<Vec<T>> {
-        let mut all = Vec::with_capacity(self.chains);
+        mut f: impl FnMut(&mut OneDevice<'d>, &Range<usize>) -> Result<I>,
+    ) -> Result<A> {
+        let mut all = A::default();
         self.each(|part, own| {
             all.extend(f(part, own)?);
             Ok(())
@@ -163,7 +163,7 @@ impl<'d> Batched<'d> {
 
     /// The mean loss of the last examples, of the first chain.
     pub fn mean_loss(&mut self) -> Result<f64> {
-        let all = self.collect(|part, _| Ok(vec![part.mean_loss()?]))?;
+        let all: Vec<f64> = self.collect(|part, _| Ok([part.mean_loss()?]))?;
         Ok(all.first().copied().unwrap_or(f64::NAN))
     }
 
@@ -230,7 +230,7 @@ impl Engine for Batched<'_> {
         self.each(|part, _| part.gradient())
     }
 
-    fn energies(&mut self) -> Result<Vec<f64>> {
+    fn energies(&mut self) -> Result<PerChain<f64>> {
         self.collect(|part, _| part.energies())
     }
 
@@ -294,7 +294,7 @@ impl Engine for Batched<'_> {
         sum: &'static Reduction,
         vectors: &[Vector],
         range: Range<usize>,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<PerChain<f64>> {
         self.collect(|part, _| part.sum(sum, vectors, range.clone()))
     }
 

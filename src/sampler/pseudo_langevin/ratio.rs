@@ -5,7 +5,7 @@ use super::{
     RATIO_COLLECTIVE, RATIO_MAX, RATIO_MEAN, RESETS, SQUARES, STREAK, VARIANCE,
 };
 use crate::engine::Vector::{self, Gradient, Params};
-use crate::engine::{Chains, Member};
+use crate::engine::{Chains, Member, PerChain};
 use crate::error::Result;
 use crate::kernels::map::{kernel, reduction};
 use crate::kernels::update::{DOT, FILL, TOTAL, TWICE_KINETIC};
@@ -227,10 +227,10 @@ impl PseudoLangevin {
     }
 
     /// Raise the masses whose ratio is above the maximum and redraw their momenta; returns how many, per chain.
-    fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<Vec<f64>> {
+    fn raise_masses(&self, chains: &mut Chains, which: &[bool]) -> Result<PerChain<f64>> {
         if self.masses == Masses::Uniform {
             chains.map(&FILL, &[FRESH], |_, _| [0.0])?;
-            return Ok(vec![0.0; chains.len()]);
+            return Ok(chains.each(|_| 0.0));
         }
         let vectors = [MASS, MOMENTUM, FRESH, VARIANCE];
         chains.map_with_noise(&RAISE_MASS, &vectors, (Purpose::Momentum, 0), |c, m| {
@@ -282,7 +282,7 @@ impl PseudoLangevin {
     }
 
     /// Σ V over each tensor, per chain.
-    fn variance_by_tensor(chains: &mut Chains) -> Result<Vec<Vec<f64>>> {
+    fn variance_by_tensor(chains: &mut Chains) -> Result<Vec<PerChain<f64>>> {
         let tensors = chains.engine.target().layout().tensors().to_vec();
         let sum = |t: crate::model::TensorSpec| chains.engine.sum(&TOTAL, &[VARIANCE], t.range);
         tensors.into_iter().map(sum).collect()
