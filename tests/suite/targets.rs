@@ -57,13 +57,10 @@ fn a_closure_with_data_is_a_loss_per_example() {
 #[test]
 fn what_a_closure_cannot_do_is_said() {
     for (source, said) in [
-        (
-            "potential::closure(2, |w| if w[0] > 0 { w[1] } else { w[0] })",
-            "no value yet",
-        ),
+        ("potential::closure(2, |w| w.to_array()[0])", "no value yet"),
         (
             "potential::closure(2, |w| if w > 0.0 { 1.0 } else { 2.0 })",
-            "no value yet",
+            "needs single numbers",
         ),
         ("potential::closure(10_000_000_000_000, |w| w[2])", "2^20"),
         (
