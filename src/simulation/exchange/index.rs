@@ -102,6 +102,11 @@ impl IndexProcess {
         self.sweeps
     }
 
+    /// Whether any swap was attempted.
+    pub fn has_tried(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.acceptance.count() > 0)
+    }
+
     /// What is known of each pair.
     pub fn pairs(&self) -> Vec<PairStatistics> {
         let of = |pair: &Pair| PairStatistics {

@@ -278,8 +278,7 @@ impl Ladders {
 
     /// The ladders on which something was swapped: not those of other shards.
     pub fn going(&self) -> impl Iterator<Item = &IndexProcess> {
-        let tried = |p: &&IndexProcess| p.pairs().iter().any(|pair| pair.attempts > 0);
-        self.processes.iter().filter(tried)
+        self.processes.iter().filter(|p| p.has_tried())
     }
 
     /// Round trips of all replicas, cold → hot → cold.
