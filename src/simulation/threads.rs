@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Examples × parameters × steps between two swaps below which one thread moves all replicas.
-const WORTH_A_THREAD: u64 = 10_000;
+/// Examples × parameters × steps between two swaps from which on replicas are handed out one by one; below, a thread takes its share of all at once.
+const ONE_BY_ONE: u64 = 10_000;
 
 /// What steps the blocks of a run.
 pub(super) struct Workers<'d> {
@@ -70,12 +70,12 @@ impl<'d> Workers<'d> {
             }
             _ => Vec::new(),
         };
-        // Where chains wait for each other at every swap, handing them from thread to thread must be worth it.
+        // Where chains wait for each other at every swap, handing them out one by one must be worth it.
         let per_swap = plan.exchange.as_ref().map_or(u64::MAX, |x| {
             let size = run.target.examples() * run.target.dim();
             x.every.saturating_mul(size as u64)
         });
-        let shares = per_swap < WORTH_A_THREAD;
+        let shares = per_swap < ONE_BY_ONE;
         let work = match together {
             true => {
                 let own = if device.is_some() || chains == 1 {
@@ -243,7 +243,6 @@ impl<'a, 'l> Meeting<'a, 'l> {
         run: &Shared,
         wanted: &dyn Fn() -> bool,
     ) {
-        let mut told = false;
         loop {
             let over = if blocks.meet { blocks.paused } else { wanted() };
             if over || blocks.failed.is_some() {
@@ -252,17 +251,14 @@ impl<'a, 'l> Meeting<'a, 'l> {
             match blocks.next(run, wanted, hand) {
                 Ok(()) if !hand.is_empty() || blocks.ladders.is_none() || blocks.lent == 0 => break,
                 // Those that others work on may lead to a swap, after which there is work again.
-                Ok(()) => {
-                    if !told {
-                        self.announce(&blocks);
-                    }
-                    told = true;
-                    blocks = self.wait(blocks);
-                }
+                Ok(()) => blocks = self.wait(blocks),
                 Err(e) => blocks.failed = Some(e),
             }
         }
-        self.announce(&blocks);
+        // To everybody only what concerns others: many would wake for each of many.
+        if hand.is_empty() || !blocks.queue.is_empty() {
+            self.announce(&blocks);
+        }
     }
 }
 
@@ -348,7 +344,7 @@ struct Blocks<'a, 'l> {
     ladders: Option<&'l mut Ladders>,
     /// How many blocks threads work on.
     lent: usize,
-    /// Into how many shares blocks are divided that meet again before it is worth handing them out one by one; 0 if it is worth it.
+    /// Into how many shares blocks are divided; 0 if they are handed out one by one.
     shares: usize,
     /// How many threads sleep until a block comes back.
     asleep: usize,
