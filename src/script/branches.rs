@@ -14,7 +14,7 @@ const TOO_MANY: &str = "parameters are compared in more than 64 ways: every comp
 struct Way {
     /// What its first comparisons of symbols are taken for; later ones are taken for true.
     answers: Vec<bool>,
-    /// What it has compared.
+    /// The conditions that its comparisons of symbols asked for, in order: tensors of one number, 1 or 0.
     conditions: Vec<Tensor>,
 }
 
@@ -44,8 +44,11 @@ pub(super) fn decide(name: &str, comparison: Binary, a: &Tensor, b: &Tensor) -> 
     })
 }
 
-/// What a closure gives whichever way it takes. `call` is made once for each way; `join` puts two results together, that where a condition holds and
-/// that where it does not; `fail` makes an error.
+/// The result of a closure of symbols over all ways through it. `call` calls the closure, once for each way; `join(condition, a, b)` is the result that is a
+/// where the condition holds and b where it does not; `fail` turns an error of this module into one of the caller's.
+///
+/// # Errors
+/// Those of `call` and `join`, and more than 64 ways.
 pub(super) fn follow<T, E>(
     call: impl Fn() -> std::result::Result<T, E>,
     join: impl Fn(&Tensor, T, T) -> Result<T>,

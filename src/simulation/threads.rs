@@ -235,7 +235,7 @@ impl<'a, 'l> Meeting<'a, 'l> {
         blocks
     }
 
-    /// What a thread does next, which has brought back what it had; nothing if it is over.
+    /// Put the next blocks for a thread into `hand`, waiting for them if others have them; leaves it empty when all steps are done, or they are to stop.
     fn take<'m>(
         &'m self,
         mut blocks: Locked<'m, 'a, 'l>,
@@ -255,7 +255,7 @@ impl<'a, 'l> Meeting<'a, 'l> {
                 Err(e) => blocks.failed = Some(e),
             }
         }
-        // To everybody only what concerns others: many would wake for each of many.
+        // Threads that wait are woken only if there is work left for them, or no more: else each of P threads would wake all others at every meeting.
         if hand.is_empty() || !blocks.queue.is_empty() {
             self.announce(&blocks);
         }

@@ -589,7 +589,7 @@ fn closures_that_are_compiled_give_what_they_give_when_they_are_called() {
     }
 }
 
-/// What a comparison of parameters, inputs and outputs decides is compiled both ways: the same numbers as of `choose`, also where the other way has none.
+/// Energies with an `if` on parameters, inputs or outputs have the bits of those with `choose`, in chains of Langevin steps.
 #[test]
 fn energies_that_branch_are_those_that_choose() {
     let found = evaluate(
