@@ -4,38 +4,10 @@ mod product;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod transpose;
 
-use crate::simd;
 use gemm::{Parallelism, gemm};
 use std::ops::Range;
-
-simd! {
-    /// `to[i·width + j] = from[j·stride + i]` for j below `rows`, i below `columns`.
-    pub fn transpose(from: &[f32], stride: usize, rows: usize, columns: usize, to: &mut [f32], width: usize) {
-        const SIDE: usize = 16;
-        for j in (0..rows).step_by(SIDE) {
-            for i in (0..columns).step_by(SIDE) {
-                let (n, m) = (SIDE.min(rows - j), SIDE.min(columns - i));
-                if n < SIDE || m < SIDE {
-                    for x in i..i + m {
-                        for y in j..j + n {
-                            to[x * width + y] = from[y * stride + x];
-                        }
-                    }
-                    continue;
-                }
-                let mut block = [[0f32; SIDE]; SIDE];
-                for (y, row) in block.iter_mut().enumerate() {
-                    row.copy_from_slice(&from[(j + y) * stride + i..][..SIDE]);
-                }
-                for x in 0..SIDE {
-                    let column: [f32; SIDE] = std::array::from_fn(|y| block[y][x]);
-                    to[(i + x) * width + j..][..SIDE].copy_from_slice(&column);
-                }
-            }
-        }
-    }
-}
 
 /// A matrix in a slice: rows, columns, and the distance between neighbours in each direction.
 #[derive(Clone, Copy)]
@@ -182,25 +154,43 @@ impl<'a> Part<'a> {
         if rows * columns == 0 {
             return Vec::new();
         }
-        let wide = columns >= 256 && columns > rows;
-        let (length, unit) = if wide { (columns, 64) } else { (rows, 6) };
+        let is_wide = columns >= 256 && columns > rows;
+        let (length, unit) = if is_wide { (columns, 64) } else { (rows, 6) };
         let size = length.div_ceil(count.max(1)).next_multiple_of(unit);
-        let part = |i: usize| {
-            let range = i * size..length.min((i + 1) * size);
-            let (rows, columns) = if wide {
-                (0..rows, range)
-            } else {
-                (range, 0..columns)
-            };
+        match is_wide {
+            true => whole.grid(rows, size),
+            false => whole.grid(size, columns),
+        }
+    }
+
+    /// About `count` parts of a matrix, of few columns and many rows: of a product with a right factor that is copied once for each group of rows.
+    pub fn panels(data: &'a mut [f32], rows: usize, columns: usize, count: usize) -> Vec<Self> {
+        const ROWS: usize = 192;
+        let whole = Self::whole(data, rows, columns);
+        if rows * columns == 0 {
+            return Vec::new();
+        }
+        let width = columns.div_ceil(count.max(1)).next_multiple_of(64);
+        let groups = (count / columns.div_ceil(width)).min(rows / ROWS).max(1);
+        whole.grid(rows.div_ceil(groups).next_multiple_of(6), width)
+    }
+
+    /// The parts of so many rows and columns.
+    fn grid(self, rows: usize, columns: usize) -> Vec<Self> {
+        let (all, stride) = ([self.rows.len(), self.columns.len()], self.stride);
+        let part = |i: usize, j: usize| {
+            let (rows, columns) = (i..all[0].min(i + rows), j..all[1].min(j + columns));
             Self {
                 // SAFETY: this is the part's first element, which is in the matrix.
-                start: unsafe { whole.start.add(rows.start * whole.stride + columns.start) },
+                start: unsafe { self.start.add(i * stride + j) },
                 rows,
                 columns,
-                ..whole
+                ..self
             }
         };
-        (0..length.div_ceil(size)).map(part).collect()
+        let firsts = (0..all[0]).step_by(rows);
+        let firsts = firsts.flat_map(|i| (0..all[1]).step_by(columns).map(move |j| (i, j)));
+        firsts.map(|(i, j)| part(i, j)).collect()
     }
 
     /// From one of its rows to the next.

@@ -1,18 +1,22 @@
 //! A product, cut into tiles: how far sums go at a time, and which factors are copied so that a tile finds its numbers side by side.
 
 use super::tile::{Set, Tile};
-use super::{Matrix, Part, transpose};
+use super::transpose::transpose;
+use super::{Matrix, Part};
 use std::cell::RefCell;
 use std::ops::Range;
 
 /// Terms that a tile adds at a time: so many rows of the right factor, as wide as a tile, stay in cache while tiles go down the left factor.
 const TERMS: usize = 512;
 
-/// Rows of the left factor that tiles go down at a time, and which stay in cache until the next columns.
-const ROWS: usize = 512;
+/// Numbers of the left factor that tiles go down at a time, and which stay in cache until the next columns.
+const AT_A_TIME: usize = 11 * STRETCH * TERMS;
 
 /// Rows of the left factor for which it pays to copy the right one where its rows lie far apart.
 const WORTH_COPYING: usize = 24;
+
+/// Columns of the right factor for which it pays to copy the left one where the terms of a row lie far apart.
+const WORTH_COPYING_LEFT: usize = 64;
 
 /// Rows of a result that are finished at a time: few enough to be in the nearest cache when what follows reads them, many enough for the first of them
 /// to have arrived there.
@@ -25,8 +29,8 @@ const LINE: usize = 16;
 const FAR: usize = 1024;
 
 thread_local! {
-    /// A copy of a part of a factor.
-    static ROOM: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    /// Copies of a part of the left and of the right factor.
+    static ROOM: RefCell<[Vec<f32>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
 /// So many numbers of a room, from the beginning of a cache line.
@@ -75,15 +79,21 @@ pub(super) fn product(
     then: &mut dyn FnMut(&mut Part),
 ) {
     let ([m, k], n) = (a.shape(), b.columns);
-    let mut room = ROOM.take();
-    for rows in cut(m, ROWS) {
+    let [mut left, mut right] = ROOM.take();
+    let stretches = AT_A_TIME / k.clamp(1, TERMS) / STRETCH;
+    for rows in cut(m.div_ceil(STRETCH), stretches) {
+        let rows = rows.start * STRETCH..m.min(rows.end * STRETCH);
         // A sum without terms is one, too.
         for terms in cut(k.max(1), TERMS).map(|t| t.start..t.end.min(k)) {
             let a = a.rows(rows.clone()).columns(terms.clone());
+            let a = match a.column_stride >= FAR && n >= WORTH_COPYING_LEFT {
+                true => side_by_side(a, n, &mut left),
+                false => a,
+            };
             for panel in cut(n.div_ceil(set.lanes), set.widest()) {
                 let columns = panel.start * set.lanes..n.min(panel.end * set.lanes);
                 let b = b.rows(terms.clone()).columns(columns.clone());
-                let b = side_by_side(b, rows.len(), &mut room);
+                let b = side_by_side(b, rows.len(), &mut right);
                 for stretch in cut(rows.len(), STRETCH) {
                     let a = a.rows(stretch.clone());
                     let stretch = rows.start + stretch.start..rows.start + stretch.end;
@@ -96,7 +106,7 @@ pub(super) fn product(
             }
         }
     }
-    ROOM.set(room);
+    ROOM.set([left, right]);
 }
 
 /// Tiles one below the other, as wide as the part.

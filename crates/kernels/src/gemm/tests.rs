@@ -98,6 +98,7 @@ fn every_product_has_the_bits_of_its_definition() {
         [40, 3, 1100],
         [1030, 9, 20],
         [1, 40, 33],
+        [1100, 30, 70],
     ];
     for [m, k, n] in shapes {
         let (a, b) = (numbers(m * k), numbers(k * n));
@@ -173,4 +174,29 @@ fn the_library_agrees() {
     // A sum of 90 terms of size 1 in single precision.
     let most = 90.0 * f32::EPSILON * 4.0;
     assert!(ours.iter().zip(&theirs).all(|(x, y)| (x - y).abs() < most));
+}
+
+/// A transpose of any shape, and nothing beside it is written.
+#[test]
+fn a_transpose_matches_its_definition() {
+    for [rows, columns] in [
+        [1, 1],
+        [8, 16],
+        [7, 33],
+        [16, 15],
+        [29, 50],
+        [64, 48],
+        [0, 3],
+        [3, 0],
+    ] {
+        let (stride, width) = (columns + 3, rows + 2);
+        let from: Vec<f32> = (0..rows * stride).map(|e| e as f32).collect();
+        let mut to = vec![-1.0; columns * width];
+        transpose::transpose(&from, stride, rows, columns, &mut to, width);
+        for (e, value) in to.iter().enumerate() {
+            let (i, j) = (e / width, e % width);
+            let expected = if j < rows { from[j * stride + i] } else { -1.0 };
+            assert_eq!(*value, expected, "{rows} by {columns}, column {i}, row {j}");
+        }
+    }
 }

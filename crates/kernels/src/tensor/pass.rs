@@ -62,11 +62,14 @@ impl Dense {
         let bias = of.get(2).map_or(&[][..], |b| &b.data[..n]);
         let keeps = if before.is_empty() { 0 } else { rows };
         let count = if team.is_some() { count } else { 1 };
-        let parts = Part::split(out, rows, n, count).into_iter();
-        let befores = Part::split(before, keeps, n, count).into_iter();
-        let mut parts: Vec<_> = parts
-            .zip(befores.map(Some).chain(std::iter::repeat_with(|| None)))
-            .collect();
+        let cut = if self.transposed {
+            Part::panels
+        } else {
+            Part::split
+        };
+        let befores = cut(before, keeps, n, count).into_iter().map(Some);
+        let befores = befores.chain(std::iter::repeat_with(|| None));
+        let mut parts: Vec<_> = cut(out, rows, n, count).into_iter().zip(befores).collect();
         let f = |(out, before): &mut (Part, Option<Part>)| {
             let nothing = &mut Part::whole(&mut [], 0, 0);
             dense::forward(
