@@ -6,6 +6,7 @@ use super::run::{Group, Run};
 use crate::diagnostic::{self, Equilibration};
 use crate::engine::report::BFMI;
 use crate::error::Result;
+use rayon::prelude::*;
 use serde::Serialize;
 
 /// Fraction of missing information below which a chain is slow to change its energy.
@@ -151,19 +152,23 @@ impl Run {
             |c: &&super::run::Column| c.group == Group::Posterior && c.components.is_none();
         for column in self.info.columns.iter().filter(scalar) {
             let draws = self.draws(&column.name, 0, temperature, true)?;
-            for (chain, trace) in draws.iter().enumerate() {
+            let of = |trace: &Vec<f64>| {
+                let found = diagnostic::equilibration(trace);
+                (found, diagnostic::geweke(trace), trace.len())
+            };
+            let each: Vec<_> = draws.par_iter().map(of).collect();
+            for (chain, (found, z, length)) in each.into_iter().enumerate() {
                 let name = || column.name.clone();
-                if let Some(Equilibration { from, .. }) = diagnostic::equilibration(trace)
+                if let Some(Equilibration { from, .. }) = found
                     && prefix.as_ref().is_none_or(|p| from > p.draws)
                 {
                     prefix = Some(Prefix {
                         name: name(),
                         chain,
                         draws: from,
-                        share: from as f64 / trace.len() as f64,
+                        share: from as f64 / length as f64,
                     });
                 }
-                let z = diagnostic::geweke(trace);
                 if z.is_finite() {
                     let among = score.as_ref().map_or(0, |s| s.among) + 1;
                     match &mut score {
