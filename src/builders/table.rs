@@ -157,7 +157,7 @@ pub mod dataset {
             seed = "seed": Count,
         }
         /// NumPy arrays from an .npz archive, as numpy.savez or numpy.savez_compressed write it.
-        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.
+        /// Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds regression targets, \[rows] or \[rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or Fortran order. An x of type u1, or of i1 with values ±1 only, is kept as one byte per component.
         Npz = "npz"(path = "path": Words) of crate::dataset::REGISTRY {
             /// Name of the array of training inputs. (string; default `x_train`)
             x_train = "x_train": Words,

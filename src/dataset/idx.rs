@@ -213,20 +213,18 @@ impl Treatment {
             Scale::Unit => 1.0 / 255.0,
             _ => 1.0,
         };
+        let dim = e.height * e.width;
+        let Some(side) = self.resize else {
+            return Split::new(dim, Inputs::U8(e.pixels, unit), targets);
+        };
         memory::check_elements::<f32>(
             &[e.pixels.len()],
             &format!("{owner}: {} pixels", e.pixels.len()),
         )?;
         let pixels: Vec<_> = e.pixels.iter().map(|&p| (p as f64 * unit) as f32).collect();
-        let (dim, pixels) = match self.resize {
-            Some(side) => {
-                let images = pixels.chunks_exact(e.height * e.width);
-                let new = images.flat_map(|i| bilinear(i, (e.height, e.width), side));
-                (side * side, new.collect())
-            }
-            None => (e.height * e.width, pixels),
-        };
-        Split::new(dim, Inputs::F32(pixels), targets)
+        let images = pixels.chunks_exact(dim);
+        let new = images.flat_map(|i| bilinear(i, (e.height, e.width), side));
+        Split::new(side * side, Inputs::F32(new.collect()), targets)
     }
 }
 

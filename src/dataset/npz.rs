@@ -18,7 +18,7 @@ pub(super) const ENTRY: Entry<Arc<Dataset>> = Entry {
         Arrays: x_train and y_train, and x_test and y_test if there is a test split. An x has one row per example; further \
         dimensions are its shape (`data.shape`). A y of whole numbers holds class labels 0, 1, 2, …; a y of floating-point numbers holds \
         regression targets, [rows] or [rows, width]. Types: f2 f4 f8, i1 i2 i4 i8, u1 u2 u4 u8, of either byte order; C or \
-        Fortran order. An x of type i1 with values ±1 only is kept as one byte per component.",
+        Fortran order. An x of type u1, or of i1 with values ±1 only, is kept as one byte per component.",
     arguments: &["path"],
     options: &[
         required("path", Kind::Text, "The file."),
@@ -237,7 +237,7 @@ fn rows(what: &str, shape: &[usize]) -> Result<usize> {
 fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Split, Vec<usize>)> {
     let targets = arrays.array(y)?;
     let (x_what, y_what) = (arrays.what(x), arrays.what(y));
-    let (inputs, shape, spins) = match mapped {
+    let (inputs, shape, narrow) = match mapped {
         true => {
             let found = arrays.mapped(x)?;
             let shape = found.shape.clone();
@@ -245,11 +245,14 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
         }
         false => {
             let found = arrays.array(x)?;
-            let spins = match &found.data {
-                Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => Some(v.clone()),
+            let narrow = match &found.data {
+                Numbers::I8(v) if v.iter().all(|v| v.abs_diff(0) == 1) => {
+                    Some(Inputs::I8(v.clone()))
+                }
+                Numbers::U8(v) => Some(Inputs::U8(v.clone(), 1.0)),
                 _ => None,
             };
-            (Ok(found.data), found.shape, spins)
+            (Ok(found.data), found.shape, narrow)
         }
     };
     let (n, m) = (rows(&x_what, &shape)?, rows(&y_what, &targets.shape)?);
@@ -283,8 +286,8 @@ fn split(arrays: &mut dyn Arrays, x: &str, y: &str, mapped: bool) -> Result<(Spl
         Ok(numbers) => {
             let mut out =
                 Split::of_doubles(dim, checked(&x_what, dim, numbers.into_f64())?, targets)?;
-            if let Some(spins) = spins {
-                out.inputs = Inputs::I8(spins);
+            if let Some(narrow) = narrow {
+                out.inputs = narrow;
             }
             out
         }

@@ -107,13 +107,16 @@ fn every_type_is_read_stored_and_compressed() {
 }
 
 #[test]
-fn further_dimensions_are_flattened_and_spins_stay_bytes() {
+fn further_dimensions_are_flattened_and_spins_and_pixels_stay_bytes() {
     let x = c(&[2, 2, 2], &[1i8, -1, 1, 1, -1, -1, -1, 1]);
     let d = load(&[("x_train", x), two_labels()]).unwrap();
     assert_eq!((d.dim, d.train.bytes()), (4, 8 + 2 * 4));
     assert!(matches!(d.train.inputs, Inputs::I8(_)));
     let d = load(&[("x_train", c(&[2], &[-128i8, 1])), two_labels()]).unwrap();
     assert_eq!(d.train.inputs, Inputs::F32(vec![-128.0, 1.0]));
+    let d = load(&[("x_train", c(&[2], &[255u8, 1])), two_labels()]).unwrap();
+    assert_eq!(d.train.inputs, Inputs::U8(vec![255, 1], 1.0));
+    assert_eq!(inputs(&d.train), [255.0, 1.0]);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub enum Inputs {
     F32(Vec<f32>),
     /// Components ±1, one byte each: a quarter of the memory traffic of a batch.
     I8(Vec<i8>),
+    /// Bytes in units of a number, such as the pixels of images and 1/255.
+    U8(Vec<u8>, f64),
     /// Made when they are read.
     Made(Arc<LinearRows>),
     /// Numbers of tokens, which models get as floats: those hold them exactly.
@@ -30,7 +32,10 @@ pub enum Inputs {
 impl Inputs {
     /// Whether they are numbers in memory.
     pub fn in_memory(&self) -> bool {
-        matches!(self, Inputs::F32(_) | Inputs::I8(_) | Inputs::Tokens(_))
+        match self {
+            Inputs::F32(_) | Inputs::I8(_) | Inputs::U8(..) | Inputs::Tokens(_) => true,
+            Inputs::Made(_) | Inputs::Mapped(_) | Inputs::Varied(_) => false,
+        }
     }
 }
 
@@ -100,6 +105,7 @@ impl Split {
         let components = match &inputs {
             Inputs::F32(x) => x.len(),
             Inputs::I8(x) => x.len(),
+            Inputs::U8(x, _) => x.len(),
             Inputs::Made(_) => 0,
             Inputs::Tokens(x) => x.len(),
             Inputs::Mapped(x) => x.rows() * dim,
@@ -198,6 +204,7 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => gather::floats(x, self.dim, rows, out),
             Inputs::I8(x) => gather::spins(x, self.dim, rows, out),
+            Inputs::U8(x, unit) => gather::bytes(x, self.dim, rows, *unit, out),
             Inputs::Made(law) => law.inputs(rows.iter().copied(), out),
             Inputs::Tokens(x) => gather::tokens(x, self.dim, rows, out),
             Inputs::Mapped(x) => x.read(rows.iter().copied(), out),
@@ -214,6 +221,7 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => out.copy_from_slice(&x[part]),
             Inputs::I8(x) => gather::widen(&x[part], out),
+            Inputs::U8(x, unit) => gather::widen_bytes(&x[part], *unit, out),
             Inputs::Tokens(x) => gather::widen_tokens(&x[part], out),
             Inputs::Made(law) => law.inputs(range.start as u32..range.end as u32, out),
             Inputs::Mapped(x) => x.read(range.start as u32..range.end as u32, out),
@@ -326,6 +334,14 @@ impl Split {
         match &self.inputs {
             Inputs::F32(x) => enter(x, f32::to_le_bytes, hash),
             Inputs::I8(x) => enter(x, i8::to_le_bytes, hash),
+            // The same as of the floats that they stand for.
+            Inputs::U8(x, unit) => {
+                for piece in x.chunks(4096) {
+                    let mut wide = vec![0f32; piece.len()];
+                    gather::widen_bytes(piece, *unit, &mut wide);
+                    enter(&wide, f32::to_le_bytes, hash);
+                }
+            }
             Inputs::Made(law) => {
                 hash.update(&(self.rows as u64).to_le_bytes());
                 law.fingerprint(hash);
@@ -351,6 +367,7 @@ impl Split {
         let inputs = match &self.inputs {
             Inputs::F32(x) => size_of_val(&x[..]),
             Inputs::I8(x) => size_of_val(&x[..]),
+            Inputs::U8(x, _) => size_of_val(&x[..]),
             Inputs::Made(law) => size_of_val(&law.matrix[..]),
             Inputs::Tokens(x) => size_of_val(&x[..]),
             Inputs::Mapped(x) => x.bytes(),
@@ -379,6 +396,7 @@ impl Split {
             inputs: match &self.inputs {
                 Inputs::F32(x) => Inputs::F32(pick(x, self.dim, rows)),
                 Inputs::I8(x) => Inputs::I8(pick(x, self.dim, rows)),
+                Inputs::U8(x, unit) => Inputs::U8(pick(x, self.dim, rows), *unit),
                 Inputs::Made(_) | Inputs::Varied(_) => {
                     let mut x = vec![0f32; rows.len() * self.dim];
                     self.gather(rows, &mut x);

@@ -28,6 +28,34 @@ fn gather_and_copy_give_the_rows_asked_for_as_floats() {
     assert_eq!(out, [-1.0, -1.0, 1.0, 1.0]);
 }
 
+/// All 256 of them, as a reader of images made floats of them before; a data set has the same checksum either way, so that a run can go on.
+#[test]
+fn bytes_in_units_are_the_floats_that_they_stand_for() {
+    let all: Vec<u8> = (0..=255).rev().collect();
+    for unit in [1.0, 1.0 / 255.0] {
+        let wide: Vec<f32> = all.iter().map(|x| (f64::from(*x) * unit) as f32).collect();
+        let targets = || Targets::Classes((0..64).map(|i| i % 2).collect());
+        let narrow = Split::new(4, Inputs::U8(all.clone(), unit), targets()).unwrap();
+        let split = Split::new(4, Inputs::F32(wide.clone()), targets()).unwrap();
+        let (mut a, mut b) = (vec![0.0; 256], vec![0.0; 256]);
+        narrow.copy(0..64, &mut a);
+        assert_eq!(a, wide);
+        let order: Vec<u32> = (0..64).map(|i| i * 27 % 64).collect();
+        narrow.gather(&order, &mut a);
+        split.gather(&order, &mut b);
+        assert_eq!(a, b);
+        narrow.select(&order).copy(0..64, &mut a);
+        assert_eq!(a, b);
+        assert_eq!((narrow.bytes(), split.bytes()), (256 + 256, 1024 + 256));
+        let sum = |s: &Split| {
+            let mut hash = crc32fast::Hasher::new();
+            s.fingerprint(&mut hash);
+            hash.finalize()
+        };
+        assert_eq!(sum(&narrow), sum(&split));
+    }
+}
+
 #[test]
 fn targets_are_gathered_by_kind() {
     let (mut l, mut v) = ([9u32; 2], [9f32; 2]);

@@ -233,9 +233,13 @@ impl MappedArray {
     pub fn numbers(&self) -> Result<Numbers> {
         let count = self.shape.iter().product();
         crate::memory::check_elements::<f64>(&[count], &self.what)?;
-        if self.element == Element::I8 {
-            let bytes = self.bytes(0, count).iter();
-            return Ok(Numbers::I8(bytes.map(|b| *b as i8).collect()));
+        match self.element {
+            Element::I8 => {
+                let bytes = self.bytes(0, count).iter();
+                return Ok(Numbers::I8(bytes.map(|b| *b as i8).collect()));
+            }
+            Element::U8 => return Ok(Numbers::U8(self.bytes(0, count).to_vec())),
+            _ => {}
         }
         let mut out = vec![0f64; count];
         self.copy_f64(0, &mut out);

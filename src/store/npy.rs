@@ -17,10 +17,12 @@ pub struct Array {
     pub single: bool,
 }
 
-/// Numbers by what they can mean: bytes that may be spins, whole numbers that may be labels, and others.
+/// Numbers by what they can mean: bytes that may be spins or pixels, whole numbers that may be labels, and others.
 pub enum Numbers {
     /// Bytes with a sign.
     I8(Vec<i8>),
+    /// Bytes without one.
+    U8(Vec<u8>),
     /// Other whole numbers.
     Whole(Vec<f64>),
     /// Floating-point numbers.
@@ -32,6 +34,7 @@ impl Numbers {
     pub fn into_f64(self) -> Vec<f64> {
         match self {
             Numbers::I8(v) => v.into_iter().map(f64::from).collect(),
+            Numbers::U8(v) => v.into_iter().map(f64::from).collect(),
             Numbers::Whole(v) | Numbers::Float(v) => v,
         }
     }
@@ -93,6 +96,7 @@ pub fn read(r: &mut dyn Read, most: u64) -> Result<Array, String> {
     let data = match decode(&raw, kind, big) {
         data if !header.fortran || shape.len() < 2 => data,
         Numbers::I8(v) => Numbers::I8(c_order(&v, shape)),
+        Numbers::U8(v) => Numbers::U8(c_order(&v, shape)),
         Numbers::Whole(v) => Numbers::Whole(c_order(&v, shape)),
         Numbers::Float(v) => Numbers::Float(c_order(&v, shape)),
     };
@@ -166,7 +170,7 @@ fn decode(raw: &[u8], kind: &str, big: bool) -> Numbers {
     }
     match kind {
         "i1" => Numbers::I8(raw.iter().map(|&b| b as i8).collect()),
-        "u1" => Numbers::Whole(decode!(u8)),
+        "u1" => Numbers::U8(raw.to_vec()),
         "i2" => Numbers::Whole(decode!(i16)),
         "u2" => Numbers::Whole(decode!(u16)),
         "i4" => Numbers::Whole(decode!(i32)),

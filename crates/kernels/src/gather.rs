@@ -20,10 +20,10 @@ fn prefetch<T>(row: &[T]) {
 }
 
 macro_rules! gather {
-    ($(#[$meta:meta])* $name:ident, $type:ty, $widen:expr) => {
+    ($(#[$meta:meta])* $name:ident($($extra:ident: $extra_type:ty)?), $type:ty, $widen:expr) => {
         simd! {
             $(#[$meta])*
-            pub fn $name(data: &[$type], dim: usize, rows: &[u32], out: &mut [f32]) {
+            pub fn $name(data: &[$type], dim: usize, rows: &[u32], $($extra: $extra_type,)? out: &mut [f32]) {
                 assert_eq!(out.len(), rows.len() * dim, "length of a batch");
                 let row = |r: u32| &data[r as usize * dim..][..dim];
                 for r in rows.iter().take(AHEAD) {
@@ -44,17 +44,38 @@ macro_rules! gather {
 
 gather! {
     /// Rows of floats, in the order of `rows`.
-    floats, f32, |x| x
+    floats(), f32, |x| x
 }
 
 gather! {
     /// Rows of small integers, as floats, in the order of `rows`.
-    spins, i8, |x| x as f32
+    spins(), i8, |x| x as f32
 }
 
 gather! {
     /// Rows of tokens, as floats, in the order of `rows`.
-    tokens, u32, |x| x as f32
+    tokens(), u32, |x| x as f32
+}
+
+/// A byte in these units, rounded once.
+#[inline(always)]
+fn in_units(x: u8, unit: f64) -> f32 {
+    (f64::from(x) * unit) as f32
+}
+
+gather! {
+    /// Rows of bytes in these units, as floats, in the order of `rows`.
+    bytes(unit: f64), u8, |x| in_units(x, unit)
+}
+
+simd! {
+    /// Bytes in these units, as floats.
+    pub fn widen_bytes(from: &[u8], unit: f64, to: &mut [f32]) {
+        assert_eq!(from.len(), to.len(), "length of a batch");
+        for (o, x) in to.iter_mut().zip(from) {
+            *o = in_units(*x, unit);
+        }
+    }
 }
 
 simd! {

@@ -41,8 +41,9 @@ impl<'d> Data<'d> {
         let (inputs, kind) = match &split.inputs {
             Inputs::F32(x) => (Buffer::of(device, x)?, "f32"),
             Inputs::I8(x) => (Buffer::of(device, x)?, "i8"),
-            Inputs::Tokens(x) => {
-                let x: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+            Inputs::Tokens(_) | Inputs::U8(..) => {
+                let mut x = vec![0f32; split.rows * split.dim];
+                split.copy(0..split.rows, &mut x);
                 (Buffer::of(device, &x)?, "f32")
             }
             Inputs::Made(_) | Inputs::Mapped(_) | Inputs::Varied(_) => {
