@@ -9,6 +9,7 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
     bench, docs, doctor, grid, jupyter, notebook, repl, report, run, runs, show, slurm, stack,
+    verify,
 };
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
@@ -181,7 +182,16 @@ fn perform(command: Command) -> anyhow::Result<u8> {
                 json,
             })?);
         }
-        Command::Doctor => output::line(doctor::report(with_threads(None).threads)),
+        Command::Doctor { check: None } => {
+            output::line(doctor::report(with_threads(None).threads));
+        }
+        Command::Doctor {
+            check: Some(folder),
+        } => {
+            let (text, is_sound) = verify::report(&folder)?;
+            output::line(text);
+            return Ok(u8::from(!is_sound));
+        }
     }
     Ok(0)
 }

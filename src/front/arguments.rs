@@ -180,8 +180,12 @@ pub enum Command {
         #[arg(long, conflicts_with = "all")]
         source: bool,
     },
-    /// Say what this machine offers and what is missing.
-    Doctor,
+    /// Say what this machine offers and what is missing; or, with --check, whether the files of a run are as they were written.
+    Doctor {
+        /// Check every file of this run, or of all runs in this folder, and say how to get back what is damaged. Exit code 1 if something is.
+        #[arg(long, value_name = "RUN")]
+        check: Option<PathBuf>,
+    },
     /// Measure the speed of a fixed list of workloads. Let nothing else run.
     Bench {
         /// Only these workloads.

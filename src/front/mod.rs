@@ -18,3 +18,4 @@ pub mod runs;
 pub mod show;
 pub mod slurm;
 pub mod stack;
+pub mod verify;

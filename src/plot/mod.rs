@@ -37,7 +37,7 @@ pub use contours::even_levels;
 pub use density::{density, density_within};
 pub use heat::{edges, panel as heat};
 pub use html::address;
-pub use pictures::pictures;
+pub use pictures::{base64, pictures};
 pub use recipes::{band, distributions, histogram, sweep, traces};
 pub use ridges::ridges;
 

@@ -59,7 +59,8 @@ fn png(width: usize, height: usize, rows: &[u8]) -> Vec<u8> {
     out
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// Bytes as RFC 4648 writes them.
+pub fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

@@ -6,14 +6,20 @@ use super::runs::date;
 use super::verdict::{Check, Level};
 use crate::plot;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::time::SystemTime;
 
 /// A whole page: its title, its body as HTML, a sentence for its foot, and a script of ours.
+///
+/// A content security policy forbids everything else: no other script runs, nothing is fetched, whatever has come into the body.
 pub fn document(title: &str, body: &str, foot: &str, script: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
+    let ours = plot::base64(&Sha256::digest(script));
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
+         script-src 'sha256-{ours}'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"ergodic {version}\">\n<title>{}</title>\n\
          <style>\n{}</style>\n</head>\n<body>\n{body}\
          <footer><p>Written by ergodic {version} on {}. {}</p></footer>\n<script>{script}</script>\n</body>\n</html>\n",

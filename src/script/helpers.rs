@@ -13,6 +13,7 @@ use crate::simulation::prediction::Predictor;
 use crate::simulation::session;
 use crate::simulation::summary::with_error;
 use crate::simulation::transcript::GOES_ON;
+use crate::store;
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::anyhow;
@@ -224,7 +225,7 @@ fn statistics(b: &mut Binder) {
         "What a JSON file holds, as maps, arrays, numbers and strings; null is NaN.",
         |path: &str| -> Bound<Dynamic> {
             let read = || -> crate::error::Result<Dynamic> {
-                let text = std::fs::read_to_string(path)?;
+                let text = std::io::read_to_string(store::open_regular(path.as_ref())?)?;
                 Ok(from_json(&serde_json::from_str(&text)?))
             };
             read().map_err(|e| raise(anyhow!("read_json(\"{path}\"): {e}")))

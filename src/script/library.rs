@@ -8,6 +8,7 @@ use super::recipe;
 use super::recipes::{RECIPES, recipe_items, source};
 use super::report::Failure;
 use crate::error::nearest;
+use crate::store;
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
@@ -172,7 +173,7 @@ impl Library {
 
 /// The text of a script, without the mark at its beginning by which some editors say that it is UTF-8.
 pub fn read_text(path: &Path) -> std::io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
+    let text = std::io::read_to_string(store::open_regular(path)?)?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.into(),
         None => text,

@@ -411,7 +411,8 @@ fn bind_closures(context: &Arc<Context>) -> Arc<Engine> {
     let mut engine = bind(context).0;
     engine.on_progress(|_| {
         let late = session::interrupted_for().is_some_and(|t| t > GRACE);
-        late.then(|| Dynamic::from("interrupted"))
+        let late = late.then(|| Dynamic::from("interrupted"));
+        late.or_else(out_of_memory)
     });
     Arc::new(engine)
 }
@@ -447,7 +448,7 @@ fn until_as_key(engine: &mut Engine) {
     });
 }
 
-/// An engine with everything bound, and the reference of what was bound.
+/// An engine with everything bound but what ends a script, and the reference of what was bound.
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
     let _ = rhai::config::hashing::set_hashing_seed(Some([2, 3, 5, 7]));
@@ -456,7 +457,6 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     until_as_key(&mut b.engine);
     // Debug builds of Rhai allow far less; a script must not depend on how we were compiled.
     b.engine.set_max_call_levels(64);
-    b.engine.on_progress(|_| out_of_memory());
     b.engine.set_max_expr_depths(128, 64);
     b.engine
         .set_module_resolver(library::Resolver(context.library.clone()));

@@ -48,7 +48,7 @@ impl Home {
 
     /// Why a closure gave no value, under the place in it: it failed, or did not end although it was interrupted.
     pub fn failed(&self, what: &str, e: &EvalAltResult, context: &super::Context) -> anyhow::Error {
-        if matches!(e.unwrap_inner(), EvalAltResult::ErrorTerminated(..)) {
+        if is_interrupt(e.unwrap_inner()) {
             let what = format!("{what} did not end");
             return Interrupted { what }.into();
         }
@@ -211,21 +211,24 @@ fn code(cause: &EvalAltResult) -> u8 {
             Some(native) if native.0.is::<EveryChainFailed>() => 3,
             _ => 1,
         },
-        EvalAltResult::ErrorTerminated(why, _) if why.to_string() != OUT_OF_MEMORY => 130,
+        _ if is_interrupt(cause) => 130,
         _ => 1,
     }
+}
+
+/// Whether it ended because somebody wanted it to end.
+fn is_interrupt(cause: &EvalAltResult) -> bool {
+    matches!(cause, EvalAltResult::ErrorTerminated(why, _) if why.to_string() != OUT_OF_MEMORY)
 }
 
 /// What went wrong, and what to do.
 fn explained(around: &Around, cause: &EvalAltResult, places: &[(String, Position)]) -> String {
     match cause {
         EvalAltResult::ErrorRuntime(value, _) => runtime_text(value),
-        EvalAltResult::ErrorTerminated(why, _) if why.to_string() == OUT_OF_MEMORY => {
-            OUT_OF_MEMORY.into()
-        }
-        EvalAltResult::ErrorTerminated(..) => {
+        _ if is_interrupt(cause) => {
             "interrupted: the script was stopped here; runs that ended before are kept".into()
         }
+        EvalAltResult::ErrorTerminated(..) => OUT_OF_MEMORY.into(),
         EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, around.items),
         EvalAltResult::ErrorVariableNotFound(name, _) => {
             format!(

@@ -10,7 +10,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use crc32fast::Hasher;
@@ -229,8 +229,24 @@ pub fn stamp(dir: &Path) -> Option<String> {
 
 /// Whether the newest checkpoint is as it was written.
 pub fn is_whole(dir: &Path) -> bool {
-    let found = skim(&dir.join(CURRENT));
-    found.is_ok_and(|lists| lists.is_none_or(|l| journal::check(dir, &l).is_ok()))
+    whole(&dir.join(CURRENT)).is_ok()
+}
+
+/// The files of the newest checkpoint and of the one before it, each with whether it and its lists are as they were written.
+pub fn generations(dir: &Path) -> [(PathBuf, Result<()>); 2] {
+    let paths = [CURRENT, PREVIOUS].map(|name| dir.join(name));
+    paths.map(|path| {
+        let found = whole(&path);
+        (path, found)
+    })
+}
+
+/// Fail if a file, or a list that it counts on, is not as it was written.
+fn whole(path: &Path) -> Result<()> {
+    match skim(path)? {
+        Some(lists) => journal::check(temp_files::folder(path), &lists),
+        None => Ok(()),
+    }
 }
 
 /// Whether a folder has a checkpoint, be it damaged.
@@ -264,7 +280,8 @@ fn skim(path: &Path) -> Result<Option<Extent>> {
     let each = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
         reader.pieces(name, |piece| hasher.update(piece))
     };
-    Ok(read(File::open(path)?, path, each)?.1)
+    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    Ok(read(file, path, each)?.1)
 }
 
 /// [`skim`] of a file whose lists more can be appended to.

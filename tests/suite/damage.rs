@@ -336,3 +336,78 @@ fn what_a_script_writes_stays_within_its_results() {
     }
     assert!(!scratch.join("x.npy").exists());
 }
+
+/// Each file of a run in turn: damage is found, named, and mended by what is said of it.
+#[test]
+fn what_is_damaged_is_found_and_can_be_had_again_as_is_said() {
+    let scratch = Scratch::new();
+    let source = "let t = target(potential::gaussian(#{ dim: 2 }), #{ prior: prior::gaussian(1.0) });
+        print(sample(t, sampler::hmc(), #{ steps: 400, every: 1, keep: 10, name: \"it\" }).summary());";
+    let (script, out) = (scratch.file("s.rhai", source), scratch.join("out"));
+    assert!(run(&script, &out, &[]).status.success());
+    let checked = || {
+        let output = ergodic()
+            .args(["doctor", "--check"])
+            .arg(&out)
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output))
+    };
+    let is_sound = || {
+        let (code, said) = checked();
+        assert!(code == Some(0) && said.contains("damaged    0"), "{said}");
+    };
+    is_sound();
+    let run_folder = out.join("it");
+    let chunk = largest(&run_folder.join("trace.zarr"));
+    let again = "--resume writes it anew";
+    let files = [
+        (chunk, "it/trace.zarr", again),
+        (
+            run_folder.join("weights.safetensors"),
+            "it/weights.safetensors",
+            again,
+        ),
+        (
+            run_folder.join("checkpoint/current.safetensors"),
+            "it/checkpoint/current.safetensors",
+            "goes on from the checkpoint before it",
+        ),
+        (
+            largest(&run_folder.join("draws.zarr")),
+            "it/draws.zarr",
+            "from a backup, or run again",
+        ),
+    ];
+    for (file, name, remedy) in files {
+        let before = std::fs::read(&file).unwrap();
+        flip(&file);
+        let (code, said) = checked();
+        assert_eq!(code, Some(1), "{said}");
+        let parts = ["damaged    1", &format!("\n{name}: "), remedy];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        match remedy == again {
+            true => {
+                let output = run(&script, &out, &["--resume"]);
+                assert!(output.status.success(), "{}", text(&output));
+                assert_eq!(std::fs::read(&file).unwrap(), before, "{name}");
+            }
+            false => std::fs::write(&file, before).unwrap(),
+        }
+        is_sound();
+    }
+}
+
+/// The largest file below a folder.
+fn largest(folder: &Path) -> PathBuf {
+    let (mut waiting, mut found) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(folder) = waiting.pop() {
+        for path in folder.read_dir().unwrap().map(|e| e.unwrap().path()) {
+            match path.is_dir() {
+                true => waiting.push(path),
+                false => found.push((path.metadata().unwrap().len(), path)),
+            }
+        }
+    }
+    found.into_iter().max().unwrap().1
+}

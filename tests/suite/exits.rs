@@ -70,6 +70,8 @@ fn lost_output_does_not_change_what_a_command_ends_with() {
         ("bench --list", 0, true),
         ("bench --only none", 1, false),
         ("doctor", 0, true),
+        ("doctor --check done", 0, true),
+        ("doctor --check nowhere", 1, false),
         ("kernel list", 0, true),
     ];
     for (command, code, speaks) in commands {

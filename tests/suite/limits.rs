@@ -82,6 +82,13 @@ fn a_script_that_fills_the_memory_is_stopped() {
         said.contains("hardly any memory is left") && said.contains("limits.rhai:1:"),
         "{said}"
     );
+    // Also in a closure, on another thread.
+    let script = "sample(target(potential::gaussian(#{ dim: 1 })), sampler::hmc(), #{ steps: 10, every: 1, \
+                  observe: [observable::named(\"f\", |s| { let a = []; while s.step > 0 { a.push(blob(100_000)); } 1.0 })] })";
+    let out = within(script, 5 * GIB / 2, 60);
+    let said = text(&out);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("hardly any memory is left"), "{said}");
     // What doubles leaves no time to look: the process ends, but says why.
     let out = within("let a = [1]; loop { a += a; }", 5 * GIB / 2, 60);
     assert_eq!(out.status.code(), Some(1), "{}", text(&out));
@@ -261,7 +268,9 @@ fn what_is_no_file_is_refused_and_not_waited_for() {
     );
     let tensors = scratch.join("pipe.safetensors");
     std::os::unix::fs::symlink(&pipe, &tensors).unwrap();
-    let (pipe, tensors) = (pipe.display(), tensors.display());
+    let script = scratch.join("pipe");
+    std::os::unix::fs::symlink(&pipe, scratch.join("pipe.rhai")).unwrap();
+    let (pipe, tensors, script) = (pipe.display(), tensors.display(), script.display());
     for script in [
         format!("dataset::csv(\"{pipe}\")"),
         format!("dataset::npz(\"{pipe}\")"),
@@ -270,6 +279,8 @@ fn what_is_no_file_is_refused_and_not_waited_for() {
         format!("dataset::idx(#{{ train_images: \"{pipe}\", train_labels: \"{pipe}\" }})"),
         format!("tensor::load(\"{pipe}\")"),
         format!("tensor::load(\"{tensors}\")"),
+        format!("read_json(\"{pipe}\")"),
+        format!("import \"{script}\" as pipe;"),
         format!("model::mlp(#{{ layers: [2, 1] }}).load(\"{tensors}\")"),
     ] {
         let out = within(&script, 8 * GIB, 10);

@@ -2,6 +2,7 @@
 
 use super::support::{Scratch, ergodic, evaluate, text};
 use serde_json::Value;
+use sha2::Digest;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::Output;
@@ -67,6 +68,12 @@ fn check(page: &str) {
         .next()
         .unwrap();
     assert_eq!(page.matches("<script").count(), 1);
+    // Browsers run this script and no other, and fetch nothing.
+    let ours = ergodic::plot::base64(&sha2::Sha256::digest(script));
+    let policy = format!(
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{ours}';"
+    );
+    assert!(page.contains(&policy));
     let body = page.replace(style, "").replace(script, "");
     let mut pieces = body.split('<');
     assert_eq!(pieces.next(), Some(""));

@@ -2,6 +2,7 @@
 
 use super::super::{cannot, read_json};
 use super::layout::Layout;
+use super::stream::Stream;
 use super::{CHECKSUM, CRC32C, METADATA, checksum, standing};
 use crate::error::Result;
 use anyhow::{Context, ensure};
@@ -14,6 +15,9 @@ use std::path::Path;
 pub fn check(root: &Path) -> Result<()> {
     let folder = standing(root);
     let metadata: Root = read_json(&folder.join(METADATA))?;
+    if metadata.attributes.contains_key("draws") {
+        return Stream::open(&folder)?.check();
+    }
     for (path, node) in &metadata.consolidated_metadata.metadata {
         if node["node_type"] == "array" {
             array(&folder.join(path), node)
@@ -32,6 +36,8 @@ pub fn check(root: &Path) -> Result<()> {
 /// The root's metadata, which lists all groups and arrays below.
 #[derive(Deserialize)]
 struct Root {
+    #[serde(default)]
+    attributes: Map<String, Value>,
     consolidated_metadata: Consolidated,
 }
 

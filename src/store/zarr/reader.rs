@@ -20,6 +20,22 @@ impl Stream {
         }
     }
 
+    /// Fail if a chunk of draws that were made is not as it was written.
+    pub(super) fn check(&self) -> Result<()> {
+        let chains = self.draws.chains * self.draws.temperatures.unwrap_or(1);
+        for tensor in 0..self.draws.tensors.len() {
+            let chunks = self
+                .draws
+                .steps
+                .len()
+                .div_ceil(self.draws.cut(tensor).draws);
+            for (chain, chunk) in (0..chains).flat_map(|c| (0..chunks).map(move |k| (c, k))) {
+                self.chunk(tensor, chain, chunk)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The file and the place of a chunk whose checksum is right; none if none of its draws was made.
     fn chunk(&self, tensor: usize, chain: usize, chunk: usize) -> Result<Option<Found>> {
         let path = self.path(tensor, chain, chunk);
