@@ -654,7 +654,7 @@ fn an_index_leads_to_a_page_for_every_run() {
     assert!(at("href=\"z%20%26%20co/report.html\">z &amp; co</a>") < at("href=\"a/report.html\""));
     at("href=\"grid/index.html\"");
     at("<span class=\"tag\">pilot</span>");
-    assert!(!index.contains("http") && index.len() < 40_000);
+    assert!(!index.replace("http-equiv", "").contains("http") && index.len() < 40_000);
     let own = page("runs/a/report.html");
     assert!(own.contains("href=\"../index.html\">← all runs</a>"));
     // In the order in which they were run, not of their names.
