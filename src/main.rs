@@ -361,6 +361,7 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
             folder,
             source,
             force,
+            opt_level,
             no_kernel,
             yes,
         } => {
@@ -368,6 +369,7 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
                 folder,
                 source,
                 force,
+                opt_level,
                 yes,
             };
             notebook::rust::setup::setup(&request)?;
