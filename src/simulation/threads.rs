@@ -28,7 +28,6 @@ pub(super) struct Workers<'d> {
     together: bool,
     /// Whether steps between swaps are so short that a thread takes all of its blocks at once.
     shares: bool,
-    pace: Pace,
     /// On a device where the prior is not tempered with the likelihood: the strength of the prior of each chain, at first.
     strengths: Vec<f64>,
 }
@@ -100,7 +99,6 @@ impl<'d> Workers<'d> {
             device,
             together,
             shares,
-            pace: Pace::default(),
             strengths,
         };
         out.store(state)?;
@@ -184,15 +182,12 @@ impl<'d> Workers<'d> {
             ladders: ladders.as_mut(),
             lent: 0,
             shares: if self.shares { self.work.len() } else { 0 },
-            pace: self.pace,
             asleep: 0,
             paused: false,
             failed: None,
         };
-        blocks.pace.begin();
         blocks.line_up(run);
-        let (failed, pace) = step_all(run, blocks, self, deadline);
-        self.pace = pace;
+        let failed = step_all(run, blocks, self, deadline);
         state.ladders = ladders;
         failed.map_or(Ok(()), Err)
     }
@@ -273,7 +268,7 @@ fn step_all(
     blocks: Blocks,
     workers: &mut Workers,
     deadline: Option<Instant>,
-) -> (Option<anyhow::Error>, Pace) {
+) -> Option<anyhow::Error> {
     let meet = blocks.meet;
     let meeting = Meeting {
         blocks: Mutex::new(blocks),
@@ -334,53 +329,7 @@ fn step_all(
         }),
     }
     let blocks = meeting.blocks.into_inner();
-    let blocks = blocks.unwrap_or_else(|e| e.into_inner());
-    (blocks.failed, blocks.pace)
-}
-
-/// Whether threads that take shares of the replicas are faster than one of them alone: not where other programs want the cores, since then all wait, at
-/// every swap, for the one that has none. Both are timed now and then.
-#[derive(Debug, Clone, Copy, Default)]
-struct Pace {
-    /// Whether one thread takes all.
-    alone: bool,
-    /// Seconds from one swap to the next, of threads that share and of one alone, when they were timed last.
-    seconds: [f64; 2],
-    /// Stretches timed so far.
-    stretches: u32,
-    since: Option<Instant>,
-    swaps: u32,
-}
-
-impl Pace {
-    /// How long each is timed.
-    const STRETCH: Duration = Duration::from_millis(20);
-
-    /// Stretches until both are timed again.
-    const ROUND: u32 = 32;
-
-    /// Threads begin now, perhaps after a pause.
-    fn begin(&mut self) {
-        (self.since, self.swaps) = (None, 0);
-    }
-
-    /// There was a swap: who goes on.
-    fn swapped(&mut self) {
-        self.swaps += 1;
-        let elapsed = self.since.get_or_insert_with(Instant::now).elapsed();
-        // The first one has only started the clock.
-        if elapsed < Self::STRETCH || self.swaps < 2 {
-            return;
-        }
-        self.seconds[usize::from(self.alone)] = elapsed.as_secs_f64() / f64::from(self.swaps - 1);
-        self.stretches += 1;
-        self.alone = match self.stretches % Self::ROUND {
-            0 => false,
-            1 => true,
-            _ => self.seconds[1] < self.seconds[0],
-        };
-        self.begin();
-    }
+    blocks.unwrap_or_else(|e| e.into_inner()).failed
 }
 
 /// The blocks of a run.
@@ -397,7 +346,6 @@ struct Blocks<'a, 'l> {
     lent: usize,
     /// Into how many shares blocks are divided; 0 if they are handed out one by one.
     shares: usize,
-    pace: Pace,
     /// How many threads sleep until a block comes back.
     asleep: usize,
     /// Whether all processes have agreed to pause.
@@ -442,11 +390,8 @@ impl<'a> Blocks<'a, '_> {
     ) -> Result<()> {
         loop {
             let stop = self.stop(run);
-            let most = match self.shares {
-                0 => 1,
-                _ if self.pace.alone => usize::MAX,
-                shares => self.queue.len().div_ceil(shares),
-            };
+            let share = self.queue.len().div_ceil(self.shares.max(1));
+            let most = if self.shares == 0 { 1 } else { share };
             while hand.len() < most
                 && let Some(Reverse((_, i))) = self.queue.pop()
             {
@@ -477,9 +422,6 @@ impl<'a> Blocks<'a, '_> {
             let swapped = (&mut *chains, &kept);
             let paused = ladders.exchange(swapped, made, run.plan, exchange, (wanted(), &talk))?;
             self.paused = paused && !alone;
-            if self.shares > 1 {
-                self.pace.swapped();
-            }
             self.line_up(run);
         }
     }
