@@ -361,7 +361,6 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
             folder,
             source,
             force,
-            opt_level,
             no_kernel,
             yes,
         } => {
@@ -369,7 +368,6 @@ fn notebook_command(command: NotebookCommand) -> ergodic::error::Result<()> {
                 folder,
                 source,
                 force,
-                opt_level,
                 yes,
             };
             notebook::rust::setup::setup(&request)?;

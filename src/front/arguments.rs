@@ -307,9 +307,6 @@ pub enum NotebookCommand {
         /// Compile again in any case.
         #[arg(long)]
         force: bool,
-        /// How far the library is optimised (default: as it was before, and 3 at first). At 1 it is compiled in about half the time, and runs slower.
-        #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
-        opt_level: Option<u8>,
         /// Do not make the kernel "Rust (ergodic)" known to Jupyter.
         #[arg(long)]
         no_kernel: bool,

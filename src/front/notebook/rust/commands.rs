@@ -118,7 +118,6 @@ mod tests {
             rustc: "r".into(),
             toolchain: None,
             features: Vec::new(),
-            opt_level: 3,
             variables: Default::default(),
             folder: folder.clone(),
         };

@@ -22,20 +22,12 @@ pub struct Prepared {
     pub toolchain: Option<String>,
     /// Features of the library.
     pub features: Vec<String>,
-    /// How far it is optimised.
-    #[serde(default = "fastest")]
-    pub opt_level: u8,
     /// Variables of the environment that build scripts have looked at, as they were: with other values cargo would compile the library anew.
     #[serde(default)]
     pub variables: BTreeMap<String, Option<String>>,
     /// The folder.
     #[serde(skip)]
     pub folder: PathBuf,
-}
-
-/// As far as the compiler can optimise.
-pub fn fastest() -> u8 {
-    3
 }
 
 /// Where it is by default: `ergodic/rust` in the user's cache.
@@ -268,7 +260,6 @@ mod tests {
             rustc: "r".into(),
             toolchain: None,
             features: vec!["cuda".into()],
-            opt_level: 3,
             variables: BTreeMap::new(),
             folder: root.clone(),
         };

@@ -2,7 +2,7 @@
 
 use super::commands::optimise;
 use super::engine::{Engine, SERDE};
-use super::folder::{CELLS, Prepared, compiler, default_folder, fastest, says};
+use super::folder::{CELLS, Prepared, compiler, default_folder, says};
 use super::progress::Watch;
 use crate::error::Result;
 use crate::output;
@@ -24,8 +24,6 @@ pub struct Request {
     pub source: Option<PathBuf>,
     /// Compile again in any case.
     pub force: bool,
-    /// How far to optimise the library, if not as it was.
-    pub opt_level: Option<u8>,
     /// Install a missing part of the toolchain without asking.
     pub yes: bool,
 }
@@ -70,13 +68,12 @@ const UNHURRIED: [&str; 14] = [
 ];
 
 /// The settings for cells; what no run calls is compiled as the manifest says for releases.
-fn profile(manifest: &str, opt_level: u8) -> String {
+fn profile(manifest: &str) -> String {
     let all = UNHURRIED.map(|name| format!("{name} = {{ opt-level = 0 }}\n"));
     let cold = manifest
         .split_once(COLD)
         .map_or("", |(_, after)| after.split("\n\n").next().unwrap_or(""));
-    let profile = PROFILE.replace("opt-level = 3", &format!("opt-level = {opt_level}"));
-    format!("{profile}\n[profile.dev.package]\n{}{cold}\n", all.concat())
+    format!("{PROFILE}\n[profile.dev.package]\n{}{cold}\n", all.concat())
 }
 
 /// Where the manifest has that.
@@ -123,14 +120,12 @@ pub fn setup(request: &Request) -> Result<Prepared> {
         } else {
             Vec::new()
         },
-        opt_level: request.opt_level.unwrap_or_else(fastest),
         variables: BTreeMap::new(),
         folder: folder.clone(),
     };
     let found = Prepared::read(&folder);
     if let Some(found) = &found {
         prepared.variables.clone_from(&found.variables);
-        prepared.opt_level = request.opt_level.unwrap_or(found.opt_level);
     }
     if !request.force && found.as_ref() == Some(&prepared) {
         output::line(format_args!(
@@ -215,7 +210,7 @@ fn lay_out(prepared: &Prepared, source: &Path) -> Result<()> {
     keep_or_write(&own.join("Cargo.toml"), written.as_bytes())?;
     fs::create_dir_all(prepared.folder.join(".cargo"))?;
     let settings = prepared.folder.join(".cargo/config.toml");
-    keep_or_write(&settings, profile(&manifest, prepared.opt_level).as_bytes())?;
+    keep_or_write(&settings, profile(&manifest).as_bytes())?;
     fs::create_dir_all(prepared.folder.join("config"))?;
     let template = prepared.template();
     let kept = template.join("kept");
@@ -359,7 +354,7 @@ fn checksum(source: &Path) -> Result<String> {
             hash.update(&bytes);
         }
     }
-    hash.update(profile("", fastest()).as_bytes());
+    hash.update(profile("").as_bytes());
     Ok(format!("{:08x}-{count}", hash.finalize()))
 }
 
@@ -409,7 +404,7 @@ mod tests {
     #[test]
     fn what_is_not_optimised_is_among_the_dependencies() {
         let versions = include_str!("../../../../Cargo.lock");
-        let settings = profile(include_str!("../../../../Cargo.toml"), 1);
+        let settings = profile(include_str!("../../../../Cargo.toml"));
         let names = settings.lines().filter_map(|l| l.split_once(" = { opt-"));
         let names: Vec<_> = names.map(|(name, _)| name).collect();
         assert!(names.contains(&"syn") && names.contains(&"candle-nn"));
