@@ -23,10 +23,10 @@ impl Item {
     }
 }
 
-/// What is known of it.
+/// Whether a file is as it was written.
 enum State {
     Whole,
-    /// It can be read, and nothing says what it was.
+    /// A file without a checksum, which can be read.
     Unchecked,
     Damaged {
         why: anyhow::Error,
@@ -34,7 +34,7 @@ enum State {
     },
 }
 
-/// What a folder has, and whether all of it that can be checked is as it was written.
+/// The state of the files of runs in a folder as text, and whether none of them is damaged.
 ///
 /// # Errors
 /// If there is no such folder, or nothing in it.
@@ -89,7 +89,6 @@ pub fn report(folder: &Path) -> Result<(String, bool)> {
 fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
     let mut entries: Vec<_> = folder.read_dir()?.collect::<std::io::Result<_>>()?;
     entries.sort_by_key(|e| e.file_name());
-    let again = has_checkpoint(folder);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let (name, kind) = (name.to_string_lossy(), entry.file_type()?);
@@ -112,7 +111,7 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             () => Ok(()),
         };
         // Kept draws are nowhere else.
-        let remedy = match again && name != "draws.zarr" {
+        let remedy = match found.is_err() && name != "draws.zarr" && has_checkpoint(folder) {
             true => "the same command with --resume writes it anew from the checkpoint",
             false => "restore it from a backup, or run again",
         };

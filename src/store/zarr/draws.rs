@@ -60,6 +60,11 @@ impl Draws {
         self.cut(tensor).draws * self.numbers(tensor) * self.size()
     }
 
+    /// Chunks of a tensor that each chain has.
+    pub(super) fn chunks(&self, tensor: usize) -> usize {
+        self.steps.len().div_ceil(self.cut(tensor).draws)
+    }
+
     /// How a tensor is cut.
     pub(super) fn cut(&self, tensor: usize) -> Cut {
         let draw = (self.numbers(tensor) * self.size()).max(1);

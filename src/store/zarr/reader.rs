@@ -24,11 +24,7 @@ impl Stream {
     pub(super) fn check(&self) -> Result<()> {
         let chains = self.draws.chains * self.draws.temperatures.unwrap_or(1);
         for tensor in 0..self.draws.tensors.len() {
-            let chunks = self
-                .draws
-                .steps
-                .len()
-                .div_ceil(self.draws.cut(tensor).draws);
+            let chunks = self.draws.chunks(tensor);
             for (chain, chunk) in (0..chains).flat_map(|c| (0..chunks).map(move |k| (c, k))) {
                 self.chunk(tensor, chain, chunk)?;
             }

@@ -296,12 +296,7 @@ impl Stream {
     /// Take over the draws of a chain from another folder, as that of a shard.
     pub fn take(&self, from: &Self, chain: usize) -> Result<()> {
         for tensor in 0..self.draws.tensors.len() {
-            let chunks = self
-                .draws
-                .steps
-                .len()
-                .div_ceil(self.draws.cut(tensor).draws);
-            for chunk in 0..chunks {
+            for chunk in 0..self.draws.chunks(tensor) {
                 let Some((file, at)) = from.find(tensor, chain, chunk)? else {
                     continue;
                 };
