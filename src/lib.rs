@@ -6,7 +6,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`kernels`], [`memory`], [`rng`] | the hot loops, and what they are built on: the crate `ergodic-kernels` |
-//! | [`error`], [`output`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | what everything else uses |
+//! | [`error`], [`access`], [`output`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | what everything else uses |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
 //! | [`plot`] | series in, figure out |
@@ -27,6 +27,7 @@
 // What is printed may be lost; `output` knows what then.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod access;
 pub mod builders;
 pub mod dataset;
 pub mod diagnostic;
@@ -38,6 +39,7 @@ pub mod object;
 pub mod observable;
 pub mod options;
 pub mod output;
+mod platform;
 pub mod plot;
 pub mod prelude;
 pub mod ranks;
@@ -58,7 +60,7 @@ pub use ergodic_kernels::{memory, rng};
 /// The hot loops that everything else is built on: a crate of its own, which is compiled as one piece.
 pub mod kernels {
     pub(crate) use ergodic_kernels::simd;
-    pub use ergodic_kernels::{Level, level};
+    pub use ergodic_kernels::{Level, asked_level, level};
     pub use ergodic_kernels::{dense, device, elementwise, gemm, map, math, normal, update};
     pub(crate) use ergodic_kernels::{gather, gemm_baseline, sequence, tensor, thread_pool};
 }

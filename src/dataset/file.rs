@@ -1,10 +1,11 @@
 //! Reading files: opening with a message that helps, gzip by content, and the checks that labels of all files share.
 
 use super::Split;
+use crate::access;
 use crate::error::{Result, in_file, nearest};
 use crate::memory::{self, Growing};
-use crate::store::open_regular;
-use anyhow::{anyhow, bail, ensure};
+use crate::store::disk;
+use anyhow::{Context, anyhow, bail, ensure};
 use flate2::bufread::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
@@ -29,11 +30,12 @@ impl File {
 
     fn read(path: &str) -> Result<File> {
         let p = Path::new(path);
+        access::read(p).with_context(|| format!("cannot read '{path}'"))?;
         if p.is_dir() {
             bail!("cannot read '{path}': it is a folder, but a file is expected");
         }
         let read = || -> std::io::Result<Vec<u8>> {
-            let mut file = open_regular(p)?;
+            let mut file = disk::open(p)?;
             let size = file.metadata()?.len();
             memory::check(size.into(), "the file").map_err(std::io::Error::other)?;
             let mut out = Vec::with_capacity(size as usize);
@@ -121,7 +123,7 @@ fn hint(path: &Path) -> String {
         Some(p) if p != Path::new("") => p,
         _ => Path::new("."),
     };
-    let Ok(folder) = std::fs::read_dir(parent) else {
+    let Ok(folder) = disk::list(parent) else {
         let here = std::env::current_dir().unwrap_or_default();
         let from = if path.is_relative() {
             format!(" (relative paths start from {})", here.display())
@@ -131,7 +133,7 @@ fn hint(path: &Path) -> String {
         return format!("; nor is there a folder '{}'{from}", parent.display());
     };
     let names: Vec<String> = folder
-        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter_map(|e| e.file_name().into_string().ok())
         .collect();
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     match nearest(&wanted, names.iter().map(String::as_str)) {

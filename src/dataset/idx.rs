@@ -4,10 +4,11 @@ use super::resize::bilinear;
 use super::{
     Dataset, Inputs, PER_CLASS, SEED, Scale, Split, Targets, VALIDATION, file, project, scale,
 };
+use crate::access;
 use crate::error::{Result, in_file};
 use crate::memory;
 use crate::options::{Entry, Kind, Options, Range, option, optional};
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use file::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -264,6 +265,7 @@ fn examples(
 /// The file of a folder, under any of its usual names.
 fn find(folder: &str, stem: &str, kind: &str, option: &str) -> Result<String> {
     let p = Path::new(folder);
+    access::read(p).with_context(|| format!("cannot read '{folder}'"))?;
     ensure!(
         p.exists(),
         "cannot read '{folder}': there is no such folder"

@@ -22,7 +22,7 @@ pub fn read(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<
 }
 
 fn column(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Column> {
-    let reader = SerializedFileReader::new(crate::store::open_regular(Path::new(path))?)?;
+    let reader = SerializedFileReader::new(crate::store::disk::open(Path::new(path))?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let columns = schema.root_schema().get_fields();
     let names: Vec<_> = columns.iter().map(|c| c.name().to_string()).collect();

@@ -6,9 +6,9 @@ use super::lists;
 use super::npz::Archive;
 use crate::error::{Result, did_you_mean, listed};
 use crate::memory;
+use crate::store::disk;
 use crate::store::integers::Integers;
 use crate::store::npy;
-use crate::store::open_regular;
 use anyhow::{Context, anyhow, bail, ensure};
 use std::io::Read;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub const RAW: &[&str] = &["uint16", "uint32"];
 pub fn read(path: &str, wanted: Option<&str>, raw: Option<&str>) -> Result<Found> {
     let mut start = [0; 6];
     // Whatever keeps the file from being opened is told below.
-    let begins = open_regular(Path::new(path)).and_then(|mut f| f.read(&mut start));
+    let begins = disk::open(Path::new(path)).and_then(|mut f| f.read(&mut start));
     let there = matches!(begins, Ok(n) if n > 0);
     let array = &start == b"\x93NUMPY" || start.starts_with(b"PK");
     let is_raw = Path::new(path).extension().is_some_and(|e| e == "bin") || raw.is_some();

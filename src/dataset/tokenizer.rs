@@ -2,9 +2,10 @@
 
 use super::file::File;
 use super::sequences::MOST_TOKENS;
+use crate::access;
 use crate::error::{Result, in_file};
 use crate::memory;
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use std::path::Path;
 
 /// Bytes of memory per byte of text while it is taken apart.
@@ -20,6 +21,7 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// From a file, or the folder that has it.
     pub fn read(path: &str) -> Result<Self> {
+        access::read(Path::new(path)).with_context(|| format!("cannot read '{path}'"))?;
         let within = Path::new(path).join("tokenizer.json");
         let path = match Path::new(path).is_dir() {
             true => within.display().to_string(),

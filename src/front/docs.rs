@@ -18,6 +18,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("recipes", include_str!("pages/recipes.md")),
     ("notebooks", include_str!("pages/notebooks.md")),
     ("limits", include_str!("pages/limits.md")),
+    ("trust", include_str!("pages/trust.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.

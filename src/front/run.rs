@@ -1,10 +1,12 @@
 //! `ergodic run`: one script from its file to its results.
 
+use super::arguments::Permissions;
+use crate::access::{self, Access, Restricted};
 use crate::error::{Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
 use crate::ranks::{self, Communicator};
-use crate::report::record::Record;
+use crate::report::record::{FORMAT, Newer, Record};
 use crate::report::runs;
 use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
 use crate::simulation::beginning::{Beginning, Stays, since};
@@ -57,6 +59,8 @@ pub struct Request {
     pub shard: Option<(usize, usize)>,
     /// `--merge`.
     pub merge: Option<usize>,
+    /// What the script may do.
+    pub permissions: Permissions,
     /// The processes of the job.
     pub ranks: Arc<dyn Communicator>,
     /// Where it talks to; the terminal if nowhere else.
@@ -129,7 +133,9 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     if request.resume {
         ensure_same(request, &session.out, &source).map_err(fail)?;
     }
+    let restricted = restrict(request, &session.out).map_err(fail)?;
     let done = run_in(request, &source, session.clone());
+    drop(restricted);
     let ended = match session.leads() {
         true => session.beginning().end(&session.out, done.is_ok()),
         false => Ok(()),
@@ -141,9 +147,36 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     }
 }
 
+/// Let the script read and write what it may, with its results in `out`.
+pub(super) fn restrict(request: &Request, out: &Path) -> Result<Restricted> {
+    let (may, out) = (&request.permissions, out.to_path_buf());
+    let home = match request.script.parent() {
+        Some(home) if !home.as_os_str().is_empty() => home,
+        _ => Path::new("."),
+    };
+    let writes = [&may.writes[..], std::slice::from_ref(&out)].concat();
+    anyhow::ensure!(
+        !may.untrusted || request.script.is_file(),
+        "--untrusted {}: the script must be a file, in a folder with what it may read",
+        request.script.display()
+    );
+    // It may be a link.
+    let own = [home.to_path_buf(), request.script.clone()];
+    let reads = [&may.reads[..], &writes, &own].concat();
+    let to = Access {
+        reads: (may.untrusted && !may.trust).then_some(reads),
+        writes: (!may.trust).then_some(writes),
+    };
+    access::restrict(to).context("--allow-read, --allow-write")
+}
+
 /// Fail if what is resumed is of another script; one that was moved, or changed, is the same.
 fn ensure_same(request: &Request, out: &Path, source: &str) -> Result<()> {
-    let record = Record::of(out).ok().flatten();
+    let record = match Record::of(out) {
+        Err(e) if e.is::<Newer>() => return Err(e),
+        // One that is damaged is written anew.
+        found => found.ok().flatten(),
+    };
     let Some(before) = record.filter(|r| !r.script.is_empty()) else {
         return Ok(());
     };
@@ -164,7 +197,7 @@ fn record_of(request: &Request, source: &str, session: &Session) -> Value {
     let defaults = declared(source).into_iter().map(|d| (d.name, d.default));
     let defaults: BTreeMap<_, _> = defaults.collect();
     json!({
-        "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
+        "format": FORMAT, "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
         "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
     })
 }
@@ -185,6 +218,8 @@ fn run_in(
     session.threads = request.threads.unwrap_or(session.threads);
     session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
     (session.quick, session.resume) = (request.quick, request.resume);
+    session.untrusted = request.permissions.untrusted;
+    session.most_steps = request.permissions.max_steps;
     session.quiet = request.quiet || !leads;
     session.console = match &request.console {
         Some(console) => console.clone(),

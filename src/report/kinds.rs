@@ -15,6 +15,7 @@ use crate::simulation::smc::Smc;
 use crate::simulation::summary::Summary;
 use crate::simulation::trained::Trained;
 use crate::simulation::transcript::{GOES_ON, goes_on};
+use crate::store::disk;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
@@ -341,7 +342,7 @@ pub fn files(part: &Part) -> String {
         format!("What is in the folder of {}", part.name),
         &["file", "bytes"],
     );
-    let entries = part.folder.read_dir().into_iter().flatten().flatten();
+    let entries = disk::entries(&part.folder);
     let mut names: Vec<_> = entries.map(|e| e.path()).collect();
     names.sort();
     for path in names.iter().take(50) {

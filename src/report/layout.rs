@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use crate::simulation::sharding::is_shard;
-use crate::store::{self, checkpoint};
+use crate::store::{self, checkpoint, disk};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -62,7 +62,7 @@ pub(super) fn is_part(folder: &Path) -> bool {
 
 /// The folders in a folder, by name; hidden ones and links are none.
 pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let entries = disk::entries(folder);
     let seen = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
     let mut out: Vec<_> = seen.map(|e| e.path()).collect();
     out.retain(|p| !name(p).starts_with('.'));

@@ -14,7 +14,7 @@ use crate::simulation::run::Run;
 use crate::simulation::smc::Smc;
 use crate::simulation::trained::Trained;
 use crate::simulation::transcript::reproduces;
-use crate::store::claim;
+use crate::store::{claim, disk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,8 +128,8 @@ impl<P> Results<P> {
         let parts: Vec<_> = folders.iter().map(|part| read(part)).collect();
         let mut figures = Vec::new();
         if !single {
-            let saved = whole.join("figures").read_dir().into_iter().flatten();
-            figures.extend(saved.flatten().map(|e| e.path()));
+            let saved = disk::entries(&whole.join("figures"));
+            figures.extend(saved.map(|e| e.path()));
             figures.retain(|p| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")));
             figures.sort();
         }

@@ -4,8 +4,29 @@ use crate::error::Result;
 use crate::store;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// What a reader of run.json has to know; it changes when what stands there means something else.
+pub const FORMAT: u64 = 1;
+
+/// A record that is of a later version than this.
+#[derive(Debug)]
+pub struct Newer(PathBuf);
+
+impl fmt::Display for Newer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' was written by a newer version of ergodic than this, {}; read it with that one",
+            self.0.display(),
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+}
+
+impl std::error::Error for Newer {}
 
 /// The record of a script, from the run.json of its folder.
 #[derive(Debug, Clone, Default)]
@@ -92,7 +113,11 @@ impl Record {
         if !path.is_file() {
             return Ok(None);
         }
-        let found = Self::from_json(&store::read_json(&path)?);
+        let all: Value = store::read_json(&path)?;
+        if all["format"].as_u64().is_some_and(|f| f > FORMAT) {
+            return Err(Newer(path).into());
+        }
+        let found = Self::from_json(&all);
         let written = path.metadata().and_then(|m| m.modified()).ok();
         Ok(found.map(|record| Self { written, ..record }))
     }

@@ -7,6 +7,7 @@ use super::part::{Drawing, Part};
 use super::read::Results;
 use super::verdict::{self, Check, Level};
 use crate::simulation::summary::Summary;
+use crate::store::disk;
 use std::fmt::Write;
 
 /// Bytes of figures beyond which the rest are left out, and named.
@@ -138,7 +139,7 @@ pub fn own_figures(r: &Results, room: &mut Room) -> String {
     let mut out = String::new();
     for path in &r.figures {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let read = std::fs::read_to_string(path);
+        let read = disk::read_text(path);
         match read {
             Ok(svg) if svg.len() <= LARGEST && room.used + svg.len() <= MOST_FIGURES => {
                 room.used += svg.len();

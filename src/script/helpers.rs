@@ -225,7 +225,7 @@ fn statistics(b: &mut Binder) {
         "What a JSON file holds, as maps, arrays, numbers and strings; null is NaN.",
         |path: &str| -> Bound<Dynamic> {
             let read = || -> crate::error::Result<Dynamic> {
-                let text = std::io::read_to_string(store::open_regular(path.as_ref())?)?;
+                let text = store::disk::read_text(path.as_ref())?;
                 Ok(from_json(&serde_json::from_str(&text)?))
             };
             read().map_err(|e| raise(anyhow!("read_json(\"{path}\"): {e}")))

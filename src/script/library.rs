@@ -173,7 +173,7 @@ impl Library {
 
 /// The text of a script, without the mark at its beginning by which some editors say that it is UTF-8.
 pub fn read_text(path: &Path) -> std::io::Result<String> {
-    let text = std::io::read_to_string(store::open_regular(path)?)?;
+    let text = store::disk::read_text(path)?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.into(),
         None => text,

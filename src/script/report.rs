@@ -76,6 +76,12 @@ const CLOSURE: &str = "anon$";
 pub(super) const OUT_OF_MEMORY: &str =
     "hardly any memory is left: the values that the script holds fill it; keep fewer of them";
 
+/// Ends a script that computes by itself for longer than it may.
+pub(super) const TOO_MANY_STEPS: &str = "the script has made more steps than --max-steps allows (with --untrusted 10⁹); those of samplers do not count";
+
+/// Ends a script that is not trusted and prints without end.
+pub(super) const TOO_MUCH_PRINTED: &str = "this script is not trusted, and has printed 16 MiB";
+
 /// Why a script ended early.
 #[derive(Debug, Clone)]
 pub struct Failure {
@@ -218,7 +224,8 @@ fn code(cause: &EvalAltResult) -> u8 {
 
 /// Whether it ended because somebody wanted it to end.
 fn is_interrupt(cause: &EvalAltResult) -> bool {
-    matches!(cause, EvalAltResult::ErrorTerminated(why, _) if why.to_string() != OUT_OF_MEMORY)
+    let limits = [OUT_OF_MEMORY, TOO_MANY_STEPS, TOO_MUCH_PRINTED];
+    matches!(cause, EvalAltResult::ErrorTerminated(why, _) if !limits.contains(&&*why.to_string()))
 }
 
 /// What went wrong, and what to do.
@@ -228,7 +235,7 @@ fn explained(around: &Around, cause: &EvalAltResult, places: &[(String, Position
         _ if is_interrupt(cause) => {
             "interrupted: the script was stopped here; runs that ended before are kept".into()
         }
-        EvalAltResult::ErrorTerminated(..) => OUT_OF_MEMORY.into(),
+        EvalAltResult::ErrorTerminated(why, _) => why.to_string(),
         EvalAltResult::ErrorFunctionNotFound(call, _) => not_found(call, around.items),
         EvalAltResult::ErrorVariableNotFound(name, _) => {
             format!(

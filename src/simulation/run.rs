@@ -6,10 +6,12 @@ use super::origin::Origin;
 use super::temper::Temper;
 use super::transcript;
 use super::until::Course;
+use crate::access;
 use crate::diagnostic;
 use crate::error::Result;
 use crate::store::archive::Archive;
-use crate::store::checkpoint;
+use crate::store::{checkpoint, disk};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -230,7 +232,7 @@ pub(super) fn within(folder: &Path) -> String {
     if !folder.is_dir() {
         return ", nor such a folder".into();
     }
-    let inner = folder.read_dir().into_iter().flatten().flatten();
+    let inner = disk::entries(folder);
     let runs = inner.filter(|e| e.path().join("checkpoint").is_dir());
     let mut runs: Vec<_> = runs.map(|e| e.path().display().to_string()).collect();
     runs.sort();
@@ -518,6 +520,7 @@ impl Run {
 
     /// A run that was saved before, finished or not, from its folder.
     pub fn open(folder: &Path) -> Result<Self> {
+        access::read(folder).with_context(|| folder.display().to_string())?;
         if let Some((run, _)) = Self::load(folder)? {
             return Ok(run);
         }

@@ -5,14 +5,15 @@ pub mod continuing;
 use super::beginning::Beginning;
 use super::console::Console;
 use super::terminal::Terminal;
-use super::transcript::Transcript;
+use super::transcript::{self, Transcript};
 use crate::error::Result;
 use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
 use crate::store::claim::{Claim, holds_something};
+use crate::store::tags::TAGS;
 use crate::store::writes_nothing;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use crate::error::{Interrupt, clear_interrupt, interrupt, interrupted, interrupted_for};
@@ -78,6 +79,9 @@ fn of_program() -> Session {
     Session::new(PathBuf::new()).numbered(&name)
 }
 
+/// Files of the program itself in the folder of a script's results; those that begin with a dot are others.
+const OWN: [&str; 4] = ["run.json", TAGS, transcript::FILE, transcript::RUST_FILE];
+
 /// What all runs of one script share. Clones share also which names are taken.
 #[derive(Clone)]
 pub struct Session {
@@ -97,6 +101,10 @@ pub struct Session {
     pub quiet: bool,
     /// Continue what is in `out`.
     pub resume: bool,
+    /// The script is one of somebody else: how long it computes by itself, and how large its values get, is limited.
+    pub untrusted: bool,
+    /// Steps that the script may make, those of samplers not counted.
+    pub most_steps: Option<u64>,
     /// Somebody tries things out, and this command makes what was interrupted go on. What is run once more gets another name, not an error.
     pub interactive: Option<&'static str>,
     /// Seconds between checkpoints.
@@ -137,6 +145,8 @@ impl Session {
             console: Arc::new(Terminal { json: false }),
             quiet: true,
             resume: false,
+            untrusted: false,
+            most_steps: None,
             interactive: None,
             checkpoint_every: 30.0,
             ranks: Arc::new(SingleProcess),
@@ -262,6 +272,12 @@ impl Session {
     pub fn name_run(&self, kind: &str, requested: Option<&str>) -> Result<String> {
         let scope = self.scope.lock().unwrap_or_else(|e| e.into_inner()).clone();
         let planned = self.planned().pop_front();
+        // A transcript may come from anybody.
+        let mut parts = planned.iter().flat_map(|name| Path::new(name).components());
+        anyhow::ensure!(
+            parts.all(|part| matches!(part, Component::Normal(_))),
+            "the transcript names a run {planned:?}, which is no name within its folder"
+        );
         let name = match (planned, scope.is_empty()) {
             (Some(name), _) => {
                 self.take_names([&name]);
@@ -412,6 +428,13 @@ impl Session {
         anyhow::ensure!(
             !name.is_empty() && !name.split(['/', '\\']).any(|part| part == ".."),
             "{what}: the name is \"{name}\", but must be a name within {within}, or an absolute path"
+        );
+        // What the program itself keeps there would be lost, and its lock with it.
+        let first = name.split(['/', '\\']).next().unwrap_or_default();
+        let own = first.starts_with('.') || OWN.contains(&first);
+        anyhow::ensure!(
+            !(own && folder.is_empty()),
+            "{what}: the name is \"{name}\", but \"{first}\" is one of the program's own; choose another"
         );
         match Path::new(name).is_absolute() {
             true => self.own()?,

@@ -5,7 +5,7 @@
 
 use crate::dataset::date;
 use crate::error::Result;
-use crate::store;
+use crate::store::{self, disk};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ pub fn cells(script: &str) -> Option<Vec<Cell>> {
 pub fn read(folder: &Path) -> Result<Vec<Cell>> {
     let file = folder.join(FILE);
     let shown = file.display();
-    let text = std::fs::read_to_string(&file).map_err(|e| match e.kind() {
+    let text = disk::read_text(&file).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => anyhow::anyhow!(
             "{}: this is not the folder of an interactive session, which would have a file {FILE}; give the verb that made the run the option \
              resume: \"FOLDER\", or run its script with --resume",
@@ -164,7 +164,7 @@ pub fn append(folder: &Path, cell: Cell) -> Result<()> {
         within: None,
         ..cell
     };
-    let text = std::fs::read_to_string(&file)? + own.text(number)?.as_str();
+    let text = disk::read_text(&file)? + own.text(number)?.as_str();
     store::write_atomic(&file, text.as_bytes())
 }
 

@@ -3,9 +3,8 @@
 //! A process that is killed in between leaves them there; whoever owns the folder next calls [`settle`].
 
 use super::claim::{ASIDE, LOCK, MOVING};
-use super::{cannot, temp_files};
+use super::{cannot, disk, temp_files};
 use crate::error::Result;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Whether something waits in a folder.
@@ -15,18 +14,20 @@ pub fn waits(folder: &Path) -> bool {
 
 /// Everything in a folder but its lock, what waits, and what stays in any case.
 fn content(folder: &Path, stays: fn(&str) -> bool) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
     let moved = |name: &str| ![LOCK, ASIDE, MOVING].contains(&name) && !stays(name);
-    let entries = entries.filter(|e| moved(&e.file_name().to_string_lossy()));
+    let entries = disk::entries(folder).filter(|e| moved(&e.file_name().to_string_lossy()));
     entries.map(|e| e.path()).collect()
 }
 
+/// Move what is in one folder, and not its names alone in memory.
 fn move_all(paths: Vec<PathBuf>, to: &Path) -> Result<()> {
-    for path in paths {
+    for path in &paths {
         let name = path.file_name().unwrap_or_default();
-        fs::rename(&path, to.join(name)).map_err(|e| cannot("move", &path, e))?;
+        disk::rename(path, &to.join(name)).map_err(|e| cannot("move", path, e))?;
     }
-    Ok(())
+    let from = paths.first().map(|path| temp_files::folder(path));
+    let mut folders = from.into_iter().chain([to]);
+    folders.try_for_each(|f| disk::sync_folder(f).map_err(|e| cannot("write", f, e)))
 }
 
 /// Set what is in a folder aside. Where something waits already, what has come in its place and not ended well is deleted.
@@ -37,9 +38,11 @@ pub fn set(folder: &Path, stays: fn(&str) -> bool) -> Result<()> {
     }
     // Whoever finds the second name knows that all is in it.
     let (moving, aside) = (folder.join(MOVING), folder.join(ASIDE));
-    fs::create_dir_all(&moving).map_err(|e| cannot("create", &moving, e))?;
+    disk::make_folders(&moving).map_err(|e| cannot("create", &moving, e))?;
     move_all(content(folder, stays), &moving)?;
-    fs::rename(&moving, &aside).map_err(|e| cannot("move", &moving, e))
+    disk::rename(&moving, &aside)
+        .and_then(|()| disk::sync_folder(folder))
+        .map_err(|e| cannot("move", &moving, e))
 }
 
 fn delete(folder: &Path, stays: fn(&str) -> bool) {

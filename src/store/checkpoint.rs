@@ -8,7 +8,7 @@
 //! The state of a run may fill most of the memory, so nothing here copies it: saving takes views and converts small
 //! pieces, loading reads straight into the numbers it returns.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,16 +19,20 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::bytes::PIECE;
+use super::disk::{Output, sync, sync_folder};
 use super::journal::{self, Extent};
 pub use super::tensors::{DataRef, Tensor, TensorData, TensorRef, Tensors};
 use super::tensors::{Layout, Reader, check as check_names};
-use super::{cannot, sync, sync_folder, temp_files};
+use super::{cannot, disk, temp_files};
 use crate::error::Result;
 
 const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
 const LISTS: &str = "lists";
+/// How the entries, the lists and the tensors are to be read. It changes with them, so that no version reads what it does not know.
+const FORMAT: &str = "format";
+const THIS_FORMAT: &str = "1";
 
 /// The state of a run as it is loaded: a description and named tensors.
 ///
@@ -40,6 +44,23 @@ pub struct Checkpoint {
     /// Named tensors; names differ.
     pub tensors: Tensors,
 }
+
+/// A checkpoint whose format this version does not know.
+#[derive(Debug)]
+struct OtherFormat(String);
+
+impl std::fmt::Display for OtherFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "its format is {}, and this version of ergodic, {}, reads {THIS_FORMAT}; go on with the version that wrote it, which run.json says",
+            self.0,
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+}
+
+impl std::error::Error for OtherFormat {}
 
 /// Which of the two generations was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +114,7 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
         .and_then(|()| {
             match kept {
                 Some(_) => replace(&temp, &current, &previous)?,
-                None => fs::rename(&temp, &current)?,
+                None => disk::rename(&temp, &current)?,
             }
             sync_folder(dir)
         });
@@ -109,15 +130,15 @@ pub fn save(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Re
 /// of two different ones.
 fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
     let second = temp_files::name(current, "old", &temp_files::suffix());
-    if fs::hard_link(current, &second).is_err() {
+    if disk::link(current, &second).is_err() {
         // Where a file cannot have two names, there is no current one for an instant.
-        fs::rename(current, previous)?;
-        return fs::rename(new, current);
+        disk::rename(current, previous)?;
+        return disk::rename(new, current);
     }
-    fs::rename(new, current)?;
-    let moved = fs::rename(&second, previous);
+    disk::rename(new, current)?;
+    let moved = disk::rename(&second, previous);
     // Two names of one file are not renamed to each other.
-    let _ = fs::remove_file(&second);
+    let _ = disk::remove(&second);
     moved
 }
 
@@ -125,16 +146,16 @@ fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
 fn begin(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
     let above = temp_files::folder(dir);
     let failed = |e| cannot("write", dir, e);
-    fs::create_dir_all(above).map_err(|e| cannot("create", dir, e))?;
+    disk::make_folders(above).map_err(|e| cannot("create", dir, e))?;
     temp_files::sweep(dir);
     let temp = temp_files::name(dir, "tmp", &temp_files::suffix());
-    let written = fs::create_dir(&temp).map_err(failed).and_then(|()| {
+    let written = disk::make_folder(&temp).map_err(failed).and_then(|()| {
         let (layout, _) = layout(dir, &temp, (meta, tensors), None)?;
         let file = temp.join(CURRENT);
         write_new(&file, &layout)
             .and_then(|()| sync(&file))
             .and_then(|()| sync_folder(&temp))
-            .and_then(|()| fs::rename(&temp, dir))
+            .and_then(|()| disk::rename(&temp, dir))
             .and_then(|()| sync_folder(above))
             .map_err(failed)
     });
@@ -184,6 +205,13 @@ fn numbers<T, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Vec<T>
 pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
     let current = match load_one(&dir.join(CURRENT)) {
         Ok(Some(checkpoint)) => return Ok(Some((checkpoint, Generation::Current))),
+        // The one before would be of the same version, or older than it.
+        Err(e) if e.is::<OtherFormat>() => {
+            return Err(e.context(format!(
+                "the checkpoint in '{}' cannot be used",
+                dir.display()
+            )));
+        }
         other => other,
     };
     let previous = load_one(&dir.join(PREVIOUS));
@@ -205,6 +233,7 @@ pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
 /// Why a generation is not used.
 fn why(name: &str, outcome: &Result<Option<Checkpoint>>) -> String {
     match outcome {
+        Err(e) if e.is::<OtherFormat>() => format!("{name}: {e:#}"),
         Err(e) => format!("{name} is damaged ({e:#})"),
         Ok(_) => format!("{name} is missing"),
     }
@@ -214,7 +243,7 @@ fn why(name: &str, outcome: &Result<Option<Checkpoint>>) -> String {
 pub fn description(dir: &Path) -> Option<Value> {
     let one = |name: &str| {
         let path = dir.join(name);
-        let reader = Reader::new(File::open(&path).ok()?, &path).ok()?;
+        let reader = Reader::new(disk::open(&path).ok()?, &path).ok()?;
         serde_json::from_str(reader.metadata(META)?).ok()
     };
     one(CURRENT).or_else(|| one(PREVIOUS))
@@ -223,7 +252,7 @@ pub fn description(dir: &Path) -> Option<Value> {
 /// The checksum of the newest checkpoint, by which it can be told from others.
 pub fn stamp(dir: &Path) -> Option<String> {
     let path = dir.join(CURRENT);
-    let reader = Reader::new(File::open(&path).ok()?, &path).ok()?;
+    let reader = Reader::new(disk::open(&path).ok()?, &path).ok()?;
     reader.checksum().map(String::from)
 }
 
@@ -256,7 +285,7 @@ pub fn is_there(dir: &Path) -> bool {
 
 /// One generation; `None` when there is no such file.
 fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
-    let file = match File::open(path) {
+    let file = match disk::open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(cannot("read", path, e)),
@@ -280,7 +309,7 @@ fn skim(path: &Path) -> Result<Option<Extent>> {
     let each = |reader: &Reader<'_>, name: &str, hasher: &mut Hasher| {
         reader.pieces(name, |piece| hasher.update(piece))
     };
-    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    let file = disk::open(path).map_err(|e| cannot("read", path, e))?;
     Ok(read(file, path, each)?.1)
 }
 
@@ -306,7 +335,9 @@ fn layout<'a>(
         let (lists, others): (Vec<_>, Vec<_>) = tensors.iter().partition(grows);
         let others: Vec<_> = others.into_iter().cloned().collect();
         let meta = serde_json::to_string(meta)?;
-        let mut all = vec![(META.to_string(), meta.clone())];
+        let mut all = [(FORMAT, THIS_FORMAT.into()), (META, meta)]
+            .map(|(key, text): (&str, String)| (key.to_string(), text))
+            .to_vec();
         let mut extent = None;
         if !lists.is_empty() {
             let lists: Vec<_> = lists
@@ -325,7 +356,7 @@ fn layout<'a>(
 /// Writes a file that nobody else knows of yet.
 fn write_new(path: &Path, layout: &Layout<'_>) -> io::Result<()> {
     // Gathers small tensors; pieces of large ones go straight through.
-    let mut out = BufWriter::with_capacity(PIECE, File::create(path)?);
+    let mut out = BufWriter::with_capacity(PIECE, Output::create(path)?);
     layout.write(&mut out)?;
     out.flush()
 }
@@ -341,9 +372,19 @@ fn read(
     let reader = Reader::new(file, path)?;
     let meta = reader.metadata(META).context("it has no description")?;
     let lists = reader.metadata(LISTS);
-    let covered = [meta, lists.unwrap_or_default()].concat();
+    // Before there was a number, it was this one.
+    let format = reader.metadata(FORMAT);
+    let covered = [format.unwrap_or_default(), meta, lists.unwrap_or_default()].concat();
+    if let Some(other) = format.filter(|f| *f != THIS_FORMAT) {
+        // Where it is not the number that is damaged: checksums are the same in all formats.
+        reader.check(&covered, |name, hasher| {
+            reader.pieces(name, |piece| hasher.update(piece))
+        })?;
+        let other = other.to_string();
+        return Err(OtherFormat(other).into());
+    }
     reader.check(&covered, |name, hasher| each(&reader, name, hasher))?;
-    let lists = lists.map(serde_json::from_str).transpose()?;
+    let lists = lists.map(Extent::parse).transpose()?;
     Ok((meta.to_string(), lists))
 }
 

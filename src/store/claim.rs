@@ -6,11 +6,12 @@
 //!
 //! Reading needs no lock: whatever is found under its final name is whole.
 
-use super::{cannot, temp_files};
+use super::disk::Output;
+use super::{cannot, disk, temp_files};
 use crate::error::Result;
-use crate::output;
+use crate::{output, platform};
 use anyhow::bail;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +32,7 @@ const TRIES: usize = 100;
 pub struct Claim {
     folder: PathBuf,
     /// None where the file system knows no locks.
-    lock: Option<File>,
+    lock: Option<Output>,
     /// The folders that were made for it, outermost first.
     made: Vec<PathBuf>,
 }
@@ -60,7 +61,7 @@ impl Claim {
                 made.push(above.to_path_buf());
             }
             // What decides is that making a folder fails where there is one.
-            match fs::create_dir_all(above).and_then(|()| fs::create_dir(&folder)) {
+            match disk::make_folders(above).and_then(|()| disk::make_folder(&folder)) {
                 Err(e)
                     if e.kind() == ErrorKind::AlreadyExists
                         && folder.symlink_metadata().is_ok() =>
@@ -85,21 +86,15 @@ impl Claim {
     fn locked(folder: &Path, made: Vec<PathBuf>) -> Result<Self> {
         let path = folder.join(LOCK);
         for attempt in 0..TRIES {
-            fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
-            let options = File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path);
-            let mut file = match options {
+            disk::make_folders(folder).map_err(|e| cannot("create", folder, e))?;
+            let file = match Output::open_or_create(&path) {
                 Ok(file) => file,
                 // The former owner has removed the folder, which was empty.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 Err(e) => return Err(cannot("write", &path, e)),
             };
-            let lock = match file.try_lock() {
-                Ok(()) if stands(&file, &path) => Some(file),
+            let mut lock = match file.file().try_lock() {
+                Ok(()) if platform::stands(file.file(), &path) => Some(file),
                 // The former owner has removed the file before this process had its lock.
                 Ok(()) => continue,
                 // Somebody may only be asking who owns it.
@@ -107,7 +102,7 @@ impl Claim {
                     std::thread::sleep(Duration::from_millis(2));
                     continue;
                 }
-                Err(TryLockError::WouldBlock) => bail!(in_use(folder, &mut file)),
+                Err(TryLockError::WouldBlock) => bail!(in_use(folder, file.file())),
                 Err(TryLockError::Error(e)) => {
                     output::remark(format_args!(
                         "NOTE: {} cannot be locked ({e}); see to it that no other process writes there",
@@ -116,9 +111,9 @@ impl Claim {
                     None
                 }
             };
-            if let Some(mut file) = lock.as_ref() {
+            if let Some(file) = lock.as_mut() {
                 // Only for messages: a disk that is full does not matter here.
-                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", owner()));
+                let _ = file.end_at(0).and_then(|()| writeln!(file, "{}", owner()));
             }
             let folder = folder.to_path_buf();
             return Ok(Self { folder, lock, made });
@@ -135,51 +130,38 @@ impl Drop for Claim {
     fn drop(&mut self) {
         let path = self.folder.join(LOCK);
         // If somebody has removed the folder meanwhile, what is there now is another's.
-        if self.lock.as_ref().is_some_and(|file| stands(file, &path)) {
-            let _ = fs::remove_file(&path);
+        if self
+            .lock
+            .as_ref()
+            .is_some_and(|l| platform::stands(l.file(), &path))
+        {
+            let _ = disk::remove(&path);
         }
         // Fails where there is something inside.
-        let empty = |folder: &PathBuf| fs::remove_dir(folder).is_ok();
+        let empty = |folder: &PathBuf| disk::remove_empty(folder).is_ok();
         let _ = self.made.iter().rev().all(empty);
     }
 }
 
 /// Whether there is anything in a folder but its lock, and what is about to be replaced.
 pub fn holds_something(folder: &Path) -> bool {
-    let mut entries = folder.read_dir().into_iter().flatten().flatten();
-    entries.any(|e| [LOCK, ASIDE, MOVING].iter().all(|n| e.file_name() != *n))
-}
-
-/// Whether an open file is the one of that name.
-#[cfg(unix)]
-fn stands(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let (Ok(mine), Ok(there)) = (file.metadata(), path.metadata()) else {
-        return false;
-    };
-    (mine.dev(), mine.ino()) == (there.dev(), there.ino())
-}
-
-/// Elsewhere a file that is open cannot be removed.
-#[cfg(not(unix))]
-fn stands(_: &File, path: &Path) -> bool {
-    path.exists()
+    disk::entries(folder).any(|e| [LOCK, ASIDE, MOVING].iter().all(|n| e.file_name() != *n))
 }
 
 /// "<process id> <machine>".
 fn owner() -> String {
-    let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{} {}", std::process::id(), machine.trim())
+    let machine = platform::hostname().unwrap_or_default();
+    format!("{} {machine}", std::process::id())
 }
 
 /// Who owns a folder at this moment, as "process 4711 on thales"; none if nobody does. No claim is made.
 pub fn owner_of(folder: &Path) -> Option<String> {
-    let mut file = File::open(folder.join(LOCK)).ok()?;
+    let file = disk::open(&folder.join(LOCK)).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
         _ => return None,
     }
-    let said = said(&mut file);
+    let said = said(&file);
     Some(match said.split_once(' ').unwrap_or((&said, "")) {
         ("", _) => "another process".into(),
         (id, machine) if is_here(machine) => format!("process {id}"),
@@ -193,7 +175,7 @@ fn is_here(machine: &str) -> bool {
 }
 
 /// What the owner of a folder says of itself.
-fn said(file: &mut File) -> String {
+fn said(mut file: &File) -> String {
     let mut said = String::new();
     for _ in 0..20 {
         said.clear();
@@ -208,7 +190,7 @@ fn said(file: &mut File) -> String {
 }
 
 /// What is said of a folder that another process owns.
-fn in_use(folder: &Path, file: &mut File) -> String {
+fn in_use(folder: &Path, file: &File) -> String {
     let said = said(file);
     let who = match said.split_once(' ').unwrap_or((&said, "")) {
         ("", _) => "another process uses".to_string(),

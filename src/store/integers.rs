@@ -18,7 +18,7 @@ pub struct Integers<'a> {
 impl<'a> Integers<'a> {
     /// Reads the header.
     pub fn open(path: &'a Path) -> Result<Self> {
-        let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
+        let file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
         let reader = Reader::new(file, path).with_context(|| {
             format!("'{}' is damaged or not a safetensors file", path.display())
         })?;

@@ -3,8 +3,9 @@
 //! The file is a row of blocks, each in the format of safetensors: the numbers that the lists have got. A checkpoint states how many bytes of it count,
 //! and length and checksum of every list. What stands behind them was not finished, and is written over.
 
+use super::disk::Output;
 use super::tensors::{DataRef, Layout, Reader, Tensor, TensorData, TensorRef, Tensors};
-use super::{cannot, sync, temp_files};
+use super::{cannot, disk, temp_files};
 use crate::error::Result;
 use anyhow::{Context, bail, ensure};
 use crc32fast::Hasher;
@@ -12,8 +13,7 @@ use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 const PREFIX: &str = "lists-";
@@ -44,6 +44,21 @@ impl Extent {
         }
     }
 
+    /// What a checkpoint says of it.
+    ///
+    /// # Errors
+    /// If it says nothing sensible, as where the file is not one of its folder.
+    pub fn parse(text: &str) -> Result<Self> {
+        let found: Self = serde_json::from_str(text)?;
+        let number = found.file.strip_prefix(PREFIX).map(str::parse::<u64>);
+        ensure!(
+            number.is_some_and(|n| n.is_ok()),
+            "its lists are in '{}', which is no file of lists",
+            found.file
+        );
+        Ok(found)
+    }
+
     /// Fail if more cannot be appended: what this process has not written itself must be as it was.
     pub fn check_base(&self, dir: &Path) -> Result<()> {
         let there = dir.join(&self.file).metadata();
@@ -58,8 +73,7 @@ impl Extent {
 
 /// The files of lists in a folder.
 fn files(dir: &Path) -> impl Iterator<Item = String> {
-    let entries = dir.read_dir().into_iter().flatten().flatten();
-    let names = entries.filter_map(|e| e.file_name().into_string().ok());
+    let names = disk::entries(dir).filter_map(|e| e.file_name().into_string().ok());
     names.filter(|name| name.starts_with(PREFIX))
 }
 
@@ -107,20 +121,13 @@ fn grow(dir: &Path, mut to: Extent, lists: &[(&str, DataRef<'_>)]) -> Result<Opt
     if !new.is_empty() {
         let (path, layout) = (dir.join(&to.file), Layout::new(&new, &[])?);
         let written = || -> io::Result<u64> {
-            let options = File::options()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .clone();
-            let mut file = options.open(&path)?;
-            file.set_len(to.bytes)?;
-            file.seek(SeekFrom::Start(to.bytes))?;
+            let mut file = Output::open_or_create(&path)?;
+            file.end_at(to.bytes)?;
             let mut out = BufWriter::with_capacity(super::bytes::PIECE, file);
             layout.write(&mut out)?;
             out.flush()?;
-            let end = out.get_mut().stream_position()?;
-            sync(&path)?;
-            Ok(end)
+            out.get_ref().flush_to_disk()?;
+            Ok(out.get_ref().place())
         };
         to.bytes = written().map_err(|e| cannot("write", &path, e))?;
     }
@@ -190,7 +197,7 @@ fn walk(
     let mut hashers: BTreeMap<&str, Hasher> = BTreeMap::new();
     let mut at = 0;
     while at < extent.bytes {
-        let file = File::open(&path).map_err(|e| cannot("read", &path, e))?;
+        let file = disk::open(&path).map_err(|e| cannot("read", &path, e))?;
         let block = Reader::section(file, &path, at, extent.bytes)
             .with_context(|| format!("'{}', from byte {at}", path.display()))?;
         for name in &block.names {

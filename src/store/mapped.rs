@@ -132,7 +132,7 @@ impl MappedArray {
     /// The array of an `.npy` file, little-endian and in C order.
     pub fn npy(path: &str) -> Result<Self> {
         let p = Path::new(path);
-        let mut file = super::open_regular(p).map_err(|e| cannot("read", p, e))?;
+        let mut file = super::disk::open(p).map_err(|e| cannot("read", p, e))?;
         let header = npy::read_header(&mut file).map_err(|e| anyhow!("'{path}': {e}"))?;
         let start = file.stream_position().map_err(|e| cannot("read", p, e))?;
         let kind = header.descr.trim_start_matches(['<', '|', '=']);
@@ -161,7 +161,7 @@ impl MappedArray {
     /// A tensor of a safetensors file.
     pub fn tensor(path: &str, name: &str) -> Result<Self> {
         let p = Path::new(path);
-        let open = || super::open_regular(p).map_err(|e| cannot("read", p, e));
+        let open = || super::disk::open(p).map_err(|e| cannot("read", p, e));
         let reader = Reader::new(open()?, p)
             .with_context(|| format!("'{path}' is damaged or not a safetensors file"))?;
         ensure!(

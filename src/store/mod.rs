@@ -3,6 +3,7 @@
 //! | file            | subject                                                                |
 //! |-----------------|------------------------------------------------------------------------|
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
+//! | `disk.rs`       | the one place where files are read and changed                         |
 //! | `temp_files.rs` | temporary names beside a path, and what killed processes left there    |
 //! | `claim.rs`      | who owns a folder                                                      |
 //! | `aside.rs`      | results that are about to be replaced                                  |
@@ -29,6 +30,7 @@ pub(crate) mod aside;
 mod bytes;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
+pub mod disk;
 pub(crate) mod integers;
 mod journal;
 pub(crate) mod mapped;
@@ -45,16 +47,18 @@ mod tests;
 pub(crate) mod weights;
 pub(crate) mod zarr;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use bytes::PIECE;
+use disk::Output;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::access;
 use crate::error::{BadFile, Result};
 
 /// Whether this process leaves the writing to another one.
@@ -80,27 +84,33 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes a file through `write` so that `path` holds the old content or the new one, whatever happens in between.
 fn write_through(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<Output>) -> io::Result<()>,
 ) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
-    }
+    place(path, write, disk::rename).map_err(|e| cannot("write", path, e))
+}
+
+/// Writes a file beside `path`, flushes it, and lets `put` give it that name.
+fn place(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<Output>) -> io::Result<()>,
+    put: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = temp_files::folder(path);
+    disk::make_folders(folder)?;
     temp_files::sweep(path);
     let temp = temp_files::name(path, "tmp", &temp_files::suffix());
-    let written = File::create(&temp)
+    let written = Output::create(&temp)
         .and_then(|file| {
             let mut out = BufWriter::with_capacity(PIECE, file);
             write(&mut out)?;
-            out.into_inner()?.sync_all()
+            out.into_inner()?.flush_to_disk()
         })
-        .and_then(|()| fs::rename(&temp, path));
+        .and_then(|()| put(&temp, path));
     if written.is_err() {
         // Already renamed or never created: nothing to remove, and the first error is the one to tell.
-        let _ = fs::remove_file(&temp);
+        let _ = disk::remove(&temp);
     }
-    written
-        .and_then(|()| sync_folder(temp_files::folder(path)))
-        .map_err(|e| cannot("write", path, e))
+    written.and_then(|()| disk::sync_folder(folder))
 }
 
 /// Writes a file that must not be there yet.
@@ -108,38 +118,23 @@ fn write_through(
 /// # Errors
 /// If it is.
 pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|e| cannot("write", path, e))?;
-    }
-    let mut file = match File::create_new(path) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-            anyhow::bail!("{}: this file exists; choose another name", path.display())
-        }
-        other => other.map_err(|e| cannot("write", path, e))?,
+    let put = |temp: &Path, path: &Path| match disk::link(temp, path) {
+        // Where a file cannot have two names.
+        Err(_) if !path.exists() => disk::rename(temp, path),
+        linked => linked.and_then(|()| disk::remove(temp)),
     };
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if written.is_err() {
-        temp_files::remove(path);
+    let there = || anyhow::anyhow!("{}: this file exists; choose another name", path.display());
+    // A link to nothing is there, too.
+    anyhow::ensure!(path.symlink_metadata().is_err(), there());
+    match place(path, |out| out.write_all(bytes), put) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(there()),
+        written => written.map_err(|e| cannot("write", path, e)),
     }
-    written.map_err(|e| cannot("write", path, e))
-}
-
-/// Opens a file to read; what is none (a pipe, a device) is refused, because it may never end, or never begin.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    // A folder is told by whoever reads it.
-    let kind = fs::metadata(path)?;
-    if !kind.is_file() && !kind.is_dir() {
-        return Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "it is no regular file but a pipe or a device; write what comes from it into a file",
-        ));
-    }
-    File::open(path)
 }
 
 /// Reads the JSON file at `path`.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs::read(path).map_err(|e| cannot("read", path, e))?;
+    let text = disk::read(path).map_err(|e| cannot("read", path, e))?;
     serde_json::from_slice(&text).with_context(|| {
         format!(
             "'{}' is not the JSON that was expected; it was edited or damaged: restore it or delete it and run again",
@@ -173,26 +168,29 @@ pub(crate) fn free_space(folder: &Path) -> Option<u64> {
 
 /// Bytes of all files in a folder; links count themselves.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
     let one = |e: fs::DirEntry| match e.metadata() {
         Ok(m) if m.is_dir() => bytes_in(&e.path()),
         Ok(m) => m.len(),
         Err(_) => 0,
     };
-    entries.map(one).sum()
+    disk::entries(folder).map(one).sum()
 }
 
 /// Deletes a folder with everything in it, and follows no link. It has lost its name before the first file goes: nobody finds half of it.
 pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     let old = temp_files::name(folder, "old", &temp_files::suffix());
-    fs::rename(folder, &old).map_err(|e| cannot("delete", folder, e))?;
-    fs::remove_dir_all(&old).map_err(|e| cannot("delete", &old, e))
+    disk::rename(folder, &old)
+        // Before its files: half of it under its own name would be a damaged run.
+        .and_then(|()| disk::sync_folder(temp_files::folder(folder)))
+        .map_err(|e| cannot("delete", folder, e))?;
+    disk::remove(&old).map_err(|e| cannot("delete", &old, e))
 }
 
 /// An input/output error with the path it concerns and what to do about it.
 fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         ErrorKind::NotFound if action == "read" => "check the name",
+        _ if access::is_forbidden(&error) => "it is not allowed",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "change the permissions or choose another folder"
         }
@@ -206,19 +204,4 @@ fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     let message = format!("cannot {action} '{}' ({advice})", path.display());
     let path = path.into();
     anyhow::Error::new(error).context(BadFile { path, message })
-}
-
-/// Flushes a file to the disk.
-fn sync(path: &Path) -> io::Result<()> {
-    // Windows flushes only files that were opened for writing.
-    File::options()
-        .read(true)
-        .write(cfg!(windows))
-        .open(path)?
-        .sync_all()
-}
-
-/// Flushes the names in a folder to the disk. A no-op where a folder cannot be opened as a file.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { sync(folder) } else { Ok(()) }
 }

@@ -20,7 +20,7 @@ use zip::{CompressionMethod, ZipArchive};
 /// # Errors
 /// If it is none of the formats, or damaged.
 pub fn read(path: &Path, key: Option<&str>) -> Result<Found> {
-    let mut file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
+    let mut file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
     let mut start = Vec::new();
     let begun = (&mut file).take(14).read_to_end(&mut start);
     begun

@@ -3,7 +3,7 @@
 //! A name is `<file>.<role>-<pid>-<start>-<count>`. The first two numbers identify a process even where process ids are
 //! reused at once (a container starts with the same id each time), the third tells its writes apart.
 
-use std::fs;
+use super::disk;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,11 +42,7 @@ pub(super) fn suffixes(path: &Path, role: &str) -> Vec<String> {
         .to_string_lossy()
         .into_owned();
     prefix.push_str(&format!(".{role}-"));
-    let Ok(entries) = fs::read_dir(folder(path)) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
+    disk::entries(folder(path))
         .filter_map(|e| Some(e.file_name().to_str()?.strip_prefix(&prefix)?.to_owned()))
         .collect()
 }
@@ -62,11 +58,7 @@ pub(super) fn sweep(path: &Path) {
 
 /// Deletes a file or a folder, if it can.
 pub(super) fn remove(path: &Path) {
-    let _ = if path.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    let _ = disk::remove(path);
 }
 
 /// Whether the process that wrote this suffix is gone. A suffix of another form is not ours to delete.

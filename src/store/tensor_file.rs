@@ -84,7 +84,7 @@ pub fn load(path: &Path, name: Option<&str>) -> Result<Single> {
         return Ok((shape.clone(), Floats::F32(numbers.clone())));
     }
     let npy = is_npy(path)?;
-    let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
+    let file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
     if npy {
         ensure!(
             name.is_none(),

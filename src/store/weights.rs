@@ -92,7 +92,7 @@ fn description(metadata: &BTreeMap<&str, &str>) -> Result<String> {
 /// # Errors
 /// If the file is not what was saved. Files of others have no checksum, and those of earlier versions.
 pub fn load_weights(path: &Path) -> Result<Found> {
-    let file = super::open_regular(path).map_err(|e| cannot("read", path, e))?;
+    let file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
     read(file, path).with_context(|| format!("cannot load weights from '{}'", path.display()))
 }
 
@@ -137,7 +137,7 @@ pub(super) fn read(file: File, path: &Path) -> Result<Found> {
 
 /// Whether a file of weights is what was saved; one without a checksum passes if its lengths fit.
 pub fn check_weights(path: &Path) -> Result<()> {
-    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    let file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
     let reader = Reader::new(file, path).context("it is damaged")?;
     match reader.checksum() {
         Some(_) => reader.check(&description(&reader.given())?, |name, hasher| {

@@ -197,7 +197,7 @@ fn call(
 }
 
 /// Without what is never the same.
-fn untimed(mut value: Value) -> Value {
+pub fn untimed(mut value: Value) -> Value {
     match &mut value {
         Value::Object(map) => {
             map.retain(|k, _| !["seconds", "started", "notes"].contains(&&**k));

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Top to bottom; a module may use itself and those before it. The first three are the crate `ergodic-kernels`.
-const LAYERS: [&str; 26] = [
+const LAYERS: [&str; 28] = [
     "kernels",
     "memory",
     "rng",
     "error",
+    "platform",
+    "access",
     "output",
     "schedule",
     "trigger",
@@ -239,4 +241,74 @@ fn only_the_script_folder_names_rhai() {
         let named: Vec<_> = code.filter(|l| l.contains("rhai::")).collect();
         assert!(named.is_empty(), "{}: {named:?}", file.display());
     }
+}
+
+/// Files of scripts and runs pass one place, where it is looked whether they may be read or written, and where a test can make them fail.
+#[test]
+fn files_are_read_and_changed_in_one_place() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let may = ["store/disk.rs", "access.rs", "platform.rs", "main.rs"];
+    let calls = "read read_to_string read_dir write rename copy hard_link metadata create_dir create_dir_all remove_file remove_dir remove_dir_all";
+    let calls: Vec<_> = calls
+        .split(' ')
+        .map(|call| format!("fs::{call}("))
+        .collect();
+    let more = [
+        ".read_dir()",
+        "fs::File::",
+        "File::create",
+        "File::options",
+        "OpenOptions",
+    ];
+    let mut seen = 0;
+    for file in &files {
+        let path = file.strip_prefix(root().join("src")).unwrap();
+        let tests = path.iter().any(|p| p.to_string_lossy().contains("test"));
+        let source = std::fs::read_to_string(file).unwrap();
+        let code = source.split("\n#[cfg(test)]").next().unwrap_or_default();
+        let std = code.contains("std::fs");
+        let code = code.lines();
+        let code = code.filter(|l| !l.trim_start().starts_with("//"));
+        let named: Vec<_> = code
+            .filter(|l| {
+                let opens = std && l.contains("File::open(");
+                opens || more.iter().any(|m| l.contains(m)) || calls.iter().any(|c| l.contains(c))
+            })
+            .collect();
+        seen += named.len();
+        // The command line has folders of its own, as that of the kernel.
+        if tests || path.starts_with("front") || may.iter().any(|m| path == Path::new(m)) {
+            continue;
+        }
+        assert!(named.is_empty(), "{}: {named:?}", file.display());
+    }
+    assert!(seen > 50, "only {seen} found: the test has lost its sight");
+}
+
+/// Every crate that a manifest names stands in the list of dependencies, with its reason, and no other.
+#[test]
+fn every_dependency_has_its_reason() {
+    let list = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let rows = list
+        .lines()
+        .filter_map(|l| l.strip_prefix("| ")?.split(" | ").next());
+    let rows = rows.filter(|first| *first != "crate");
+    let listed: BTreeSet<String> = rows
+        .flat_map(|names| names.split(", "))
+        .map(|name| name.split(" (").next().unwrap().to_string())
+        .collect();
+    let mut named = BTreeSet::new();
+    for manifest in ["Cargo.toml", "crates/kernels/Cargo.toml"] {
+        let text = std::fs::read_to_string(root().join(manifest)).unwrap();
+        let mut dependencies = false;
+        for line in text.lines() {
+            if line.starts_with('[') {
+                dependencies = line.contains("dependencies]");
+            } else if let Some((name, _)) = line.split_once(" = ").filter(|_| dependencies) {
+                named.insert(name.to_string());
+            }
+        }
+    }
+    assert_eq!(listed, named);
 }

@@ -51,11 +51,13 @@ mod error {
 #[cfg(test)]
 mod testing;
 
+use std::sync::LazyLock;
+
 /// The result of everything that can fail.
 pub type Result<T, E = anyhow::Error> = std::result::Result<T, E>;
 
-/// The instruction sets a kernel is compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The instruction sets a kernel is compiled for, from the best to what there is everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// 512-bit vectors.
     Avx512,
@@ -65,9 +67,35 @@ pub enum Level {
     Baseline,
 }
 
-/// The best level of this machine.
+/// The best level of this machine, or the lower one that the variable `ERGODIC_SIMD` names: `avx2`, `baseline`.
 #[inline]
 pub fn level() -> Level {
+    static LEVEL: LazyLock<Level> = LazyLock::new(|| {
+        let asked = asked_level().ok().flatten();
+        asked.map_or(best_level(), |asked| asked.max(best_level()))
+    });
+    *LEVEL
+}
+
+/// The level that `ERGODIC_SIMD` names, if it names one.
+///
+/// # Errors
+/// If there is none of this name.
+pub fn asked_level() -> Result<Option<Level>> {
+    let Some(name) = std::env::var_os("ERGODIC_SIMD") else {
+        return Ok(None);
+    };
+    match name.to_str() {
+        Some("avx512") => Ok(Some(Level::Avx512)),
+        Some("avx2") => Ok(Some(Level::Avx2)),
+        Some("baseline") => Ok(Some(Level::Baseline)),
+        _ => anyhow::bail!(
+            "ERGODIC_SIMD is {name:?}, but must be avx512, avx2 or baseline; what a machine does not have is never used"
+        ),
+    }
+}
+
+fn best_level() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         if std::is_x86_feature_detected!("avx512f")
@@ -102,7 +130,7 @@ macro_rules! simd {
                 #[target_feature(enable = "avx2")]
                 fn avx2($($arg: $ty),*) $(-> $ret)? { body($($arg),*) }
                 match $crate::level() {
-                    // SAFETY: `level` has just found the features on this machine.
+                    // SAFETY: `level` has found the features on this machine.
                     $crate::Level::Avx512 => return unsafe { avx512($($arg),*) },
                     $crate::Level::Avx2 => return unsafe { avx2($($arg),*) },
                     $crate::Level::Baseline => {}

@@ -1,12 +1,12 @@
 //! Memory: say that something cannot fit before it is tried, because a failed allocation ends the process.
 //!
 //! What is free is the least of what the machine has, what the cgroups of the process leave (containers, SLURM jobs), and what its own
-//! limits (`ulimit -v`, `ulimit -d`) leave.
+//! limits (`ulimit -v`, `ulimit -d`, [`limit`]) leave.
 
 use crate::Result;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 /// Requests of fewer bytes pass unasked: finding out what is free takes longer than making them.
@@ -46,6 +46,38 @@ pub fn check_elements<T>(counts: &[usize], what: &str) -> Result<()> {
     check(bytes.unwrap_or(u128::MAX), what)
 }
 
+/// The smallest limit: the program itself takes some, and so many must be left.
+const LEAST: u64 = 4 * SPARE;
+
+/// The most bytes of this process that may be in memory, and what is called when there are more all the same.
+static LIMIT: OnceLock<(u64, fn())> = OnceLock::new();
+
+/// Let this process have so many bytes in memory at most, from now on and for all of its life. What would take more is refused; if there are more all the
+/// same, because they were asked for little by little, `over` is called on another thread.
+///
+/// Pages of files that are mapped do not count, which can be read again.
+///
+/// # Errors
+/// If the system does not tell how many there are, they are too few to begin with, or there is a limit already.
+pub fn limit(bytes: u64, over: fn()) -> Result<()> {
+    anyhow::ensure!(
+        Machine::this().taken().is_some(),
+        "this system does not tell how much memory a process has, so it cannot be limited"
+    );
+    anyhow::ensure!(
+        bytes >= LEAST,
+        "a limit of {} of memory is too small: at least {} are needed",
+        shown(bytes.into()),
+        shown(LEAST.into())
+    );
+    anyhow::ensure!(
+        LIMIT.set((bytes, over)).is_ok(),
+        "the memory of this process is limited already"
+    );
+    is_short();
+    Ok(())
+}
+
 /// Whether hardly any memory is left. Asking costs nothing: a thread looks now and then, the more often the less there is.
 pub fn is_short() -> bool {
     static SHORT: AtomicBool = AtomicBool::new(false);
@@ -54,6 +86,11 @@ pub fn is_short() -> bool {
         let watch = || {
             while let Some(free) = Machine::this().free() {
                 SHORT.store(free.bytes < 2 * SPARE, Ordering::Relaxed);
+                if let Some((most, over)) = LIMIT.get()
+                    && Machine::this().taken().is_some_and(|bytes| bytes > *most)
+                {
+                    over();
+                }
                 // No program fills memory faster than this.
                 let seconds = free.bytes as f64 / (8u64 << 30) as f64;
                 std::thread::sleep(Duration::from_secs_f64(seconds.clamp(0.005, 0.5)));
@@ -169,8 +206,20 @@ impl Machine {
                 self.left_by_ulimit("Max data size", "VmData:"),
                 "limit of data, ulimit -d",
             ),
+            some(
+                LIMIT
+                    .get()
+                    .and_then(|(most, _)| Some(most.saturating_sub(self.taken()?))),
+                "limit of this program, --max-memory",
+            ),
         ];
         all.into_iter().flatten().min_by_key(|f| f.bytes)
+    }
+
+    /// Bytes of this process that no file has, in memory or swapped.
+    fn taken(&self) -> Option<u64> {
+        let of = |name| self.field("proc/self/status", name);
+        Some(of("RssAnon:")? + of("VmSwap:").unwrap_or(0))
     }
 
     fn read(&self, file: impl AsRef<Path>) -> Option<String> {

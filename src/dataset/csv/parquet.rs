@@ -32,7 +32,7 @@ pub fn each(f: &File, take: Take) -> Result<()> {
 }
 
 fn read(path: &str, take: &mut dyn FnMut(&ByteRecord, u64) -> Result<(), ()>) -> Result<()> {
-    let reader = SerializedFileReader::new(crate::store::open_regular(Path::new(path))?)?;
+    let reader = SerializedFileReader::new(crate::store::disk::open(Path::new(path))?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let columns = schema.root_schema().get_fields();
     let kept: Vec<usize> = (0..columns.len())

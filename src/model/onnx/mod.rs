@@ -31,7 +31,7 @@ use crate::kernels::tensor::{Symbol, Tensor};
 use crate::memory;
 use crate::options::required;
 use crate::options::{Entry, Kind, Options, Range, optional};
-use crate::store::open_regular;
+use crate::store::disk;
 use anyhow::{Context, anyhow, bail, ensure};
 use node::Node;
 use numbers::Numbers;
@@ -87,7 +87,7 @@ pub const ENTRY: Entry<Arc<dyn Model>> = Entry {
 };
 
 fn build(o: &Options, path: &Path) -> Result<Arc<dyn Model>> {
-    let mut file = open_regular(path)?;
+    let mut file = disk::open(path)?;
     memory::check(u128::from(file.metadata()?.len()) * 2, "the model")?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;

@@ -3,7 +3,7 @@
 use super::proto::Tensor;
 use crate::error::Result;
 use crate::memory;
-use crate::store::open_regular;
+use crate::store::disk;
 use anyhow::{Context, anyhow, bail, ensure};
 use half::{bf16, f16};
 use std::io::{Read, Seek, SeekFrom};
@@ -157,7 +157,7 @@ fn external(t: &Tensor, folder: &Path) -> Result<Vec<u8>> {
     let path = folder.join(location);
     let shown = path.display();
     let what = || format!("'{shown}', which has its numbers");
-    let mut file = open_regular(&path).with_context(what)?;
+    let mut file = disk::open(&path).with_context(what)?;
     let size = file.metadata().with_context(what)?.len();
     let from = number("offset")?.unwrap_or(0);
     let length = number("length")?.unwrap_or(size.saturating_sub(from));

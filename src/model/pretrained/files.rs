@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::memory;
 use crate::store::weights::Found;
-use crate::store::{named, read_json};
+use crate::store::{disk, named, read_json};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +16,7 @@ pub fn read(folder: &Path) -> Result<Found> {
     let files = files(folder)?;
     let mut bytes = 0;
     for file in &files {
-        let about = std::fs::metadata(file);
+        let about = disk::open(file).and_then(|f| f.metadata());
         bytes += about
             .with_context(|| format!("'{}'", file.display()))?
             .len();

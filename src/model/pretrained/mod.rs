@@ -23,10 +23,11 @@ use super::Model;
 use super::custom::{CHECKPOINT, Custom, Parameters};
 use super::freeze::{FREEZE, Freeze};
 use super::initialise::Initialise;
+use crate::access;
 use crate::error::{Result, in_file};
 use crate::kernels::tensor::{Symbol, Tensor};
 use crate::options::{Entry, Kind, Options, Range, optional, required};
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use config::Config;
 use gpt_neox::GptNeox;
 use gpt2::Gpt2;
@@ -136,6 +137,7 @@ fn heads(decoder: &dyn Decoder, body: &str, known: &[&str]) -> Vec<(String, Vec<
 
 fn build(o: &Options, folder: &Path) -> Result<Arc<dyn Model>> {
     let shown = folder.display();
+    access::read(folder).with_context(|| format!("'{shown}'"))?;
     ensure!(folder.exists(), "there is no folder '{shown}'");
     ensure!(
         folder.is_dir(),

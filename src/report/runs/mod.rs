@@ -9,9 +9,11 @@ mod table;
 
 use super::layout::{GRID, Kind, made, name, part_folders, shards, subfolders};
 use super::record::Record;
+use crate::access;
 use crate::diagnostic::Verdict;
 use crate::error::Result;
 use crate::store::{self, claim, tags};
+use anyhow::Context;
 use brief::Brief;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -103,6 +105,7 @@ impl Found {
 /// If there is no such folder.
 pub fn find(folder: &Path) -> Result<Vec<Found>> {
     let shown = folder.display();
+    access::read(folder).with_context(|| shown.to_string())?;
     anyhow::ensure!(folder.exists(), "{shown}: there is no such folder");
     anyhow::ensure!(folder.is_dir(), "{shown}: this is a file, not a folder");
     let mut out = Vec::new();

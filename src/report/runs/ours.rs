@@ -4,6 +4,7 @@ use crate::report::layout::{GRID, Kind, name};
 use crate::simulation::sharding::is_shard;
 use crate::simulation::transcript::{FILE, RUST_FILE};
 use crate::store::claim::{ASIDE, LOCK, MOVING};
+use crate::store::disk;
 use crate::store::tags::TAGS;
 use std::path::Path;
 
@@ -47,8 +48,8 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
         Kind::Part => &OF_PART,
         Kind::Grid | Kind::Results => &OF_RESULTS,
     };
-    let entries = folder.read_dir().map_err(|e| e.to_string())?;
-    for entry in entries.flatten() {
+    let entries = disk::list(folder).map_err(|e| e.to_string())?;
+    for entry in entries {
         let (path, own) = (entry.path(), name(&entry.path()));
         if known.contains(&own.as_str()) || is_left_over(&own) || is_written(&path) {
             continue;
@@ -74,7 +75,7 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
 fn is_written(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(m) if m.is_dir() => {
-            let mut inner = path.read_dir().into_iter().flatten().flatten();
+            let mut inner = disk::entries(path);
             Kind::of(path).is_none() && inner.all(|e| is_written(&e.path()))
         }
         Ok(m) => {

@@ -1,11 +1,13 @@
 //! Sessions in which a run goes on under its name: as a cell of a transcript made it, or from its folder alone.
 
 use super::Session;
+use crate::access;
 use crate::error::Result;
 use crate::simulation::run::within;
 use crate::simulation::transcript::{self, Cell, Transcript};
 use crate::store::checkpoint;
 use crate::verb::Needed;
+use anyhow::Context;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -88,6 +90,7 @@ impl Session {
 /// If there is no such folder.
 pub fn placed(run: &Path) -> Result<(PathBuf, PathBuf, String)> {
     let shown = run.display();
+    access::read(run).with_context(|| shown.to_string())?;
     let whole = run.canonicalize();
     let whole = whole.map_err(|_| anyhow::anyhow!("{shown}: there is no such folder"))?;
     let (Some(above), Some(name)) = (whole.parent(), whole.file_name()) else {

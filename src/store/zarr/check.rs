@@ -1,6 +1,6 @@
 //! Whether a tree is as it was written. Whatever is missing, cut off or damaged is an error that names the file.
 
-use super::super::{cannot, read_json};
+use super::super::{cannot, disk, read_json};
 use super::layout::Layout;
 use super::stream::Stream;
 use super::{CHECKSUM, CRC32C, METADATA, checksum, standing};
@@ -8,7 +8,6 @@ use crate::error::Result;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::Path;
 
 /// Fail if a chunk of the tree in the folder `root` is missing or damaged. Trees of earlier versions have no checksums: their files have to be there.
@@ -61,7 +60,7 @@ fn array(folder: &Path, metadata: &Value) -> Result<()> {
     let checked = metadata.codecs.last().is_some_and(|c| c["name"] == CRC32C);
     for k in 0..layout.chunks() {
         let path = layout.path(folder, k);
-        let bytes = fs::read(&path).map_err(|e| cannot("read", &path, e))?;
+        let bytes = disk::read(&path).map_err(|e| cannot("read", &path, e))?;
         let split = bytes.split_last_chunk::<CHECKSUM>();
         let right = split.is_some_and(|(content, stored)| checksum(content) == *stored);
         ensure!(

@@ -4,10 +4,10 @@ use super::super::{bytes::decode, cannot};
 use super::stream::{Found, Stream, lock};
 use super::{CHECKSUM, checksum};
 use crate::error::Result;
+use crate::platform::read_exact_at;
 use anyhow::bail;
 use half::f16;
 use std::io::Result as IoResult;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 impl Stream {
@@ -45,8 +45,14 @@ impl Stream {
             }
             let length = self.draws.chunk_bytes(tensor);
             let mut bytes = vec![0; length + CHECKSUM];
-            file.read_exact_at(&mut bytes, start)?;
-            Ok(checksum(&bytes[..length]) == bytes[length..])
+            read_exact_at(&file, &mut bytes, start)?;
+            let (content, sum) = bytes.split_at(length);
+            let whole = checksum(content) == sum;
+            // Of a run that was killed: who reads it stops at its checkpoint, and what that counts on was flushed.
+            Ok(whole
+                || self
+                    .flushed_draws(at, content)
+                    .is_some_and(|draws| draws > 0))
         };
         // Whoever makes draws at this time writes numbers and checksum one after the other.
         for _ in 0..5 {
@@ -93,7 +99,7 @@ impl Reader<'_> {
         };
         let mut bytes = vec![0; numbers * draws.size()];
         let offset = start + (at * bytes.len()) as u64;
-        file.read_exact_at(&mut bytes, offset)
+        read_exact_at(file, &mut bytes, offset)
             .map_err(|e| cannot("read", &stream.path(tensor, self.chain, chunk), e))?;
         match draws.half {
             true => {

@@ -6,23 +6,41 @@
 //! the index states from the beginning: so there are few files, and chains write side by side.
 
 use super::super::bytes::{decode, encode};
-use super::super::{cannot, sync, sync_folder, temp_files, write_atomic};
+use super::super::disk::{self, Output, sync, sync_folder};
+use super::super::{cannot, temp_files, write_atomic};
 use super::draws::Draws;
 use super::{CHECKSUM, CRC32C, METADATA, array_metadata, checksum, little_endian};
+use crate::access;
 use crate::error::Result;
+use crate::platform::read_exact_at;
 use anyhow::Context;
 use half::f16;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Result as IoResult;
-use std::os::unix::fs::FileExt;
+use std::io::{Error, ErrorKind, Result as IoResult};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A file, and where a chunk is in it.
 pub(super) type Found = (File, u64);
+
+/// A chunk that is written to.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    chunk: usize,
+    /// How many of its draws are made.
+    draws: usize,
+    /// The checksum of all of it: of these draws, and of what is behind them, NaN or what a killed process has left.
+    sum: u32,
+    /// The checksum of these draws.
+    first: u32,
+}
+
+/// What the name of a file begins with that says which draws were flushed, of chunks that are not full: so those are not damaged of which a run that goes on
+/// makes the rest. The checksum of such a chunk says nothing: a killed process may have left a part of a draw behind them.
+const FLUSHED: &str = "flushed-";
 
 /// Draws on disk.
 #[derive(Debug)]
@@ -35,8 +53,10 @@ pub struct Stream {
     there: Mutex<BTreeSet<PathBuf>>,
     /// Files that are not flushed yet, and whether they are new.
     written: Mutex<BTreeMap<PathBuf, bool>>,
-    /// Checksums of the chunks that are written to, by tensor and chain.
-    sums: Mutex<BTreeMap<[usize; 2], (usize, u32)>>,
+    /// The chunks that are written to, by tensor and chain.
+    open: Mutex<BTreeMap<[usize; 2], Open>>,
+    /// What was flushed of chunks by those who wrote before, by tensor and chain.
+    flushed: OnceLock<BTreeMap<[usize; 2], Vec<Open>>>,
     /// Chunks whose checksums were found right: tensor, chain, number.
     pub(super) sound: Mutex<BTreeSet<[usize; 3]>>,
 }
@@ -54,7 +74,8 @@ impl Stream {
             own,
             there: Mutex::default(),
             written: Mutex::default(),
-            sums: Mutex::default(),
+            open: Mutex::default(),
+            flushed: OnceLock::new(),
             sound: Mutex::default(),
         }
     }
@@ -70,7 +91,7 @@ impl Stream {
                 )
             })?;
         let steps = root.join("step/c/0");
-        let bytes = std::fs::read(&steps).map_err(|e| cannot("read", &steps, e))?;
+        let bytes = disk::read(&steps).map_err(|e| cannot("read", &steps, e))?;
         draws.steps = decode(&bytes);
         Ok(Self::new(root.into(), draws, Vec::new()))
     }
@@ -159,6 +180,9 @@ impl Stream {
     pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
         let mut draws = self.draws.clone();
         draws.steps.retain(|s| *s <= step);
+        // All chunks have their checksums now.
+        self.flushed_files()
+            .for_each(|file| temp_files::remove(&file));
         Self::new(self.root.clone(), draws, Vec::new()).describe(temperatures)
     }
 
@@ -194,39 +218,133 @@ impl Stream {
             self.draws.offset(tensor, chain),
             self.draws.chunk_bytes(tensor),
         );
-        let write = || -> IoResult<u32> {
+        let write = || -> IoResult<Open> {
             self.make(tensor, chain, &path)?;
-            let file = File::options().read(true).write(true).open(&path)?;
-            let sum = match self.sum_of(tensor, chain, chunk) {
-                Some(sum) => sum,
-                // Empty, or a run that goes on has made this draw before, perhaps in part.
-                None => {
-                    let mut all = vec![0; length];
-                    file.read_exact_at(&mut all, start)?;
-                    crc32c::crc32c(&all)
-                }
-            };
+            let file = Output::open(&path)?;
             let offset = at * bytes.len();
+            let open = match self.begun(tensor, chain, chunk, at) {
+                Some(open) => open,
+                None => self.continued([tensor, chain, chunk], at, &file)?,
+            };
             let mut before = vec![0; bytes.len()];
-            file.read_exact_at(&mut before, start + offset as u64)?;
+            read_exact_at(file.file(), &mut before, start + offset as u64)?;
             let change = crc32c::crc32c(&before) ^ crc32c::crc32c(&bytes);
             let after = length - offset - bytes.len();
-            let sum = sum ^ crc32c::crc32c_combine(change, 0, after);
+            let sum = open.sum ^ crc32c::crc32c_combine(change, 0, after);
             file.write_all_at(&bytes, start + offset as u64)?;
             file.write_all_at(&sum.to_le_bytes(), start + length as u64)?;
-            Ok(sum)
+            Ok(Open {
+                chunk,
+                draws: at + 1,
+                sum,
+                first: crc32c::crc32c_append(open.first, &bytes),
+            })
         };
-        let sum = write().map_err(|e| cannot("write", &path, e))?;
-        lock(&self.sums).insert([tensor, chain], (chunk, sum));
+        let open = write().map_err(|e| cannot("write", &path, e))?;
+        lock(&self.open).insert([tensor, chain], open);
         lock(&self.written).entry(path).or_default();
         Ok(())
     }
 
-    /// The checksum of a chunk that was written to by this process.
-    fn sum_of(&self, tensor: usize, chain: usize, chunk: usize) -> Option<u32> {
-        let sums = lock(&self.sums);
-        let (of, sum) = sums.get(&[tensor, chain])?;
-        (*of == chunk).then_some(*sum)
+    /// Bytes of a draw.
+    fn draw_bytes(&self, tensor: usize) -> usize {
+        self.draws.numbers(tensor) * self.draws.size()
+    }
+
+    /// A chunk to which this process has written all draws before this one, if it has begun in it.
+    fn begun(&self, tensor: usize, chain: usize, chunk: usize, at: usize) -> Option<Open> {
+        let open = *lock(&self.open).get(&[tensor, chain])?;
+        (open.chunk == chunk && open.draws == at).then_some(open)
+    }
+
+    /// A chunk in which `at` draws are made, and are as they were written; those behind them, or parts of them, will be made again.
+    fn continued(&self, key: [usize; 3], at: usize, file: &Output) -> IoResult<Open> {
+        let [tensor, chain, chunk] = key;
+        let (start, length) = (
+            self.draws.offset(tensor, chain),
+            self.draws.chunk_bytes(tensor),
+        );
+        let mut all = vec![0; length + CHECKSUM];
+        read_exact_at(file.file(), &mut all, start)?;
+        let (all, stored) = all.split_at(length);
+        // Its own checksum is right unless a process was killed in the middle of a draw, as long as draws are made again with the same bytes.
+        let right = at == 0
+            || checksum(all) == stored
+            || self
+                .flushed_draws(key, all)
+                .is_some_and(|draws| draws >= at);
+        if !right {
+            return Err(Error::new(
+                ErrorKind::InvalidData,
+                "its checksum is wrong: draws that were made before are damaged; restore it, or run again",
+            ));
+        }
+        Ok(Open {
+            chunk,
+            draws: at,
+            sum: crc32c::crc32c(all),
+            first: crc32c::crc32c(&all[..at * self.draw_bytes(tensor)]),
+        })
+    }
+
+    /// How many draws of a chunk were flushed before it was full and are as they were then, at most; none if nothing is known of it.
+    pub(super) fn flushed_draws(
+        &self,
+        [tensor, chain, chunk]: [usize; 3],
+        all: &[u8],
+    ) -> Option<usize> {
+        let known = self.flushed().get(&[tensor, chain])?.iter();
+        let known = known.filter(|open| open.chunk == chunk);
+        let right = known.filter(|open| {
+            let first = all.get(..open.draws * self.draw_bytes(tensor));
+            first.is_some_and(|first| crc32c::crc32c(first) == open.first)
+        });
+        right.map(|open| open.draws).max()
+    }
+
+    /// What was flushed by those who wrote before. Other ranks may have written to the same chains before these.
+    fn flushed(&self) -> &BTreeMap<[usize; 2], Vec<Open>> {
+        self.flushed.get_or_init(|| {
+            let mut found: BTreeMap<_, Vec<Open>> = BTreeMap::new();
+            for path in self.flushed_files() {
+                let bytes = disk::read(&path).unwrap_or_default();
+                for entry in decode::<u64>(&bytes).as_chunks::<5>().0 {
+                    let [tensor, chain, chunk, draws, first] = entry.map(|n| n as usize);
+                    let (first, sum) = (first as u32, 0);
+                    let open = Open {
+                        chunk,
+                        draws,
+                        sum,
+                        first,
+                    };
+                    found.entry([tensor, chain]).or_default().push(open);
+                }
+            }
+            found
+        })
+    }
+
+    fn flushed_files(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let entries = disk::entries(&self.root);
+        let own = |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with(FLUSHED);
+        entries.filter(own).map(|e| e.path())
+    }
+
+    /// Write down what is flushed of the chunks that are written to, and of those to which nothing was added yet.
+    fn note_flushed(&self) -> Result<()> {
+        let open = lock(&self.open);
+        let before = self
+            .flushed()
+            .iter()
+            .filter(|(key, _)| !open.contains_key(*key));
+        let before = before.flat_map(|(key, all)| all.iter().map(move |open| (key, open)));
+        let mut all = Vec::new();
+        for ([tensor, chain], open) in before.chain(open.iter()) {
+            let entry = [*tensor, *chain, open.chunk, open.draws, open.first as usize];
+            all.extend(entry.map(|n| n as u64));
+        }
+        let first = self.own.first().copied().unwrap_or(0);
+        write_atomic(&self.root.join(format!("{FLUSHED}{first}")), &encode(&all))
     }
 
     /// Make the file of a chain, with chunks without draws, if it is not there: a disk that is full is met here, before any of them is made.
@@ -235,22 +353,26 @@ impl Stream {
         if there.contains(path) {
             return Ok(());
         }
+        access::write(path)?;
+        // A killed process leaves one also where it had just made the file.
+        temp_files::sweep(path);
         if !path.exists() {
-            std::fs::create_dir_all(temp_files::folder(path))?;
-            temp_files::sweep(path);
+            disk::make_folders_unflushed(temp_files::folder(path))?;
             let (index, places) = self.draws.index(tensor, chain, &self.own);
             let numbers = self.draws.numbers(tensor) * self.draws.cut(tensor).draws;
             let mut empty = self.encoded(&vec![f32::NAN; numbers]);
             empty.extend(checksum(&empty));
             let temp = temp_files::name(path, "tmp", &temp_files::suffix());
-            let made = File::create(&temp).and_then(|file| {
+            let made = Output::create(&temp).and_then(|file| {
                 file.write_all_at(&index, 0)?;
                 let mut places = places.iter();
-                places.try_for_each(|at| file.write_all_at(&empty, *at))
+                places.try_for_each(|at| file.write_all_at(&empty, *at))?;
+                // Whatever has its final name is whole.
+                file.flush_to_disk()
             });
             // Another rank may have made it in the meantime, and written to it.
-            let linked = made.and_then(|()| match std::fs::hard_link(&temp, path) {
-                Err(_) if !path.exists() => std::fs::rename(&temp, path),
+            let linked = made.and_then(|()| match disk::link(&temp, path) {
+                Err(_) if !path.exists() => disk::rename(&temp, path),
                 _ => Ok(()),
             });
             temp_files::remove(&temp);
@@ -290,7 +412,10 @@ impl Stream {
         for folder in folders {
             sync_folder(folder).map_err(|e| cannot("write", folder, e))?;
         }
-        Ok(())
+        match written.is_empty() {
+            true => Ok(()),
+            false => self.note_flushed(),
+        }
     }
 
     /// Take over the draws of a chain from another folder, as that of a shard.
@@ -302,9 +427,9 @@ impl Stream {
                 };
                 let path = self.path(tensor, chain, chunk);
                 let mut bytes = vec![0; self.draws.chunk_bytes(tensor) + CHECKSUM];
-                file.read_exact_at(&mut bytes, at)
+                read_exact_at(&file, &mut bytes, at)
                     .and_then(|()| self.make(tensor, chain, &path))
-                    .and_then(|()| File::options().write(true).open(&path))
+                    .and_then(|()| Output::open(&path))
                     .and_then(|to| to.write_all_at(&bytes, self.draws.offset(tensor, chain)))
                     .map_err(|e| cannot("write", &path, e))?;
                 lock(&self.written).entry(path).or_default();
@@ -320,8 +445,8 @@ impl Stream {
             if !path.exists() {
                 return Ok(None);
             }
-            let (file, mut entry) = (File::open(&path)?, [0; 16]);
-            file.read_exact_at(&mut entry, self.draws.entry(tensor, chain))?;
+            let (file, mut entry) = (disk::open(&path)?, [0; 16]);
+            read_exact_at(&file, &mut entry, self.draws.entry(tensor, chain))?;
             let at = self.draws.offset(tensor, chain);
             Ok(Draws::has(entry).then_some((file, at)))
         };

@@ -64,3 +64,44 @@ fn a_tensor_with_the_name_of_a_coordinate_is_refused() {
     s.draws.tensors[0].0 = "step".into();
     assert!(s.draws.check().is_err());
 }
+
+#[test]
+fn draws_that_are_damaged_before_a_run_goes_on_are_found() {
+    let s = stream("resumed", false);
+    s.describe(&[1.0, 2.0]).unwrap();
+    s.write(0, 3, 0, &[1.0; 4]).unwrap();
+    s.write(0, 3, 1, &[2.0; 4]).unwrap();
+    s.sync().unwrap();
+    // Killed after it, in the middle of a draw.
+    s.write(0, 3, 2, &[3.0; 4]).unwrap();
+    let (path, start) = (s.path(0, 3, 0), s.draws.offset(0, 3) as usize);
+    let flip = |at: usize| {
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[start + at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    };
+    flip(2 * 16 + 5);
+    let other = || Stream::open(&s.root).map(|o| Stream::new(o.root, o.draws, s.own.clone()));
+    // What was flushed can be read, and what comes behind it is made again.
+    assert_eq!(read(&other().unwrap(), 0, 3, 1), [2.0; 4]);
+    let again = other().unwrap();
+    again.write(0, 3, 2, &[3.0; 4]).unwrap();
+    again.sync().unwrap();
+    assert_eq!(read(&other().unwrap(), 0, 3, 2), [3.0; 4]);
+    let expected = std::fs::read(&path).unwrap();
+    // The same bytes as if nothing had happened, also where it goes on from an earlier checkpoint.
+    let earlier = other().unwrap();
+    earlier.write(0, 3, 1, &[2.0; 4]).unwrap();
+    earlier.write(0, 3, 2, &[3.0; 4]).unwrap();
+    assert!(std::fs::read(&path).unwrap() == expected);
+    // A draw that was flushed is damaged: nobody gives the chunk a new checksum.
+    flip(16 + 5);
+    let said = other().unwrap().write(0, 3, 2, &[3.0; 4]).unwrap_err();
+    assert!(format!("{said:#}").contains("damaged"), "{said:#}");
+    let found = other().unwrap().reader(3).read(0, 0, &mut Vec::new());
+    assert!(format!("{:#}", found.unwrap_err()).contains("damaged"));
+    // No more is said of what is flushed once the run has ended.
+    s.describe_up_to(30, &[1.0, 2.0]).unwrap();
+    assert_eq!(s.flushed_files().count(), 0);
+    std::fs::remove_dir_all(&s.root).unwrap();
+}

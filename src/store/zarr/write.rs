@@ -1,7 +1,6 @@
 //! A tree to files: written aside as a whole, flushed, then swapped in with renames.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,8 @@ use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
 use super::super::bytes::{Element, PIECE, encode_pieces};
-use super::super::{cannot, sync, sync_folder, temp_files};
+use super::super::disk::{Output, sync, sync_folder};
+use super::super::{cannot, disk, temp_files};
 use super::layout::Layout;
 use super::{
     Array, CRC32C, Data, Group, METADATA, array_metadata, checksum, is_plain, little_endian,
@@ -33,10 +33,10 @@ pub(in crate::store) fn write_chunked(root: &Path, group: &Group, limit: usize) 
     check(group, "").with_context(|| format!("cannot write the trace '{}'", root.display()))?;
     let failed = |e| cannot("write", root, e);
     let folder = temp_files::folder(root);
-    fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
+    disk::make_folders(folder).map_err(|e| cannot("create", folder, e))?;
     let survivor = standing(root);
     if survivor != root {
-        fs::rename(survivor, root).map_err(failed)?;
+        disk::rename(&survivor, root).map_err(failed)?;
     }
     temp_files::sweep(root);
     let suffix = temp_files::suffix();
@@ -53,11 +53,11 @@ pub(in crate::store) fn write_chunked(root: &Path, group: &Group, limit: usize) 
 fn swap(root: &Path, temp: &Path, old: &Path) -> io::Result<()> {
     let replaced = root.exists();
     if replaced {
-        fs::rename(root, old)?;
+        disk::rename(root, old)?;
     }
-    if let Err(e) = fs::rename(temp, root) {
+    if let Err(e) = disk::rename(temp, root) {
         if replaced {
-            fs::rename(old, root)?;
+            disk::rename(old, root)?;
         }
         return Err(e);
     }
@@ -177,16 +177,16 @@ impl Files {
     fn file(
         &mut self,
         path: &Path,
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<Output>) -> io::Result<()>,
     ) -> Result<()> {
         let folder = temp_files::folder(path);
         if !self.folders.contains(folder) {
-            fs::create_dir_all(folder).map_err(|e| cannot("create", folder, e))?;
+            disk::make_folders_unflushed(folder).map_err(|e| cannot("create", folder, e))?;
             // With the folders above it in the tree, which may be new as well.
             let new = folder.ancestors().take_while(|f| f.starts_with(&self.root));
             self.folders.extend(new.map(Path::to_path_buf));
         }
-        let written = File::create(path).and_then(|file| {
+        let written = Output::create(path).and_then(|file| {
             let mut out = BufWriter::with_capacity(PIECE, file);
             write(&mut out)?;
             out.flush()

@@ -26,7 +26,7 @@ impl Meter {
     pub fn read(&self) -> Value {
         let mut usage = json!({
             "status": "ok",
-            "hostname": read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim(),
+            "hostname": crate::platform::hostname().unwrap_or_default(),
             "pid": std::process::id(),
             "cpu_count": std::thread::available_parallelism().map_or(1, |n| n.get()),
         });

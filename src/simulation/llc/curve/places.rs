@@ -1,12 +1,15 @@
 //! The points of a curve: checkpoints of a training, parameters, or files of weights.
 
+use crate::access;
 use crate::error::Result;
 use crate::model::load::load;
 use crate::model::naming::Naming;
 use crate::options::{Options, Value};
 use crate::simulation::trained::Trained;
+use crate::store::disk;
 use crate::target::Target;
 use crate::target::prior::Parameters;
+use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -106,13 +109,14 @@ pub(super) fn of_value(value: &Value, o: &Options) -> Result<Places> {
 fn of_folder(folder: &Path, owner: &str) -> Result<Places> {
     let shown = folder.display();
     let entries = |folder: &Path| -> Vec<PathBuf> {
-        let all = folder.read_dir().into_iter().flatten().flatten();
+        let all = disk::entries(folder);
         all.map(|e| e.path()).collect()
     };
     let is_weights = |p: &PathBuf| {
         let ending = p.extension().and_then(|e| e.to_str());
         p.is_file() && ending.is_some_and(|e| ENDINGS.contains(&e))
     };
+    access::read(folder).with_context(|| format!("{owner}: {shown}"))?;
     anyhow::ensure!(folder.is_dir(), "{owner}: {shown}: there is no such folder");
     let mut found = Vec::new();
     for path in entries(folder) {
