@@ -94,7 +94,7 @@ fn command() -> u8 {
 /// Do what a command says; returns the exit code of a script, 0 for all else.
 fn perform(command: Command) -> anyhow::Result<u8> {
     match command {
-        Command::Run(args) => return Ok(run_script(args)),
+        Command::Run(args) => return Ok(run_script(*args)),
         Command::Check { scripts } => return check(&scripts),
         Command::Slurm {
             shards,

@@ -26,7 +26,7 @@ pub struct Cli {
 pub enum Command {
     /// Run a script. `ergodic run SCRIPT --help` lists the script's own parameters.
     #[command(disable_help_flag = true)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Find what is certainly wrong in scripts, without running them: misspelt names, unknown options, values of another kind.
     Check {
         /// The scripts.

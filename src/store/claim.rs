@@ -52,7 +52,7 @@ impl Claim {
     /// Makes the first folder of a sequence, from number `first` on, that does not exist yet, and claims it: of two processes that ask at
     /// once each gets its own. Where none can be made its name is returned without a claim, so that what writes nothing can go on.
     pub fn first_free(first: usize, name: impl Fn(usize) -> PathBuf) -> (PathBuf, Option<Self>) {
-        let mut number = first;
+        let (mut number, mut tries) = (first, 0);
         loop {
             let folder = name(number);
             let above = temp_files::folder(&folder);
@@ -61,7 +61,12 @@ impl Claim {
                 made.push(above.to_path_buf());
             }
             // What decides is that making a folder fails where there is one.
-            match disk::make_folders(above).and_then(|()| disk::make_folder(&folder)) {
+            let make = || {
+                disk::make_folders(above)?;
+                disk::make_folder(&folder)?;
+                disk::sync_folder(above)
+            };
+            match make() {
                 Err(e)
                     if e.kind() == ErrorKind::AlreadyExists
                         && folder.symlink_metadata().is_ok() =>
@@ -69,7 +74,7 @@ impl Claim {
                     number += 1
                 }
                 // Its former owner has just removed the empty folder above.
-                Err(e) if e.kind() == ErrorKind::NotFound && !above.exists() => {}
+                Err(e) if e.kind() == ErrorKind::NotFound && tries < TRIES => tries += 1,
                 Err(_) => return (folder, None),
                 Ok(()) => {
                     made.push(folder.clone());

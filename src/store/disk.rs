@@ -236,9 +236,11 @@ fn each_missing(path: &Path, make: &dyn Fn(&Path) -> io::Result<()>) -> io::Resu
     path.parent()
         .map_or(Ok(()), |above| each_missing(above, make))?;
     match make(path) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => match path.is_dir() {
-            true => Ok(()),
-            false => Err(ErrorKind::NotADirectory.into()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => match path.metadata() {
+            Ok(there) if there.is_dir() => Ok(()),
+            Ok(_) => Err(ErrorKind::NotADirectory.into()),
+            // Somebody has just removed it.
+            Err(e) => Err(e),
         },
         made => made,
     }

@@ -347,10 +347,9 @@ pub(super) fn pickled<'a>(tensors: impl Iterator<Item = (&'a str, &'a [usize])>)
     const EMPTY: &[u8] = b"ccollections\nOrderedDict\n)R";
     let mut out = [b"\x80\x02", EMPTY, b"("].concat();
     for (k, (name, shape)) in tensors.enumerate() {
-        let count = shape.iter().product();
-        let strides: Vec<usize> = (1..=shape.len())
-            .map(|i| shape[i..].iter().product())
-            .collect();
+        let numbers = |axes: &[usize]| axes.iter().fold(1, |n: usize, d| n.saturating_mul(*d));
+        let count = numbers(shape);
+        let strides: Vec<usize> = (1..=shape.len()).map(|i| numbers(&shape[i..])).collect();
         text(&mut out, name);
         out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
         text(&mut out, "storage");

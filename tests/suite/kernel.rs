@@ -390,7 +390,18 @@ fn a_killed_kernels_run_goes_on_in_another_and_its_cells_are_a_script() {
         );
         for session in [first.display().to_string(), second] {
             let cells = format!("{session}/cells.rhai");
-            let (well, text) = said(&folder, &["run", &cells, "--out", "again", "--force"]);
+            let (well, text) = said(
+                &folder,
+                &[
+                    "run",
+                    &cells,
+                    "--out",
+                    "again",
+                    "--force",
+                    "--allow-write",
+                    "runs",
+                ],
+            );
             assert!(well, "{text}");
             assert!(
                 whole == content(&folder.join("again/sample-1")),

@@ -312,3 +312,36 @@ fn every_dependency_has_its_reason() {
     }
     assert_eq!(listed, named);
 }
+
+/// A patch that no longer fits would be found only by who runs them all.
+#[test]
+fn every_mutant_fits_the_source() {
+    let folder = root().join("tests/mutants").read_dir().unwrap().flatten();
+    let patches: Vec<_> = folder.map(|e| e.path()).collect();
+    let patches = patches
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "patch"));
+    let mut hunks = 0;
+    for path in patches {
+        let patch = std::fs::read_to_string(path).unwrap();
+        for file in patch.split("\n--- a/").skip(1) {
+            let (name, changes) = file.split_once('\n').unwrap();
+            let source = std::fs::read_to_string(root().join(name.trim())).unwrap();
+            for hunk in changes.split("\n@@ ").skip(1) {
+                let lines = hunk.lines().skip(1);
+                let before = lines.filter(|l| !l.starts_with('+'));
+                let before: Vec<_> = before.map(|l| l.get(1..).unwrap_or_default()).collect();
+                assert!(
+                    source.contains(&before.join("\n")),
+                    "{}: {name}",
+                    path.display()
+                );
+                hunks += 1;
+            }
+        }
+    }
+    assert!(
+        hunks > 10,
+        "only {hunks} found: the test has lost its sight"
+    );
+}

@@ -440,6 +440,16 @@ fn a_killed_run_is_continued_by_the_option_resume() {
         ("sweep.rhai", "kind was \"sample\", is \"sweep\""),
     ] {
         let said = place.refused(&["run", other, "--out", "runs/other", "--force"]);
+        assert!(said.contains("--allow-write"), "{said}");
+        let said = place.refused(&[
+            "run",
+            other,
+            "--out",
+            "runs/other",
+            "--force",
+            "--allow-write",
+            "runs",
+        ]);
         assert!(
             said.contains("other settings") && said.contains(why),
             "{said}"
@@ -460,7 +470,7 @@ fn a_killed_run_is_continued_by_the_option_resume() {
     let whole = content(&place.0.join("runs/whole/a"));
     // The second time it is finished.
     for _ in 0..2 {
-        let said = place.said(&["run", "on.rhai", "--json"]);
+        let said = place.said(&["run", "on.rhai", "--json", "--allow-write", "runs"]);
         assert_eq!(said.trim(), "true");
         assert!(whole == content(&place.0.join("runs/k/a")));
     }

@@ -154,7 +154,7 @@ const RESOURCES: &[(&str, &str)] = &[
     ),
     (
         "sample(t, s, #{ steps: 200, observe: [|s| { loop {} }] })",
-        "operations",
+        "--max-steps",
     ),
     (r#"eval("loop {}")"#, "--max-steps"),
     (

@@ -107,11 +107,20 @@ fn nan_keeps_its_bits() {
 #[test]
 fn the_bytes_of_a_file_stay_as_they_are() {
     // What earlier versions wrote must be resumed, so this is what they wrote.
-    let header = concat!(
-        r#"{"__metadata__":{"crc32":"91cb5853","meta":"{\"step\":7,\"name\":\"α\"}","order":"[\"w\",\"rng\",\"a\"]"},"#,
-        r#""rng":{"dtype":"U64","shape":[1],"data_offsets":[0,8]},"a":{"dtype":"F64","shape":[],"data_offsets":[8,16]},"#,
-        r#""w":{"dtype":"F32","shape":[2,1],"data_offsets":[16,24]}}"#,
-    );
+    let head = |crc32: &str, format: &str| {
+        let meta = r#""meta":"{\"step\":7,\"name\":\"α\"}","order":"[\"w\",\"rng\",\"a\"]""#;
+        let tensors = concat!(
+            r#""rng":{"dtype":"U64","shape":[1],"data_offsets":[0,8]},"a":{"dtype":"F64","shape":[],"data_offsets":[8,16]},"#,
+            r#""w":{"dtype":"F32","shape":[2,1],"data_offsets":[16,24]}}"#,
+        );
+        format!(r#"{{"__metadata__":{{"crc32":"{crc32}",{format}{meta}}},{tensors}"#)
+    };
+    let mut header = head("f690a957", r#""format":"1","#);
+    // The format fills it up with spaces.
+    header.extend(std::iter::repeat_n(
+        ' ',
+        header.len().next_multiple_of(8) - header.len(),
+    ));
     let scratch = Scratch::new("golden");
     let tensor = |name: &str, shape: &[usize], data| {
         let shape = shape.to_vec();
@@ -134,6 +143,26 @@ fn the_bytes_of_a_file_stay_as_they_are() {
         [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0],
     ];
     assert_eq!(data, numbers.concat());
+    // Before there was a number of the format.
+    let write = |header: &str| {
+        let length = (header.len() as u64).to_le_bytes();
+        let bytes = [&length[..], header.as_bytes(), data].concat();
+        fs::write(scratch.join(CURRENT), bytes).unwrap();
+        load(&scratch.0)
+    };
+    let (earlier, _) = write(&head("91cb5853", "")).unwrap().unwrap();
+    assert_eq!(earlier.meta, meta);
+    // One that is to come, and is not damaged; there is no way back to the one before.
+    let later = write(&head("18944806", r#""format":"2","#)).unwrap_err();
+    let said = format!("{later:#}");
+    assert!(
+        said.contains("its format is 2") && said.contains("reads 1"),
+        "{said}"
+    );
+    assert!(
+        write(&head("22222222", r#""format":"2","#))
+            .is_err_and(|e| !format!("{e:#}").contains("format is"))
+    );
 }
 
 #[test]
