@@ -411,3 +411,56 @@ fn largest(folder: &Path) -> PathBuf {
     }
     found.into_iter().max().unwrap().1
 }
+
+/// Folders of the first format, as they were left by a run that had ended and by one that was killed.
+fn earlier(scratch: &Scratch) -> PathBuf {
+    let packed = super::support::root().join("tests/data/format-1.tar.gz");
+    let mut tar = Command::new("tar");
+    tar.arg("xzf").arg(packed).arg("-C").arg(scratch.join(""));
+    assert!(tar.status().unwrap().success());
+    scratch.join("format-1")
+}
+
+#[test]
+fn runs_of_earlier_versions_are_read_and_go_on() {
+    let scratch = Scratch::new();
+    let folder = earlier(&scratch);
+    let shown = ergodic_says(&["show"], &folder.join("done"));
+    assert!(
+        shown.contains("swaps of alternating pairs") && shown.contains("closure_2"),
+        "{shown}"
+    );
+    let checked = ergodic_says(&["doctor", "--check"], &folder.join("done"));
+    assert!(checked.contains("damaged    0"), "{checked}");
+    let resume = |name: &str| {
+        let mut command = ergodic();
+        command.args([
+            "run",
+            "script.rhai",
+            "--threads",
+            "1",
+            "--quiet",
+            "--resume",
+            "--out",
+            name,
+        ]);
+        command.current_dir(&folder).output().unwrap()
+    };
+    let resumed = resume("killed");
+    assert!(resumed.status.success(), "{}", text(&resumed));
+    // The same program on the same machine gives the same bytes; another machine other last bits.
+    let [a, b] = ["done", "killed"].map(|name| super::folders::content(&folder.join(name)));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    // Those of a version that is to come are refused, and stay as they are.
+    let record = folder.join("done/run.json");
+    let later = std::fs::read_to_string(&record).unwrap();
+    let later = later.replacen("\"format\": 1", "\"format\": 2", 1);
+    std::fs::write(&record, &later).unwrap();
+    let refused = resume("done");
+    assert!(
+        text(&refused).contains("newer version of ergodic"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), later);
+}
