@@ -1,4 +1,4 @@
-//! What a script may read and write: folders, for as long as it runs. Without [`restrict`] it may do what its user may.
+//! The folders in which a script may read and write while it runs: those that [`restrict`] names, or all that its user may.
 //!
 //! Links are followed first, and `..` is resolved, so that neither leads out of a folder. Whoever can make links in these folders while the script runs
 //! is trusted: scripts cannot.
@@ -18,7 +18,7 @@ pub struct Access {
     pub writes: Option<Vec<PathBuf>>,
 }
 
-/// All that hold now, each with its number: what one of them forbids is forbidden.
+/// The restrictions that hold now, each with its number: what one of them forbids is forbidden.
 static NOW: RwLock<Vec<(u64, Access)>> = RwLock::new(Vec::new());
 
 /// A restriction, which ends when this is dropped.
@@ -49,7 +49,7 @@ pub fn restrict(to: Access) -> io::Result<Restricted> {
     Ok(Restricted(number))
 }
 
-/// What an error says that comes of [`restrict`].
+/// The message of an error that comes of [`restrict`].
 #[derive(Debug)]
 pub struct Forbidden(String);
 
@@ -132,7 +132,7 @@ fn named(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Where a path leads: what is there of it is followed through its links, the rest are plain names.
+/// The place to which a path leads: the part of it that exists is followed through its links, the rest are plain names.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let mut missing = Vec::new();

@@ -6,7 +6,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`kernels`], [`memory`], [`rng`] | the hot loops, and what they are built on: the crate `ergodic-kernels` |
-//! | [`error`], [`access`], [`output`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | what everything else uses |
+//! | [`error`], [`output`], [`schedule`], [`trigger`], [`mod@options`], [`ranks`], [`table`] | what everything else uses |
 //! | [`diagnostic`] | R̂, ESS, error bars, the thermometer: pure functions over slices |
 //! | [`store`] | Zarr, safetensors, checkpoints, atomic files |
 //! | [`plot`] | series in, figure out |
@@ -27,7 +27,7 @@
 // What is printed may be lost; `output` knows what then.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
-pub mod access;
+mod access;
 pub mod builders;
 pub mod dataset;
 pub mod diagnostic;

@@ -4,22 +4,20 @@
 
 use clap::{CommandFactory, Parser};
 use ergodic::error::Interrupted;
-use ergodic::front::arguments::{
-    Cli, Command, KernelCommand, NotebookCommand, Permissions, RunArgs,
-};
+use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
     bench, docs, doctor, grid, jupyter, notebook, repl, report, run, runs, show, slurm, stack,
     verify,
 };
+use ergodic::kernels;
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
 use ergodic::script::Interpreter;
 use ergodic::simulation::progress;
 use ergodic::simulation::session::{self, Session};
 use ergodic::store;
-use ergodic::{kernels, memory};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -453,7 +451,7 @@ fn run_script(args: RunArgs) -> u8 {
     let share = (ranks.size() > 1).then(|| (cores / ranks.local_size()).max(1));
     let threads = args.threads.or(share);
     use_threads(threads);
-    if let Err(e) = limit(&args.permissions, &*ranks) {
+    if let Err(e) = args.permissions.limit(ranks.local_size()) {
         return error(&format!("{e:#}"), 1);
     }
     let request = run::Request {
@@ -495,47 +493,6 @@ fn run_script(args: RunArgs) -> u8 {
         })
     });
     ended(&*ranks, result)
-}
-
-/// What a script of somebody else may compute, in seconds, where nothing is said.
-const LONGEST: f64 = 3600.0;
-
-/// How long a run may take to save itself when its time is over.
-const SAVING: Duration = Duration::from_secs(60);
-
-/// Limit what this process may take of memory and time, one of several on this machine.
-fn limit(may: &Permissions, ranks: &dyn Communicator) -> ergodic::error::Result<()> {
-    let share = |free: u64| free / 2 / ranks.local_size() as u64;
-    let most = match (may.max_memory, may.untrusted) {
-        (None, true) => Some(memory::available_memory().map_or(0, share)),
-        (asked, _) => asked,
-    };
-    if let Some(most) = most {
-        memory::limit(most, || {
-            leave_soon(Duration::from_secs(2), 1);
-            output::remark(
-                "error: this run has more in memory than --max-memory allows, and ends here; what was checkpointed can be continued with --resume",
-            );
-        })?;
-    }
-    if let Some(seconds) = may.max_time.or(may.untrusted.then_some(LONGEST)) {
-        let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        std::thread::spawn(move || {
-            std::thread::sleep(time);
-            session::interrupt();
-            leave_soon(SAVING, 130);
-            output::remark(format_args!("\n--max-time: {seconds} seconds are over"));
-        });
-    }
-    Ok(())
-}
-
-/// End this process after a while, whatever others wait for: also one that says something to nobody.
-fn leave_soon(after: Duration, code: i32) {
-    std::thread::spawn(move || {
-        std::thread::sleep(after);
-        std::process::exit(code);
-    });
 }
 
 /// Say how a run has ended, and leave the job; the exit code.

@@ -119,10 +119,7 @@ impl File {
 
 /// What to say after "there is no such file": a similar name, or where the search began.
 fn hint(path: &Path) -> String {
-    let parent = match path.parent() {
-        Some(p) if p != Path::new("") => p,
-        _ => Path::new("."),
-    };
+    let parent = disk::folder(path);
     let Ok(folder) = disk::list(parent) else {
         let here = std::env::current_dir().unwrap_or_default();
         let from = if path.is_relative() {

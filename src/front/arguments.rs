@@ -2,6 +2,7 @@
 
 use super::jupyter;
 use super::kernel::kernelspec::Target;
+use super::permissions::{Permissions, seconds};
 use crate::report::runs::{RUNS, Sort};
 use crate::simulation::session::Session;
 use crate::store::tags;
@@ -383,57 +384,6 @@ pub struct RunArgs {
     pub help: bool,
 }
 
-/// What a script may do: `ergodic docs trust`.
-#[derive(Args, Clone, Debug, Default)]
-pub struct Permissions {
-    /// Let the script write within FOLDER too, and not only into its own results. May be given several times.
-    #[arg(long = "allow-write", value_name = "FOLDER")]
-    pub writes: Vec<PathBuf>,
-    /// With --untrusted: let the script read FOLDER too (or a file). May be given several times.
-    #[arg(long = "allow-read", value_name = "FOLDER", requires = "untrusted")]
-    pub reads: Vec<PathBuf>,
-    /// Let the script write whatever you may write.
-    #[arg(long, conflicts_with = "untrusted")]
-    pub trust: bool,
-    /// For scripts of others: it reads only the folder in which it lies, and memory, time and the size of values are limited.
-    #[arg(long)]
-    pub untrusted: bool,
-    /// Stop with an error rather than use more memory: 8GiB, 500MiB, … (with --untrusted half of what is free).
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    pub max_memory: Option<u64>,
-    /// Stop a script that has made so many steps, those of samplers not counted (with --untrusted 10⁹).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_steps: Option<u64>,
-    /// Save and stop after so many seconds; --resume goes on (with --untrusted 3600).
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    pub max_time: Option<f64>,
-}
-
-/// "8GiB", "500 MB", "1e9".
-fn bytes(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let at = text.find(|c: char| c.is_ascii_alphabetic() && !"eE".contains(c));
-    let (number, unit) = text.split_at(at.unwrap_or(text.len()));
-    let unit: Option<f64> = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1.0),
-        "k" | "kib" => Some(1024.0),
-        "m" | "mib" => Some(1024f64.powi(2)),
-        "g" | "gib" => Some(1024f64.powi(3)),
-        "t" | "tib" => Some(1024f64.powi(4)),
-        "kb" => Some(1e3),
-        "mb" => Some(1e6),
-        "gb" => Some(1e9),
-        "tb" => Some(1e12),
-        _ => None,
-    };
-    let number: Option<f64> = number.trim().parse().ok();
-    let all = number.zip(unit).map(|(n, u)| n * u);
-    match all.filter(|n| n.is_finite() && *n >= 1.0) {
-        Some(n) => Ok(n as u64),
-        None => Err("expected a number of bytes, such as 8GiB or 500MB".into()),
-    }
-}
-
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.trim().to_string(), value.to_string()))
@@ -468,12 +418,4 @@ fn shard(text: &str) -> Result<(usize, usize), String> {
         Some((Ok(k), Ok(n))) if 1 <= k && k <= n && n <= 65_535 => Ok((k - 1, n)),
         _ => Err("expected K/N, such as 3/8: the third of eight".into()),
     }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let s = text
-        .parse()
-        .ok()
-        .filter(|s: &f64| *s > 0.0 && s.is_finite());
-    s.ok_or("expected a number of seconds > 0".into())
 }

@@ -3,7 +3,7 @@
 //! A cell is a run of the script in a folder of its own, with a seed of its own. Nothing but folders ties cells to each other: so they may be run one
 //! after the other, side by side, by the ranks of a job or by shards that never hear of each other, and what was begun goes on.
 
-use super::arguments::Permissions;
+use super::permissions::Permissions;
 use super::run::{self, Request};
 use crate::error::{self, Result};
 use crate::output;
@@ -361,7 +361,9 @@ pub fn run(request: &Request, grid: &Grid) -> std::result::Result<String, Failur
         Some(plan) => plan,
         None => Plan::new(request, grid, &source).map_err(fail)?,
     };
-    let _restricted = run::restrict(request, &plan.out).map_err(fail)?;
+    let permissions = &request.permissions;
+    let restricted = permissions.restrict(&request.script, &plan.out);
+    let _restricted = restricted.map_err(fail)?;
     let (number, of) = request
         .shard
         .unwrap_or((request.ranks.rank(), request.ranks.size()));

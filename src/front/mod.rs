@@ -11,6 +11,7 @@ pub(crate) mod interactive;
 pub mod jupyter;
 pub mod kernel;
 pub mod notebook;
+pub mod permissions;
 pub mod repl;
 pub mod report;
 pub mod run;

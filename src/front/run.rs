@@ -1,7 +1,6 @@
 //! `ergodic run`: one script from its file to its results.
 
-use super::arguments::Permissions;
-use crate::access::{self, Access, Restricted};
+use super::permissions::Permissions;
 use crate::error::{Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
@@ -133,7 +132,9 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     if request.resume {
         ensure_same(request, &session.out, &source).map_err(fail)?;
     }
-    let restricted = restrict(request, &session.out).map_err(fail)?;
+    let permissions = &request.permissions;
+    let restricted = permissions.restrict(&request.script, &session.out);
+    let restricted = restricted.map_err(fail)?;
     let done = run_in(request, &source, session.clone());
     drop(restricted);
     let ended = match session.leads() {
@@ -145,29 +146,6 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
         Err(e) if done.is_ok() => Err(fail(e)),
         _ => done,
     }
-}
-
-/// Let the script read and write what it may, with its results in `out`.
-pub(super) fn restrict(request: &Request, out: &Path) -> Result<Restricted> {
-    let (may, out) = (&request.permissions, out.to_path_buf());
-    let home = match request.script.parent() {
-        Some(home) if !home.as_os_str().is_empty() => home,
-        _ => Path::new("."),
-    };
-    let writes = [&may.writes[..], std::slice::from_ref(&out)].concat();
-    anyhow::ensure!(
-        !may.untrusted || request.script.is_file(),
-        "--untrusted {}: the script must be a file, in a folder with what it may read",
-        request.script.display()
-    );
-    // It may be a link.
-    let own = [home.to_path_buf(), request.script.clone()];
-    let reads = [&may.reads[..], &writes, &own].concat();
-    let to = Access {
-        reads: (may.untrusted && !may.trust).then_some(reads),
-        writes: (!may.trust).then_some(writes),
-    };
-    access::restrict(to).context("--allow-read, --allow-write")
 }
 
 /// Fail if what is resumed is of another script; one that was moved, or changed, is the same.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What a reader of run.json has to know; it changes when what stands there means something else.
+/// The number of the format of run.json, which changes when an entry gets another meaning.
 pub const FORMAT: u64 = 1;
 
 /// A record that is of a later version than this.

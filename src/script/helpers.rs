@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::convert::{from_json, map, number, numbers};
 use super::library::Library;
+use super::report::INTERRUPTED;
 use super::words::a_kind;
 use super::{Bound, OrRaise, raise, recipe};
 use crate::diagnostic;
@@ -48,7 +49,7 @@ fn sleep(native: &NativeCallContext, seconds: f64) -> Bound<()> {
     while left() > 0.0 {
         if session::interrupted() {
             let position = native.call_position();
-            return Err(EvalAltResult::ErrorTerminated("sleep".into(), position).into());
+            return Err(EvalAltResult::ErrorTerminated(INTERRUPTED.into(), position).into());
         }
         std::thread::sleep(Duration::from_secs_f64(left().clamp(0.0, 0.05)));
     }

@@ -26,6 +26,7 @@ pub mod item;
 mod kinds;
 mod learning;
 pub(crate) mod library;
+mod limits;
 mod native;
 pub(crate) mod notebook;
 mod objects;
@@ -54,7 +55,6 @@ use item::Item;
 use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Scope, Token};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub use parameters::{Declared, declared};
@@ -102,9 +102,8 @@ pub struct Context {
     closures_named: std::sync::atomic::AtomicUsize,
     /// What a script printed is shown at once, and kept for run.json.
     printed: Mutex<String>,
-    /// Steps that the script has made, and bytes that it has printed, where these are limited.
-    steps: AtomicU64,
-    said: AtomicU64,
+    /// Steps and print, where these are limited.
+    spent: limits::Spent,
     /// File and text of the script that runs.
     script: Mutex<(String, String)>,
     /// Divisions of integers that were told of.
@@ -118,6 +117,7 @@ impl Context {
         session: Session,
         settings: BTreeMap<String, String>,
         library: Arc<library::Library>,
+        spent: limits::Spent,
     ) -> Arc<Self> {
         Arc::new(Self {
             session,
@@ -125,8 +125,7 @@ impl Context {
             closures: Mutex::default(),
             closures_named: Default::default(),
             printed: Mutex::default(),
-            steps: AtomicU64::new(0),
-            said: AtomicU64::new(0),
+            spent,
             script: Mutex::default(),
             told: Default::default(),
             library,
@@ -137,24 +136,6 @@ impl Context {
     fn closures(self: &Arc<Self>) -> Arc<Engine> {
         let mut made = self.closures.lock().unwrap_or_else(|e| e.into_inner());
         made.get_or_insert_with(|| bind_closures(self)).clone()
-    }
-
-    /// What ends a script that fills the memory, little by little: large things that are asked for at once are checked where they are made. One
-    /// that is not trusted also ends by what it has done in all, on whichever thread, and whatever it has caught.
-    fn has_enough(&self) -> Option<Dynamic> {
-        let session = &self.session;
-        let most = session
-            .most_steps
-            .or(session.untrusted.then_some(MOST_STEPS));
-        let stepped = || self.steps.fetch_add(1, Ordering::Relaxed);
-        let said = || self.said.load(Ordering::Relaxed);
-        let why = match () {
-            _ if crate::memory::is_short() => report::OUT_OF_MEMORY,
-            _ if most.is_some_and(|most| stepped() > most) => report::TOO_MANY_STEPS,
-            _ if session.untrusted && said() > MOST_PRINTED => report::TOO_MUCH_PRINTED,
-            _ => return None,
-        };
-        Some(Dynamic::from(why))
     }
 
     /// Where what is being read stands.
@@ -210,7 +191,7 @@ impl Drop for Interpreter {
 impl Interpreter {
     /// An interpreter for one session.
     pub fn new(session: Session, settings: BTreeMap<String, String>) -> Self {
-        let context = Context::new(session, settings, Arc::default());
+        let context = Context::new(session, settings, Arc::default(), Default::default());
         let (engine, items) = bind_main(&context);
         Self {
             engine,
@@ -227,14 +208,8 @@ impl Interpreter {
     /// Go on with another session; variables, functions and settings stay.
     pub fn set_session(&mut self, session: Session) {
         let (library, printed) = (self.context.library.clone(), self.printed());
-        let before = self.context.clone();
-        self.context = Context::new(session, self.settings(), library);
-        for (new, old) in [
-            (&self.context.steps, &before.steps),
-            (&self.context.said, &before.said),
-        ] {
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
+        let spent = self.context.spent.clone();
+        self.context = Context::new(session, self.settings(), library, spent);
         *self
             .context
             .printed
@@ -415,6 +390,7 @@ pub fn all_items() -> Vec<Item> {
         Session::new("runs".into()),
         BTreeMap::new(),
         Arc::default(),
+        Default::default(),
     ))
     .1
 }
@@ -424,15 +400,11 @@ fn bind_main(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     let (mut engine, items) = bind(context);
     let of = context.clone();
     engine.on_progress(move |_| {
-        let interrupted = session::interrupted().then(|| Dynamic::from("interrupted"));
-        interrupted.or_else(|| of.has_enough())
+        let interrupted = session::interrupted().then(|| Dynamic::from(report::INTERRUPTED));
+        interrupted.or_else(|| of.spent.ends(&of.session))
     });
     (engine, items)
 }
-
-/// Steps that a script that is not trusted may make, and bytes that it may print.
-const MOST_STEPS: u64 = 1_000_000_000;
-const MOST_PRINTED: u64 = 16 << 20;
 
 /// How long a closure goes on after an interrupt: a record that is being made is finished, so that the run can be saved.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
@@ -444,8 +416,8 @@ fn bind_closures(context: &Arc<Context>) -> Arc<Engine> {
     let of = Arc::downgrade(context);
     engine.on_progress(move |_| {
         let late = session::interrupted_for().is_some_and(|t| t > GRACE);
-        let late = late.then(|| Dynamic::from("interrupted"));
-        late.or_else(|| of.upgrade()?.has_enough())
+        let late = late.then(|| Dynamic::from(report::INTERRUPTED));
+        late.or_else(|| of.upgrade().and_then(|of| of.spent.ends(&of.session)))
     });
     Arc::new(engine)
 }
@@ -481,15 +453,6 @@ fn until_as_key(engine: &mut Engine) {
     });
 }
 
-/// Limits for a script that is not trusted. Others have none of sizes: with one, every operation on an array walks through all of it.
-fn limit(engine: &mut Engine) {
-    engine.set_max_string_size(16 << 20);
-    engine.set_max_array_size(1_000_000);
-    engine.set_max_map_size(100_000);
-    engine.set_max_variables(10_000);
-    engine.set_max_functions(10_000);
-}
-
 /// An engine with everything bound but what ends a script, and the reference of what was bound.
 fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     // The checksums of what a switch compares with are in the fingerprints of closures. Fails where it is set.
@@ -501,7 +464,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     b.engine.set_max_call_levels(64);
     b.engine.set_max_expr_depths(128, 64);
     if context.session.untrusted {
-        limit(&mut b.engine);
+        limits::set(&mut b.engine);
     }
     b.engine
         .set_module_resolver(library::Resolver(context.library.clone()));
@@ -515,8 +478,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         let mut printed = printer.printed.lock().unwrap_or_else(|e| e.into_inner());
         printed.push_str(text);
         printed.push('\n');
-        let length = text.len() as u64;
-        printer.said.fetch_add(length, Ordering::Relaxed);
+        printer.spent.say(text.len());
     });
     let printer = context.clone();
     b.engine.on_debug(move |text, file, at| {
@@ -527,8 +489,7 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
         let place = at.line().map_or(String::new(), |line| format!(":{line}"));
         let text = format!("{file}{place}: {text}");
         let text = crate::error::printable(&text);
-        let length = text.len() as u64;
-        printer.said.fetch_add(length, Ordering::Relaxed);
+        printer.spent.say(text.len());
         printer.session.console.remark(&text);
     });
     b.object::<report::Native>("Error", ToString::to_string);

@@ -72,6 +72,9 @@ impl Home {
 /// What Rhai's names of closures begin with.
 const CLOSURE: &str = "anon$";
 
+/// Ends a script that somebody wants to end; all else that ends one is its own message.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// Ends a script that has filled the memory.
 pub(super) const OUT_OF_MEMORY: &str =
     "hardly any memory is left: the values that the script holds fill it; keep fewer of them";
@@ -224,8 +227,7 @@ fn code(cause: &EvalAltResult) -> u8 {
 
 /// Whether it ended because somebody wanted it to end.
 fn is_interrupt(cause: &EvalAltResult) -> bool {
-    let limits = [OUT_OF_MEMORY, TOO_MANY_STEPS, TOO_MUCH_PRINTED];
-    matches!(cause, EvalAltResult::ErrorTerminated(why, _) if !limits.contains(&&*why.to_string()))
+    matches!(cause, EvalAltResult::ErrorTerminated(why, _) if why.to_string() == INTERRUPTED)
 }
 
 /// What went wrong, and what to do.

@@ -25,7 +25,7 @@ fn move_all(paths: Vec<PathBuf>, to: &Path) -> Result<()> {
         let name = path.file_name().unwrap_or_default();
         disk::rename(path, &to.join(name)).map_err(|e| cannot("move", path, e))?;
     }
-    let from = paths.first().map(|path| temp_files::folder(path));
+    let from = paths.first().map(|path| disk::folder(path));
     let mut folders = from.into_iter().chain([to]);
     folders.try_for_each(|f| disk::sync_folder(f).map_err(|e| cannot("write", f, e)))
 }

@@ -30,7 +30,7 @@ const CURRENT: &str = "current.safetensors";
 const PREVIOUS: &str = "previous.safetensors";
 const META: &str = "meta";
 const LISTS: &str = "lists";
-/// How the entries, the lists and the tensors are to be read. It changes with them, so that no version reads what it does not know.
+/// The entry with the number of the format, which changes with the entries, the lists and the tensors, so that no version reads what it does not know.
 const FORMAT: &str = "format";
 const THIS_FORMAT: &str = "1";
 
@@ -144,7 +144,7 @@ fn replace(new: &Path, current: &Path, previous: &Path) -> io::Result<()> {
 
 /// Makes the folder with its first files in it: where the folder is, there has been a checkpoint.
 fn begin(dir: &Path, meta: &Value, tensors: &[(String, TensorRef<'_>)]) -> Result<()> {
-    let above = temp_files::folder(dir);
+    let above = disk::folder(dir);
     let failed = |e| cannot("write", dir, e);
     disk::make_folders(above).map_err(|e| cannot("create", dir, e))?;
     temp_files::sweep(dir);
@@ -225,7 +225,7 @@ pub fn load(dir: &Path) -> Result<Option<(Checkpoint, Generation)>> {
             "no valid checkpoint in '{}': {reason}; {}; restore one from a backup, or delete '{}' to start afresh",
             dir.display(),
             why(PREVIOUS, &unusable),
-            temp_files::folder(dir).display()
+            disk::folder(dir).display()
         ),
     }
 }
@@ -273,7 +273,7 @@ pub fn generations(dir: &Path) -> [(PathBuf, Result<()>); 2] {
 /// Fail if a file, or a list that it counts on, is not as it was written.
 fn whole(path: &Path) -> Result<()> {
     match skim(path)? {
-        Some(lists) => journal::check(temp_files::folder(path), &lists),
+        Some(lists) => journal::check(disk::folder(path), &lists),
         None => Ok(()),
     }
 }
@@ -298,7 +298,7 @@ fn load_one(path: &Path) -> Result<Option<Checkpoint>> {
         Ok(())
     })?;
     if let Some(extent) = lists {
-        tensors.extend(journal::read(temp_files::folder(path), &extent)?);
+        tensors.extend(journal::read(disk::folder(path), &extent)?);
     }
     let meta = serde_json::from_str(&meta)?;
     Ok(Some(Checkpoint { meta, tensors }))
@@ -317,7 +317,7 @@ fn skim(path: &Path) -> Result<Option<Extent>> {
 fn check(path: &Path) -> Result<Option<Extent>> {
     let lists = skim(path)?;
     if let Some(lists) = &lists {
-        lists.check_base(temp_files::folder(path))?;
+        lists.check_base(disk::folder(path))?;
     }
     Ok(lists)
 }

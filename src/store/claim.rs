@@ -7,7 +7,7 @@
 //! Reading needs no lock: whatever is found under its final name is whole.
 
 use super::disk::Output;
-use super::{cannot, disk, temp_files};
+use super::{cannot, disk};
 use crate::error::Result;
 use crate::{output, platform};
 use anyhow::bail;
@@ -55,7 +55,7 @@ impl Claim {
         let (mut number, mut tries) = (first, 0);
         loop {
             let folder = name(number);
-            let above = temp_files::folder(&folder);
+            let above = disk::folder(&folder);
             let mut made = Vec::new();
             if !above.exists() {
                 made.push(above.to_path_buf());

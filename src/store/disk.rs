@@ -1,6 +1,6 @@
 //! The one place where files are read and changed, for scripts and the runs they make.
 //!
-//! What a script may not read or write fails here (see [`crate::access`]). Changes can be watched, one by one: a test makes any of them fail, cuts it
+//! What a script may not read or write fails here (`access.rs`). Changes can be watched, one by one: a test makes any of them fail, cuts it
 //! short, or looks at what a crash after it leaves.
 
 use crate::{access, platform};
@@ -88,6 +88,14 @@ fn ask(change: Change<'_>) -> io::Result<()> {
     WATCH.get().map_or(Ok(()), |by| by.before(change))
 }
 
+/// The folder that holds a path.
+pub(crate) fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Open a file to read it; what is none (a pipe, a device) is refused, because it may never end, or never begin.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     access::read(path)?;
@@ -145,16 +153,13 @@ impl Output {
 
     /// A file that is there, or an empty one in its place.
     pub fn open_or_create(path: &Path) -> io::Result<Self> {
-        access::write(path)?;
-        match Self::open(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                ask(Change::Create(path))?;
-                let mut options = File::options();
-                let options = options.read(true).write(true).create(true).truncate(false);
-                Ok(Self::of(options.open(path)?, path))
-            }
-            there => there,
+        match path.exists() {
+            true => access::write(path)?,
+            false => ask(Change::Create(path))?,
         }
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        Ok(Self::of(options.open(path)?, path))
     }
 
     /// A file that is there, and of which it is known that it may be written.
@@ -217,14 +222,11 @@ impl Write for Output {
 pub(super) fn make_folders(path: &Path) -> io::Result<()> {
     each_missing(path, &|path| {
         make_folder(path)?;
-        match path.parent() {
-            Some(above) if !above.as_os_str().is_empty() => sync_folder(above),
-            _ => sync_folder(Path::new(".")),
-        }
+        sync_folder(folder(path))
     })
 }
 
-/// The same, where whoever makes them flushes them.
+/// Make a folder, and those above it, whose names the caller flushes later.
 pub(super) fn make_folders_unflushed(path: &Path) -> io::Result<()> {
     each_missing(path, &make_folder)
 }

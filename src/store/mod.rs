@@ -95,7 +95,7 @@ fn place(
     write: impl FnOnce(&mut BufWriter<Output>) -> io::Result<()>,
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
-    let folder = temp_files::folder(path);
+    let folder = disk::folder(path);
     disk::make_folders(folder)?;
     temp_files::sweep(path);
     let temp = temp_files::name(path, "tmp", &temp_files::suffix());
@@ -181,7 +181,7 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     let old = temp_files::name(folder, "old", &temp_files::suffix());
     disk::rename(folder, &old)
         // Before its files: half of it under its own name would be a damaged run.
-        .and_then(|()| disk::sync_folder(temp_files::folder(folder)))
+        .and_then(|()| disk::sync_folder(disk::folder(folder)))
         .map_err(|e| cannot("delete", folder, e))?;
     disk::remove(&old).map_err(|e| cannot("delete", &old, e))
 }

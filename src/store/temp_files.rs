@@ -9,14 +9,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The folder that holds `path`.
-pub(super) fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// A suffix that no other write has.
 pub(super) fn suffix() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +23,7 @@ pub(super) fn suffix() -> String {
 pub(super) fn name(path: &Path, role: &str, suffix: &str) -> PathBuf {
     let mut file = path.file_name().unwrap_or_default().to_owned();
     file.push(format!(".{role}-{suffix}"));
-    folder(path).join(file)
+    disk::folder(path).join(file)
 }
 
 /// The suffixes of all names beside `path` that have this role.
@@ -42,7 +34,7 @@ pub(super) fn suffixes(path: &Path, role: &str) -> Vec<String> {
         .to_string_lossy()
         .into_owned();
     prefix.push_str(&format!(".{role}-"));
-    disk::entries(folder(path))
+    disk::entries(disk::folder(path))
         .filter_map(|e| Some(e.file_name().to_str()?.strip_prefix(&prefix)?.to_owned()))
         .collect()
 }

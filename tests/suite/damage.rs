@@ -303,10 +303,11 @@ fn what_a_script_writes_stays_within_its_results() {
         (format!("{run_}.report(NAME)"), "html"),
     ];
     for (k, (writer, ending)) in writers.iter().enumerate() {
-        let write = |name: &str, out: &str| {
+        let run_with = |name: &str, out: &str, more: &[&str]| {
             let script = scratch.file("s.rhai", writer.replace("NAME", &format!("{name:?}")));
-            run(&script, &scratch.join(out), &["--quiet"])
+            run(&script, &scratch.join(out), &[&["--quiet"], more].concat())
         };
+        let write = |name: &str, out: &str| run_with(name, out, &[]);
         for name in [
             format!("../../x.{ending}"),
             format!("a/../../../x.{ending}"),
@@ -321,11 +322,21 @@ fn what_a_script_writes_stays_within_its_results() {
             );
         }
         let far = scratch.join(format!("far-{k}/x.{ending}"));
+        let elsewhere = far.parent().unwrap().to_str().unwrap();
+        // An absolute path, where it is not allowed.
+        let output = write(far.to_str().unwrap(), &format!("not-{k}"));
+        let said = text(&output);
+        assert!(
+            output.status.code() == Some(1) && said.contains("--allow-write"),
+            "{said}"
+        );
+        assert!(!far.exists());
         for name in [
             format!("deep/x.{ending}"),
             far.to_str().unwrap().to_string(),
         ] {
-            let output = write(&name, &format!("good-{k}-{}", name.len()));
+            let more = ["--allow-write", elsewhere];
+            let output = run_with(&name, &format!("good-{k}-{}", name.len()), &more);
             assert!(
                 output.status.success(),
                 "{writer} {name}: {}",

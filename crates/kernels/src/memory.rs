@@ -89,7 +89,8 @@ pub fn is_short() -> bool {
                 if let Some((most, over)) = LIMIT.get()
                     && Machine::this().taken().is_some_and(|bytes| bytes > *most)
                 {
-                    over();
+                    // It ends the process, which may take a moment.
+                    return over();
                 }
                 // No program fills memory faster than this.
                 let seconds = free.bytes as f64 / (8u64 << 30) as f64;

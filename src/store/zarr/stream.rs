@@ -38,8 +38,8 @@ struct Open {
     first: u32,
 }
 
-/// What the name of a file begins with that says which draws were flushed, of chunks that are not full: so those are not damaged of which a run that goes on
-/// makes the rest. The checksum of such a chunk says nothing: a killed process may have left a part of a draw behind them.
+/// The beginning of the name of a file with the number and the checksum of the draws that were flushed, for each chunk that is not full. The
+/// checksum of such a chunk itself may be wrong, where a killed process has left a part of a draw behind them.
 const FLUSHED: &str = "flushed-";
 
 /// Draws on disk.
@@ -357,7 +357,7 @@ impl Stream {
         // A killed process leaves one also where it had just made the file.
         temp_files::sweep(path);
         if !path.exists() {
-            disk::make_folders_unflushed(temp_files::folder(path))?;
+            disk::make_folders_unflushed(disk::folder(path))?;
             let (index, places) = self.draws.index(tensor, chain, &self.own);
             let numbers = self.draws.numbers(tensor) * self.draws.cut(tensor).draws;
             let mut empty = self.encoded(&vec![f32::NAN; numbers]);

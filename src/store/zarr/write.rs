@@ -32,7 +32,7 @@ pub fn write(root: &Path, group: &Group) -> Result<()> {
 pub(in crate::store) fn write_chunked(root: &Path, group: &Group, limit: usize) -> Result<()> {
     check(group, "").with_context(|| format!("cannot write the trace '{}'", root.display()))?;
     let failed = |e| cannot("write", root, e);
-    let folder = temp_files::folder(root);
+    let folder = disk::folder(root);
     disk::make_folders(folder).map_err(|e| cannot("create", folder, e))?;
     let survivor = standing(root);
     if survivor != root {
@@ -61,7 +61,7 @@ fn swap(root: &Path, temp: &Path, old: &Path) -> io::Result<()> {
         }
         return Err(e);
     }
-    sync_folder(temp_files::folder(root))?;
+    sync_folder(disk::folder(root))?;
     if replaced {
         temp_files::remove(old);
     }
@@ -179,7 +179,7 @@ impl Files {
         path: &Path,
         write: impl FnOnce(&mut BufWriter<Output>) -> io::Result<()>,
     ) -> Result<()> {
-        let folder = temp_files::folder(path);
+        let folder = disk::folder(path);
         if !self.folders.contains(folder) {
             disk::make_folders_unflushed(folder).map_err(|e| cannot("create", folder, e))?;
             // With the folders above it in the tree, which may be new as well.
