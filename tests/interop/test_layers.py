@@ -19,7 +19,7 @@ nn = torch.nn
 def evaluate(folder, source):
     script = folder / "s.rhai"
     script.write_text(source)
-    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
+    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--allow-write", str(folder), "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -22,7 +22,7 @@ nn, F = torch.nn, torch.nn.functional
 def evaluate(folder, source, fails=False):
     script = folder / "s.rhai"
     script.write_text(source)
-    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
+    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--allow-write", str(folder), "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
     assert (done.returncode != 0) == fails, done.stderr
     return done.stderr if fails else json.loads(done.stdout)
 

@@ -21,7 +21,7 @@ WORDS, CONTEXT, ROWS = 23, 12, 5
 def evaluate(folder, source, fails=False):
     script = folder / "s.rhai"
     script.write_text(source)
-    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--force", "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
+    done = subprocess.run([os.environ["ERGODIC"], "run", "--json", "--quiet", "--force", "--allow-write", str(folder), "--out", str(folder / "out"), str(script)], capture_output=True, text=True)
     assert (done.returncode != 0) == fails, done.stderr
     return done.stderr if fails else json.loads(done.stdout)
 

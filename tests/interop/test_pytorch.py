@@ -20,7 +20,7 @@ if "ERGODIC" not in os.environ:
 def evaluate(folder, source):
     """The value of a script, run in a folder."""
     (folder / "script.rhai").write_text(source)
-    command = [os.path.abspath(os.environ["ERGODIC"]), "run", "--json", "--quiet", "--out", "out", "script.rhai"]
+    command = [os.path.abspath(os.environ["ERGODIC"]), "run", "--json", "--quiet", "--allow-write", ".", "--out", "out", "script.rhai"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, cwd=folder).stdout)
 
 
