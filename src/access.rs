@@ -88,11 +88,10 @@ pub fn rename(path: &Path) -> io::Result<()> {
 
 /// Fail if a folder may not be made. Those above one that may be written may be.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    let place = resolved(path)?;
-    writes(
-        || Ok(place.clone()),
-        |all| all.iter().any(|a| a.starts_with(&place)),
-    )
+    let above = |all: &[PathBuf]| {
+        resolved(path).is_ok_and(|place| all.iter().any(|a| a.starts_with(&place)))
+    };
+    writes(|| resolved(path), above)
 }
 
 fn writes(
@@ -137,10 +136,13 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let mut missing = Vec::new();
     for there in path.ancestors() {
-        match there.canonicalize() {
+        let found = match (there.canonicalize(), there.symlink_metadata()) {
+            // Somebody has made it in between. A link to nothing would be followed by whoever makes the file.
+            (Err(_), Ok(_)) => Ok(there.canonicalize()?),
+            (found, _) => found,
+        };
+        match found {
             Ok(place) => return Ok(missing.iter().rev().fold(place, |at, name| at.join(name))),
-            // A link to nothing would be followed by whoever makes the file.
-            Err(e) if there.symlink_metadata().is_ok() => return Err(e),
             // No name where the path ends in `..`, which leads nowhere then.
             Err(e) => missing.push(there.file_name().ok_or(e)?),
         }
@@ -152,6 +154,26 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
     use std::fs;
+
+    /// Ranks make the folders of one run.
+    #[test]
+    fn a_folder_that_somebody_makes_meanwhile_is_no_error() {
+        let root = std::env::temp_dir().join(format!("ergodic-made-{}", std::process::id()));
+        fs::create_dir(&root).unwrap();
+        for round in 0..300 {
+            let deep = root.join(format!("{round}/a/b/c/d"));
+            let names: Vec<_> = deep.ancestors().take(5).collect();
+            std::thread::scope(|scope| {
+                let made = scope.spawn(|| fs::create_dir_all(&deep).unwrap());
+                while !made.is_finished() {
+                    for name in &names {
+                        assert!(resolved(name).unwrap().ends_with(name.file_name().unwrap()));
+                    }
+                }
+            });
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     #[cfg(unix)]
