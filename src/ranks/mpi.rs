@@ -13,7 +13,8 @@ use mpi::environment::Universe;
 use mpi::point_to_point::{Destination, Source};
 use mpi::topology::{Communicator as _, SimpleCommunicator};
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// Bytes per message. MPI counts in 32 bits; and while the memory of one piece is touched, the next one is on its way.
 const PIECE: usize = 1 << 24;
@@ -26,6 +27,67 @@ pub struct Mpi {
     size: usize,
     local_rank: usize,
     local_size: usize,
+    /// Since when a message of the others is waited for.
+    waiting: Arc<Mutex<Option<Instant>>>,
+}
+
+/// Seconds to wait for a message of the other ranks, unless `ERGODIC_RANK_TIMEOUT` says otherwise.
+const PATIENCE: f64 = 3600.0;
+
+/// A wait for the other ranks, until it is dropped.
+struct Waiting<'a>(&'a Mutex<Option<Instant>>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        *held(self.0) = None;
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// End the job once this rank has waited too long: MPI itself would wait for a rank that hangs, or a machine that is out of reach, for ever.
+fn watch(rank: usize, waiting: &Arc<Mutex<Option<Instant>>>) -> Result<()> {
+    let patience = match std::env::var("ERGODIC_RANK_TIMEOUT") {
+        Ok(said) => said
+            .parse()
+            .ok()
+            .filter(|s: &f64| *s > 0.0)
+            .with_context(|| {
+                format!("ERGODIC_RANK_TIMEOUT must be a number of seconds above 0, not '{said}'")
+            })?,
+        Err(_) => PATIENCE,
+    };
+    let waiting = Arc::downgrade(waiting);
+    let watch = move || {
+        while let Some(waiting) = waiting.upgrade() {
+            if held(&waiting).is_some_and(|since| since.elapsed().as_secs_f64() > patience) {
+                let message = format!(
+                    "error: rank {rank} has waited for the others for {patience} s: one of them hangs or is out of reach. What was saved goes on with \
+                     --resume; where ranks may differ by more, set ERGODIC_RANK_TIMEOUT to more seconds\n"
+                );
+                let _ = std::io::stderr().write_all(message.as_bytes());
+                abort(1);
+            }
+            drop(waiting);
+            std::thread::sleep(Duration::from_secs_f64((patience / 10.0).min(1.0)));
+        }
+    };
+    std::thread::Builder::new()
+        .spawn(watch)
+        .context("no thread to watch the other ranks")?;
+    Ok(())
+}
+
+fn abort(code: u8) -> ! {
+    // The launcher kills the others at once, and then us: what was printed has to be out.
+    let _ = std::io::stdout().flush();
+    // No lock: another thread may hold it while it waits for a rank that does not come.
+    if mpi::environment::is_finalized() {
+        std::process::exit(code.into());
+    }
+    SimpleCommunicator::world().abort(code.into())
 }
 
 impl Mpi {
@@ -50,17 +112,26 @@ impl Mpi {
         let local_rank = usize::try_from(machine.rank())?;
         let local_size = usize::try_from(machine.size())?;
         drop(machine);
+        let waiting = Arc::default();
+        watch(rank, &waiting)?;
         Ok(Self {
             universe: Mutex::new(Some(universe)),
             rank,
             size,
             local_rank,
             local_size,
+            waiting,
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Universe>> {
-        self.universe.lock().unwrap_or_else(|e| e.into_inner())
+        held(&self.universe)
+    }
+
+    /// A barrier is waited for however long it takes: it ends a job whose ranks had different work.
+    fn waiting(&self) -> Waiting<'_> {
+        *held(&self.waiting) = Some(Instant::now());
+        Waiting(&self.waiting)
     }
 
     /// Everybody's count, on every rank.
@@ -114,6 +185,7 @@ impl Communicator for Mpi {
 
     fn all_gather(&self, mine: &[f64]) -> Result<Vec<Vec<f64>>> {
         let universe = self.lock();
+        let _waiting = self.waiting();
         let world = world(&universe)?;
         let counts = self.counts(&world, mine.len())?;
         // Where this fails it fails everywhere, because all see the same lengths: nobody waits for the rest.
@@ -148,6 +220,7 @@ impl Communicator for Mpi {
     fn gather_bytes(&self, mine: &[u8], root: usize) -> Result<Option<Vec<Vec<u8>>>> {
         check_root(root, self.size)?;
         let universe = self.lock();
+        let _waiting = self.waiting();
         let world = world(&universe)?;
         let counts = self.counts(&world, mine.len())?;
         if self.rank != root {
@@ -176,6 +249,7 @@ impl Communicator for Mpi {
     fn broadcast_bytes(&self, bytes: &mut Vec<u8>, root: usize) -> Result<()> {
         check_root(root, self.size)?;
         let universe = self.lock();
+        let _waiting = self.waiting();
         let world = world(&universe)?;
         let from = world.process_at_rank(count(root)?);
         let mut length = u64::try_from(bytes.len())?;
@@ -203,13 +277,7 @@ impl Communicator for Mpi {
     }
 
     fn abort(&self, code: u8) -> ! {
-        // The launcher kills the others at once, and then us: what was printed has to be out.
-        let _ = std::io::stdout().flush();
-        // No lock: another thread may hold it while it waits for a rank that does not come.
-        if mpi::environment::is_finalized() {
-            std::process::exit(code.into());
-        }
-        SimpleCommunicator::world().abort(code.into())
+        abort(code)
     }
 }
 

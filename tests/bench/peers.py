@@ -2,7 +2,8 @@
 """The other libraries' side of the benchmark. tests/bench/run starts this; by hand:
 
     peers.py --list                        the workloads and their peers, as JSON
-    peers.py WORKLOAD PEER [--threads N]   build, warm up, print {"ready": true, ...}; then for each line "go SECONDS" on
+    peers.py WORKLOAD PEER [--threads N] [--device cuda]
+                                           build, warm up, print {"ready": true, ...}; then for each line "go SECONDS" on
                                            stdin run for about that long and print one JSON line; end of input ends it
     peers.py --check [WORKLOAD...]         self test: gradients, noise scales, acceptance, finite losses
 
@@ -35,12 +36,14 @@ MODULES = {
 }
 
 
-def limit_threads(threads: int) -> None:
+def limit(threads: int, device: str) -> None:
     """Before the libraries are imported: XLA sizes its pools by the cores it may use."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     os.environ["NPROC"] = os.environ["OMP_NUM_THREADS"] = str(threads)
-    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_PLATFORMS"] = os.environ["BENCH_DEVICE"] = device
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # the others need memory of the GPU, too
+    os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"  # single precision, as ours: a GPU would take TF32
 
 
 def peak_rss_bytes() -> int:
@@ -48,11 +51,11 @@ def peak_rss_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def serve(workload: Workload, peer: str, threads: int) -> None:
+def serve(workload: Workload, peer: str, threads: int, device: str) -> None:
     """The protocol of the module's docstring. What the libraries print goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    limit_threads(threads)
+    limit(threads, device)
     built = importlib.import_module(MODULES[peer]).build(workload, peer, threads)
     built.warm_up()
     print(json.dumps({"ready": True, "library": built.library}), file=answers)
@@ -98,9 +101,9 @@ def check_scale(workload: Workload, peer: str, module: Any, threads: int) -> tup
     return ratio, workload.sampler == "rmsprop" or abs(ratio - 1) < 0.03  # RMSProp: to compare among peers
 
 
-def check(names: list[str], threads: int) -> bool:
+def check(names: list[str], threads: int, device: str) -> bool:
     """Self test of the peers; True when all is well."""
-    limit_threads(threads)
+    limit(threads, device)
     good = True
     for workload in (WORKLOADS[name] for name in names):
         for peer in workload.peers:
@@ -135,6 +138,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the workloads and their peers as JSON")
     parser.add_argument("--check", action="store_true", help="self test of the named workloads, or of all")
     parser.add_argument("--threads", type=int, default=2, help="threads of a peer (default 2)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where a peer computes (default cpu)")
     options = parser.parse_args()
     if options.threads < 1:
         parser.error(f"--threads must be at least 1, got {options.threads}")
@@ -145,13 +149,13 @@ def main() -> None:
         if name not in WORKLOADS:
             parser.error(f"unknown workload {name!r}; the workloads are {', '.join(WORKLOADS)}")
     if options.check:
-        sys.exit(0 if check(options.names or list(WORKLOADS), options.threads) else 1)
+        sys.exit(0 if check(options.names or list(WORKLOADS), options.threads, options.device) else 1)
     if len(options.names) != 2:
         parser.error("expected WORKLOAD PEER, --list or --check")
     workload, peer = WORKLOADS[options.names[0]], options.names[1]
     if peer not in workload.peers:
         parser.error(f"{workload.name} has no peer {peer!r}; its peers are {', '.join(workload.peers)}")
-    serve(workload, peer, workload.threads or options.threads)
+    serve(workload, peer, workload.threads or options.threads, options.device)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,11 @@ from workloads import Workload
 LIBRARY = f"torch {torch.__version__}"
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "tanh": torch.tanh_, "identity": lambda x: x}
 Gradient = Callable[[Tensor, Tensor, Tensor], Tensor]  # x, y, out: puts the loss gradient in out, returns the losses [C]
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """On the device of the run; on the CPU it shares the array's memory."""
+    return torch.from_numpy(array).to(torch.get_default_device())
 
 
 def unflatten(w: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
@@ -86,14 +92,14 @@ class Peer:
         torch.set_flush_denormal(True)
         torch.manual_seed(3)
         self.workload, self.steps = workload, 0
-        self.w = torch.from_numpy(workloads.start(workload))
+        self.w = tensor(workloads.start(workload))
         self.g, self.noise = torch.empty_like(self.w), torch.empty_like(self.w)
         self.loss_sum = torch.zeros(workload.chains)
         self.temperatures = torch.tensor(workload.temperatures)
         if workload.rows:
             x, y = workloads.data(workload)
-            self.x = torch.from_numpy(x)
-            self.y = torch.from_numpy(y if y.dtype == np.float32 else y.astype(np.int64))
+            self.x = tensor(x)
+            self.y = tensor(y if y.dtype == np.float32 else y.astype(np.int64))
             make = vmap_gradient if peer == "pytorch-vmap" else loop_gradient
             self.gradient = make(workload, self.point())
 
@@ -107,13 +113,17 @@ class Peer:
     def advance(self, steps: int) -> None:
         for _ in range(steps):
             self.step()
+        if self.w.is_cuda:
+            torch.cuda.synchronize()
         self.steps += steps
 
     def warm_up(self) -> None:
         self.advance(3)
+        if self.w.is_cuda:
+            self.length = 20  # not to wait for the GPU after every step
 
     def weights(self) -> np.ndarray:
-        return self.w.numpy().copy()
+        return self.w.numpy(force=True).copy()
 
     def stats(self) -> dict[str, float]:
         return {"loss": float(self.loss_sum.mean()) / self.steps}
@@ -180,7 +190,7 @@ class Hmc(Peer):
 
     def __init__(self, workload: Workload, peer: str) -> None:
         many = workload.chains > 1
-        self.q = torch.from_numpy(workloads.start(workload))
+        self.q = tensor(workloads.start(workload))
         self.gq, self.accepted = torch.empty_like(self.q), torch.zeros(workload.chains)
         super().__init__(workload, peer)
         if many and peer == "pytorch":  # every chain sees all the rows
@@ -236,16 +246,18 @@ class Noise(Peer):
 
 def build(workload: Workload, peer: str, threads: int) -> Peer:
     torch.set_num_threads(threads)
+    torch.set_default_device(os.environ["BENCH_DEVICE"])
+    torch.backends.cuda.matmul.allow_tf32 = False  # as it is by default: single precision, as ours
     return {"sgld": Sgld, "rmsprop": Rmsprop, "hmc": Hmc, "noise": Noise}[workload.sampler](workload, peer)
 
 
 def gradient(workload: Workload, peer: str, w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Gradient [C, N] of the mean loss alone: for the self test."""
-    point, rows = torch.from_numpy(w), torch.from_numpy(x)
-    labels = torch.from_numpy(y if y.dtype == np.float32 else y.astype(np.int64))
+    point, rows = tensor(w), tensor(x)
+    labels = tensor(y if y.dtype == np.float32 else y.astype(np.int64))
     shared = peer == "pytorch-vmap" and workload.sampler == "hmc"
     if workload.chains > 1 and not shared:
         rows, labels = rows.expand(workload.chains, -1, -1), labels.expand(workload.chains, -1).contiguous()
     out = torch.empty_like(point)
     (vmap_gradient if peer == "pytorch-vmap" else loop_gradient)(workload, point)(rows, labels, out)
-    return out.numpy()
+    return out.numpy(force=True)

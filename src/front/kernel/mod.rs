@@ -64,6 +64,18 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+/// Read bytes as what a client sends: for `tests/fuzz`.
+#[cfg(fuzzing)]
+pub fn fuzz(mut bytes: &[u8]) {
+    let allowance = zmtp::allowance();
+    while let Ok(item) = zmtp::read(&mut bytes, &allowance) {
+        if let zmtp::Item::Message(frames) = item {
+            // Without a key, any signature will do.
+            let _ = Codec::new(b"").decode(frames);
+        }
+    }
+}
+
 /// How long clients may take to get the last messages.
 const FAREWELL: Duration = Duration::from_secs(1);
 

@@ -24,3 +24,18 @@ pub mod crates {
 /// What is said where Rust cells cannot be run.
 #[cfg(not(feature = "evcxr"))]
 pub const WITHOUT_EVCXR: &str = "this program is built without Rust notebooks; build it with: cargo install --path . --locked --features evcxr";
+
+/// Read bytes as a notebook, as it is before and after it runs: for `tests/fuzz`.
+#[cfg(fuzzing)]
+pub fn fuzz(bytes: &[u8]) {
+    let Ok(mut notebook) = format::Notebook::parse(&String::from_utf8_lossy(bytes)) else {
+        return;
+    };
+    notebook.language();
+    for (cell, _) in notebook.code() {
+        notebook.may_fail(cell);
+        notebook.set_outputs(cell, 1, &[]);
+    }
+    notebook.clear();
+    let _ = notebook.to_text();
+}

@@ -112,6 +112,17 @@ fn ranks_share_the_cells_of_a_grid() {
 #[test]
 #[ignore = "long: tests/run"]
 fn another_number_of_ranks_goes_on_when_one_has_died() {
+    goes_on_after("-KILL", "3600", "");
+}
+
+/// The same with a rank that stands still: the other one does not wait for ever.
+#[test]
+#[ignore = "long: tests/run"]
+fn a_rank_that_hangs_ends_the_job() {
+    goes_on_after("-STOP", "5", "has waited for the others for 5 s");
+}
+
+fn goes_on_after(signal: &str, patience: &str, said: &str) {
     let scratch = Scratch::new();
     let script = scratch.file("all.rhai", SCRIPT);
     let steps = ["--set", "steps=3000"];
@@ -125,7 +136,10 @@ fn another_number_of_ranks_goes_on_when_one_has_died() {
     assert!(alone.status.success(), "{}", text(&alone));
     let out = scratch.join("out");
     let more = [&steps[..], &["--checkpoint", "0.05"]].concat();
-    let mut child = launch(2, &script, &out, &more).spawn().unwrap();
+    let mut child = launch(2, &script, &out, &more)
+        .env("ERGODIC_RANK_TIMEOUT", patience)
+        .spawn()
+        .unwrap();
     let begin = Instant::now();
     let previous = out.join("ladder/checkpoint/previous.safetensors");
     while !previous.exists() {
@@ -144,15 +158,16 @@ fn another_number_of_ranks_goes_on_when_one_has_died() {
     let victim = ranks.last().unwrap();
     assert!(
         Command::new("kill")
-            .args(["-9", victim])
+            .args([signal, victim])
             .status()
             .unwrap()
             .success()
     );
-    let status = child.wait().unwrap();
-    assert!(!status.success());
+    let ended = child.wait_with_output().unwrap();
+    assert!(!ended.status.success());
+    assert!(text(&ended).contains(said), "{}", text(&ended));
     let more = [&steps[..], &["--resume"]].concat();
-    let output = ended(launch(3, &script, &out, &more));
+    let output = launch(3, &script, &out, &more).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     let (expected, found) = (results(&scratch.join("alone")), results(&out));
     for (name, bytes) in &expected {

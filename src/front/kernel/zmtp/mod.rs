@@ -22,6 +22,14 @@ mod tests;
 
 pub use endpoint::Endpoint;
 pub use frame::Frames;
+#[cfg(fuzzing)]
+pub use frame::{Item, read};
 pub use handshake::Kind;
 pub use peer::Peer;
 pub use socket::{Event, Socket};
+
+/// What may be received over a socket that talks to many clients.
+#[cfg(fuzzing)]
+pub fn allowance() -> allowance::Allowance {
+    Kind::Router.allowance()
+}
