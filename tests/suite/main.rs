@@ -42,6 +42,7 @@ mod models;
 mod notebook;
 mod overlaps;
 mod own;
+mod programs;
 mod pytorch;
 #[cfg(feature = "mpi")]
 mod ranks;
