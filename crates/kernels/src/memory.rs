@@ -14,8 +14,25 @@ const SMALL: u128 = 16 << 20;
 /// Bytes that must be left: allocators take memory in pieces of this order.
 const SPARE: u64 = 64 << 20;
 
+/// What is asked at every request whether it is refused.
+type Watch = Box<dyn Fn() -> bool + Send + Sync>;
+
+static WATCH: OnceLock<Watch> = OnceLock::new();
+
+/// Let `by` refuse requests of this process, of any size, from now on: what does not fit on a machine with less memory is tested on this one.
+///
+/// # Panics
+/// If requests are watched already.
+pub fn watch(by: impl Fn() -> bool + Send + Sync + 'static) {
+    let set = WATCH.set(Box::new(by));
+    assert!(set.is_ok(), "requests of memory are watched already");
+}
+
 /// Fail if `bytes` do not fit into the memory that is free; `what` says what they are for.
 pub fn check(bytes: u128, what: &str) -> Result<()> {
+    if WATCH.get().is_some_and(|refuses| refuses()) {
+        anyhow::bail!("{what}: {} of memory are refused", shown(bytes));
+    }
     if bytes <= SMALL {
         return Ok(());
     }
@@ -32,7 +49,7 @@ pub fn check(bytes: u128, what: &str) -> Result<()> {
 
 /// The same, where saying what they are for takes time.
 pub fn check_lazily(bytes: u128, what: impl FnOnce() -> String) -> Result<()> {
-    match bytes <= SMALL {
+    match bytes <= SMALL && WATCH.get().is_none() {
         true => Ok(()),
         false => check(bytes, &what()),
     }

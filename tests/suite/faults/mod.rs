@@ -7,8 +7,9 @@ mod journal;
 
 use super::continued::untimed;
 use super::folders::content;
-use super::support::{Scratch, ergodic, text};
+use super::support::{Scratch, ergodic, evaluate, text};
 use ergodic::front::run::{Request, run};
+use ergodic::memory;
 use ergodic::ranks::SingleProcess;
 use ergodic::store::disk::{self, Change, Watch};
 use journal::{Disk, Keeps};
@@ -45,6 +46,8 @@ enum Fault {
     Full(usize),
     /// Half of what is written gets there, then the process is gone.
     Torn(usize),
+    /// Not a change: one request of memory is refused.
+    NoMemory(usize),
 }
 
 /// What makes a fault in a child.
@@ -85,6 +88,9 @@ impl Watch for Faulty {
         }
     }
 }
+
+/// Requests of memory of a child.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// What a child ends with that was killed.
 const GONE: i32 = 77;
@@ -129,6 +135,10 @@ fn child() {
         }
         "fails" => watched(Fault::Fails(at())),
         "full" => watched(Fault::Full(at())),
+        "no-memory" => {
+            let at: usize = at();
+            memory::watch(move || REQUESTS.fetch_add(1, Ordering::Relaxed) == at);
+        }
         _ => watched(Fault::Torn(at())),
     }
     let request = Request {
@@ -158,6 +168,7 @@ fn child() {
         },
         |_| 0,
     );
+    println!("{} requests", REQUESTS.load(Ordering::Relaxed));
     // Before the test is reported as passed.
     exit(code.into());
 }
@@ -295,6 +306,7 @@ fn survives(this: &Undisturbed, fault: Fault) -> Result<(), String> {
         Fault::Fails(at) => ("fails", at),
         Fault::Full(at) => ("full", at),
         Fault::Torn(at) => ("torn", at),
+        Fault::NoMemory(at) => ("no-memory", at),
     };
     let out = this.scratch.join(format!("{name}-{at}"));
     let ended = start(&this.script, &out, &format!("{name} {at}"));
@@ -337,6 +349,25 @@ fn a_run_goes_on_after_any_change_that_fails() {
 
 #[test]
 #[ignore = "long: tests/run"]
+fn a_run_goes_on_after_any_request_of_memory_that_is_refused() {
+    let this = undisturbed();
+    let all = start(
+        &this.script,
+        &this.scratch.join("counted"),
+        &format!("no-memory {}", usize::MAX),
+    );
+    let said = text(&all);
+    let count = said
+        .lines()
+        .find_map(|l| l.strip_suffix(" requests"))
+        .unwrap();
+    let faults: Vec<_> = (0..count.parse().unwrap()).map(Fault::NoMemory).collect();
+    assert!(faults.len() > 5, "{said}");
+    for_all(&faults, |fault| survives(&this, *fault));
+}
+
+#[test]
+#[ignore = "long: tests/run"]
 fn a_run_goes_on_after_a_crash_between_any_two_changes() {
     let this = undisturbed();
     let log = Disk::read(&this.log);
@@ -359,4 +390,55 @@ fn a_run_goes_on_after_a_crash_between_any_two_changes() {
         std::fs::remove_dir_all(&place).unwrap();
         Ok(())
     });
+}
+
+/// The variable that makes a child try the examples.
+const EXAMPLES: &str = "FAULTS_EXAMPLES";
+
+#[test]
+#[ignore = "the child of the next test"]
+fn examples_without_memory() {
+    if std::env::var(EXAMPLES).is_err() {
+        return;
+    }
+    static AT: AtomicUsize = AtomicUsize::new(0);
+    memory::watch(|| REQUESTS.fetch_add(1, Ordering::Relaxed) == AT.load(Ordering::Relaxed));
+    let (mut refused, mut wrong) = (0, Vec::new());
+    for item in ergodic::script::all_items() {
+        for at in 0..3 {
+            AT.store(at, Ordering::Relaxed);
+            REQUESTS.store(0, Ordering::Relaxed);
+            let ended = std::panic::catch_unwind(|| {
+                evaluate(&item.example)
+                    .map(|_| ())
+                    .map_err(|e| e.to_string())
+            });
+            if REQUESTS.load(Ordering::Relaxed) <= at {
+                break;
+            }
+            refused += 1;
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(said)) if said.contains("of memory are refused") => {}
+                other => wrong.push(format!("{} at {at}: {other:?}", item.path())),
+            }
+        }
+    }
+    println!("{refused} requests were refused");
+    assert!(refused > 100 && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Wherever an example of the reference asks for memory and is refused it ends with a message that says so, or does without.
+#[test]
+#[ignore = "long: tests/run"]
+fn examples_without_memory_end_with_a_message() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "faults::examples_without_memory",
+        "--include-ignored",
+        "--nocapture",
+    ]);
+    let ended = command.env(EXAMPLES, "1").output().unwrap();
+    assert!(ended.status.success(), "{}", text(&ended));
 }
