@@ -125,7 +125,7 @@ fn parse(text: &str) -> Result<(Vec<u8>, Vec<u32>)> {
         let row = line
             .split(',')
             .map(|cell| {
-                cell.parse()
+                cell.parse::<u8>()
                     .map_err(|_| wrong(format!("'{cell}' is no number 0 … 255")))
             })
             .collect::<Result<Vec<u8>>>()?;

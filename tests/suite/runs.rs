@@ -707,3 +707,46 @@ fn scripts_and_rust_see_the_same_list() {
     assert_eq!(runs.all[0].tags, ["pilot"]);
     assert!(!place.0.join("runs/list").exists(), "a list is no result");
 }
+
+/// Files of kept draws come before the first checkpoint.
+#[test]
+fn what_a_process_leaves_that_is_killed_before_its_first_checkpoint_can_go_on_or_be_replaced() {
+    for how in ["--resume", "--force"] {
+        let scratch = Scratch::new();
+        let script = scratch.file(
+            "s.rhai",
+            "let t = target(potential::gaussian(#{ dim: 3 })); sample(t, sampler::hmc(), #{ steps: 200, chains: 2, every: 5, keep: 5, name: \"it\" })",
+        );
+        let out = scratch.join("out");
+        let run = |more: &[&str]| {
+            let mut command = ergodic();
+            command
+                .args(["run", "--quiet", "--out"])
+                .args([&out, &script]);
+            command.args(more).output().unwrap()
+        };
+        assert!(run(&[]).status.success());
+        let whole = content(&out.join("it"));
+        for later in [
+            "run.json",
+            "checkpoint",
+            "trace.zarr",
+            "weights.safetensors",
+        ] {
+            let path = out.join("it").join(later);
+            match path.is_dir() {
+                true => std::fs::remove_dir_all(path).unwrap(),
+                false => std::fs::remove_file(path).unwrap(),
+            }
+        }
+        let refused = run(&[]);
+        let said = text(&refused);
+        assert!(
+            !refused.status.success() && said.contains("--resume") && said.contains("--force"),
+            "{said}"
+        );
+        let again = run(&[how]);
+        assert!(again.status.success(), "{how}: {}", text(&again));
+        assert!(content(&out.join("it")) == whole, "{how}");
+    }
+}

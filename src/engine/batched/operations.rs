@@ -138,7 +138,7 @@ impl Engine for OneDevice<'_> {
         if which.iter().all(|w| *w) {
             return self.device.copy(from, to, 4 * self.chains * self.dim);
         }
-        let which: Vec<u8> = which.iter().map(|w| (*w).into()).collect();
+        let which: Vec<u8> = which.iter().map(|w| u8::from(*w)).collect();
         self.device.upload(&which, self.which.at)?;
         let args = [
             Arg::Pointer(from),

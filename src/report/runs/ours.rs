@@ -51,7 +51,8 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
     let entries = disk::list(folder).map_err(|e| e.to_string())?;
     for entry in entries {
         let (path, own) = (entry.path(), name(&entry.path()));
-        if known.contains(&own.as_str()) || is_left_over(&own) || is_written(&path) {
+        let begun = kind == Kind::Results && has_just_begun(&path);
+        if known.contains(&own.as_str()) || is_left_over(&own) || is_written(&path) || begun {
             continue;
         }
         let inner = match entry.file_type().is_ok_and(|t| t.is_dir()) {
@@ -84,6 +85,12 @@ fn is_written(path: &Path) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Whether a killed process had made nothing but the files of kept draws, which come before the first checkpoint.
+fn has_just_begun(part: &Path) -> bool {
+    let ours = |name: &str| name == "draws.zarr" || is_left_over(name);
+    part.is_dir() && disk::entries(part).all(|e| ours(&name(&e.path())))
 }
 
 /// Whether a killed process left something of this name.
