@@ -7,7 +7,7 @@
 //! Reading needs no lock: whatever is found under its final name is whole.
 
 use super::disk::Output;
-use super::{cannot, disk};
+use super::{cannot, disk, temp_files};
 use crate::error::Result;
 use crate::{output, platform};
 use anyhow::bail;
@@ -148,9 +148,10 @@ impl Drop for Claim {
     }
 }
 
-/// Whether there is anything in a folder but its lock, and what is about to be replaced.
+/// Whether there is anything in a folder but its lock, what is about to be replaced, and what killed processes had not made yet.
 pub fn holds_something(folder: &Path) -> bool {
-    disk::entries(folder).any(|e| [LOCK, ASIDE, MOVING].iter().all(|n| e.file_name() != *n))
+    let counts = |name: &str| ![LOCK, ASIDE, MOVING].contains(&name) && !temp_files::is_left(name);
+    disk::entries(folder).any(|e| counts(&e.file_name().to_string_lossy()))
 }
 
 /// "<process id> <machine>".

@@ -53,6 +53,15 @@ pub(super) fn remove(path: &Path) {
     let _ = disk::remove(path);
 }
 
+/// Whether something of this name was left by a process that is gone.
+pub(super) fn is_left(name: &str) -> bool {
+    let mut roles = [".tmp-", ".old-"].iter();
+    roles.any(|role| {
+        name.rsplit_once(role)
+            .is_some_and(|(_, suffix)| is_left_over(suffix))
+    })
+}
+
 /// Whether the process that wrote this suffix is gone. A suffix of another form is not ours to delete.
 fn is_left_over(suffix: &str) -> bool {
     let (mine, parts) = (this_process(), suffix.split('-').collect::<Vec<_>>());

@@ -711,7 +711,13 @@ fn scripts_and_rust_see_the_same_list() {
 /// Files of kept draws come before the first checkpoint.
 #[test]
 fn what_a_process_leaves_that_is_killed_before_its_first_checkpoint_can_go_on_or_be_replaced() {
-    for how in ["--resume", "--force"] {
+    // Nor is there a record of the script, if it is the first of its runs.
+    for (how, first) in [
+        ("--resume", false),
+        ("--force", false),
+        ("--resume", true),
+        ("--force", true),
+    ] {
         let scratch = Scratch::new();
         let script = scratch.file(
             "s.rhai",
@@ -738,6 +744,9 @@ fn what_a_process_leaves_that_is_killed_before_its_first_checkpoint_can_go_on_or
                 true => std::fs::remove_dir_all(path).unwrap(),
                 false => std::fs::remove_file(path).unwrap(),
             }
+        }
+        if first {
+            std::fs::remove_file(out.join("run.json")).unwrap();
         }
         let refused = run(&[]);
         let said = text(&refused);

@@ -41,7 +41,15 @@ const WRITTEN: [&str; 11] = [
 
 /// Fail unless a folder is that of a run and has nothing else in it; says what it is, or what else there is.
 pub fn only_ours(folder: &Path) -> Result<(), String> {
-    let Some(kind) = Kind::of(folder) else {
+    // A first run leaves its files of kept draws before there is a record.
+    let begun = || {
+        let inner = disk::entries(folder).map(|e| e.path());
+        let mut inner = inner
+            .filter(|p| name(p) != LOCK && !is_left_over(&name(p)))
+            .peekable();
+        inner.peek().is_some() && inner.all(|p| has_just_begun(&p))
+    };
+    let Some(kind) = Kind::of(folder).or_else(|| begun().then_some(Kind::Results)) else {
         return Err("it is not that of a run".into());
     };
     let known: &[&str] = match kind {
