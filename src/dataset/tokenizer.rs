@@ -6,6 +6,7 @@ use crate::access;
 use crate::error::{Result, in_file};
 use crate::memory;
 use anyhow::{Context, anyhow, ensure};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Bytes of memory per byte of text while it is taken apart.
@@ -29,8 +30,12 @@ impl Tokenizer {
         };
         let file = File::open(&path)?;
         let read = || {
-            let mut inner = tokenizers::Tokenizer::from_bytes(&file.bytes)
+            serde_json::from_slice::<serde::de::IgnoredAny>(&file.bytes)
                 .map_err(|e| anyhow!("'{path}' is no tokenizer.json: {e}"))?;
+            // The package panics at some of what is no JSON, and of what is none of its own.
+            let made = catch_unwind(|| tokenizers::Tokenizer::from_bytes(&file.bytes));
+            let made = made.unwrap_or_else(|_| Err("it cannot be read".into()));
+            let mut inner = made.map_err(|e| anyhow!("'{path}' is no tokenizer.json: {e}"))?;
             // What it was told to do with the sentences of another program.
             inner.with_padding(None);
             inner
@@ -59,7 +64,8 @@ impl Tokenizer {
     pub fn tokens(&self, path: &str, text: &str) -> Result<Vec<u32>> {
         let bytes = BYTES * text.len() as u128;
         memory::check(bytes, &format!("'{path}', taken apart into tokens,"))?;
-        let encoded = self.inner.encode_fast(text, false);
+        let encoded = catch_unwind(AssertUnwindSafe(|| self.inner.encode_fast(text, false)));
+        let encoded = encoded.unwrap_or_else(|_| Err("it cannot do what its file says".into()));
         let encoded = encoded.map_err(|e| anyhow!("'{path}': the tokenizer fails: {e}"))?;
         Ok(encoded.get_ids().to_vec())
     }
@@ -73,6 +79,29 @@ mod tests {
     use crate::options::Value;
 
     const JSON: &str = "tests/data/pretrained/tokenizer.json";
+
+    /// The package panics at these.
+    #[test]
+    fn what_is_no_tokenizer_is_refused() {
+        let folder = Folder::new();
+        let whole = std::fs::read_to_string(JSON).unwrap();
+        let (model, decoder) = (
+            whole.find("\"model\"").unwrap(),
+            whole.find("\"decoder\"").unwrap(),
+        );
+        for broken in [
+            whole[..decoder + 14].to_string(),
+            format!("{}\u{1}{}", &whole[..decoder + 14], &whole[decoder + 14..]),
+            format!("{}3,{}", &whole[..decoder + 11], &whole[decoder + 11..]),
+            format!("{}[],{}", &whole[..decoder + 11], &whole[decoder + 11..]),
+            whole[..model].to_string(),
+            "[]".into(),
+        ] {
+            let path = folder.write("tokenizer.json", &broken);
+            let said = Tokenizer::read(&path).err().unwrap().to_string();
+            assert!(said.contains("is no tokenizer.json"), "{said}");
+        }
+    }
 
     /// As the Python package has them: tests/interop/test_pretrained.py compares more.
     #[test]

@@ -115,6 +115,7 @@ impl Keeper {
 
     /// Write what readers need to know.
     pub fn describe(&self, temperatures: &[f64]) -> Result<()> {
+        self.stream.begin()?;
         self.stream.describe(temperatures)
     }
 

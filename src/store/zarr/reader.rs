@@ -49,10 +49,11 @@ impl Stream {
             let (content, sum) = bytes.split_at(length);
             let whole = checksum(content) == sum;
             // Of a run that was killed: who reads it stops at its checkpoint, and what that counts on was flushed.
-            Ok(whole
-                || self
-                    .flushed_draws(at, content)
-                    .is_some_and(|draws| draws > 0))
+            let flushed = || {
+                self.flushed_draws(at, content)
+                    .is_some_and(|draws| draws > 0)
+            };
+            Ok(whole || self.is_not_flushed(at) || flushed())
         };
         // Whoever makes draws at this time writes numbers and checksum one after the other.
         for _ in 0..5 {

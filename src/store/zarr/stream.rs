@@ -343,8 +343,29 @@ impl Stream {
             let entry = [*tensor, *chain, open.chunk, open.draws, open.first as usize];
             all.extend(entry.map(|n| n as u64));
         }
-        let first = self.own.first().copied().unwrap_or(0);
-        write_atomic(&self.root.join(format!("{FLUSHED}{first}")), &encode(&all))
+        // Each rank writes chains of its own.
+        let first = open.keys().map(|[_, chain]| *chain).min().unwrap_or(0);
+        self.write_flushed(first, &all)
+    }
+
+    fn write_flushed(&self, first: usize, entries: &[u64]) -> Result<()> {
+        let path = self.root.join(format!("{FLUSHED}{first}"));
+        write_atomic(&path, &encode(entries))
+    }
+
+    /// Say that draws are made here, before there is anything else: nothing is flushed yet.
+    pub fn begin(&self) -> Result<()> {
+        match self.flushed_files().next() {
+            Some(_) => Ok(()),
+            None => self.write_flushed(0, &[]),
+        }
+    }
+
+    /// Whether draws are still made, and none of a chunk was flushed so far: then its checksum means nothing.
+    pub(super) fn is_not_flushed(&self, [tensor, chain, chunk]: [usize; 3]) -> bool {
+        let known = self.flushed().get(&[tensor, chain]);
+        let earlier = known.is_none_or(|all| all.iter().all(|open| open.chunk < chunk));
+        earlier && self.flushed_files().next().is_some()
     }
 
     /// Make the file of a chain, with chunks without draws, if it is not there: a disk that is full is met here, before any of them is made.
