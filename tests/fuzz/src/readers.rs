@@ -11,19 +11,67 @@ use std::path::{Path, PathBuf};
 /// A name, the file that the bytes are written to, and the script that reads it.
 const FILES: &[[&str; 3]] = &[
     ["csv", "a.csv", r#"print(dataset::csv("FOLDER/a.csv"))"#],
-    ["npy", "a.npy", r#"print(tensor::load("FOLDER/a.npy")); print(dataset::npy("FOLDER/a.npy", "FOLDER/y.npy"))"#],
-    ["mapped", "a.npy", r#"print(dataset::npy("FOLDER/a.npy", "FOLDER/y.npy", #{ mapped: true }))"#],
+    [
+        "npy",
+        "a.npy",
+        r#"print(tensor::load("FOLDER/a.npy")); print(dataset::npy("FOLDER/a.npy", "FOLDER/y.npy"))"#,
+    ],
+    [
+        "mapped",
+        "a.npy",
+        r#"print(dataset::npy("FOLDER/a.npy", "FOLDER/y.npy", #{ mapped: true }))"#,
+    ],
     ["npz", "a.npz", r#"print(dataset::npz("FOLDER/a.npz"))"#],
-    ["idx", "train-images-idx3-ubyte", r#"print(dataset::idx("FOLDER"))"#],
-    ["safetensors", "a.safetensors", r#"try { print(tensor::load("FOLDER/a.safetensors")) } catch { } print(dataset::safetensors("FOLDER/a.safetensors"))"#],
-    ["weights", "a.safetensors", r#"print(model::mlp(#{ layers: [2, 2] }).load("FOLDER/a.safetensors"))"#],
-    ["pytorch", "a.pt", r#"try { print(tensor::load("FOLDER/a.pt")) } catch { } print(model::mlp(#{ layers: [2, 2] }).load("FOLDER/a.pt"))"#],
-    ["onnx", "a.onnx", r#"let m = model::onnx("FOLDER/a.onnx"); print(m); print(m.weights().len())"#],
-    ["config", "config.json", r#"print(model::pretrained("FOLDER"))"#],
-    ["model", "model.safetensors", r#"print(model::pretrained("FOLDER"))"#],
-    ["tokenizer", "tokenizer.json", r#"print(dataset::text("FOLDER/text.txt", #{ tokenizer: "FOLDER/tokenizer.json", context: 4 }))"#],
-    ["text", "text.txt", r#"print(dataset::text("FOLDER/text.txt", #{ context: 4 })); print(dataset::text("FOLDER/text.txt", #{ tokenizer: "FOLDER/tokenizer.json", context: 4 }))"#],
-    ["tokens", "a.bin", r#"print(dataset::tokens("FOLDER/a.bin", #{ context: 4, vocabulary: 100 }))"#],
+    [
+        "idx",
+        "train-images-idx3-ubyte",
+        r#"print(dataset::idx("FOLDER"))"#,
+    ],
+    [
+        "safetensors",
+        "a.safetensors",
+        r#"try { print(tensor::load("FOLDER/a.safetensors")) } catch { } print(dataset::safetensors("FOLDER/a.safetensors"))"#,
+    ],
+    [
+        "weights",
+        "a.safetensors",
+        r#"print(model::mlp(#{ layers: [2, 2] }).load("FOLDER/a.safetensors"))"#,
+    ],
+    [
+        "pytorch",
+        "a.pt",
+        r#"try { print(tensor::load("FOLDER/a.pt")) } catch { } print(model::mlp(#{ layers: [2, 2] }).load("FOLDER/a.pt"))"#,
+    ],
+    [
+        "onnx",
+        "a.onnx",
+        r#"let m = model::onnx("FOLDER/a.onnx"); print(m); print(m.weights().len())"#,
+    ],
+    [
+        "config",
+        "config.json",
+        r#"print(model::pretrained("FOLDER"))"#,
+    ],
+    [
+        "model",
+        "model.safetensors",
+        r#"print(model::pretrained("FOLDER"))"#,
+    ],
+    [
+        "tokenizer",
+        "tokenizer.json",
+        r#"print(dataset::text("FOLDER/text.txt", #{ tokenizer: "FOLDER/tokenizer.json", context: 4 }))"#,
+    ],
+    [
+        "text",
+        "text.txt",
+        r#"print(dataset::text("FOLDER/text.txt", #{ context: 4 })); print(dataset::text("FOLDER/text.txt", #{ tokenizer: "FOLDER/tokenizer.json", context: 4 }))"#,
+    ],
+    [
+        "tokens",
+        "a.bin",
+        r#"print(dataset::tokens("FOLDER/a.bin", #{ context: 4, vocabulary: 100 }))"#,
+    ],
     ["json", "a.json", r#"print(read_json("FOLDER/a.json"))"#],
     ["run.json", "run/run.json", LOOK],
     ["checkpoint", "run/checkpoint/current.safetensors", LOOK],
@@ -65,7 +113,8 @@ impl Reader {
             "messages" => How::Messages,
             _ => {
                 let known = FILES.iter().find(|f| f[0] == name);
-                let [_, file, script] = known.unwrap_or_else(|| panic!("no reader is called {name}"));
+                let [_, file, script] =
+                    known.unwrap_or_else(|| panic!("no reader is called {name}"));
                 fill(&folder);
                 let script = script.replace("FOLDER", &folder.display().to_string());
                 How::File(folder.join(file), script)
@@ -101,14 +150,27 @@ impl Reader {
 fn fill(folder: &Path) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
     let from = |name: &str| fs::read(data.join(name)).expect("tests/data");
-    for name in ["y.npy", "idx/train-labels-idx1-ubyte", "idx/t10k-images-idx3-ubyte", "idx/t10k-labels-idx1-ubyte",
-        "pretrained/config.json", "pretrained/model.safetensors", "pretrained/tokenizer.json"]
-    {
+    for name in [
+        "y.npy",
+        "idx/train-labels-idx1-ubyte",
+        "idx/t10k-images-idx3-ubyte",
+        "idx/t10k-labels-idx1-ubyte",
+        "pretrained/config.json",
+        "pretrained/model.safetensors",
+        "pretrained/tokenizer.json",
+    ] {
         let file = name.rsplit('/').next().expect("a name");
         fs::write(folder.join(file), from(name)).expect("room for the files");
     }
-    fs::write(folder.join("text.txt"), "to be or not to be, that is the question").expect("room for the text");
+    fs::write(
+        folder.join("text.txt"),
+        "to be or not to be, that is the question",
+    )
+    .expect("room for the text");
     let packed = from("format-1.tar.gz");
-    tar::Archive::new(flate2::read::GzDecoder::new(&packed[..])).unpack(folder).expect("a run of tests/data");
-    fs::rename(folder.join("format-1/done/ladder"), folder.join("run")).expect("a run of tests/data");
+    tar::Archive::new(flate2::read::GzDecoder::new(&packed[..]))
+        .unpack(folder)
+        .expect("a run of tests/data");
+    fs::rename(folder.join("format-1/done/ladder"), folder.join("run"))
+        .expect("a run of tests/data");
 }

@@ -13,10 +13,49 @@ static ITEMS: LazyLock<Vec<Item>> = LazyLock::new(|| {
 
 /// Values of every kind, and of none.
 const VALUES: &[&str] = &[
-    "0", "1", "-1", "2", "3", "7", "20", "1_000_000_000_000", "9223372036854775807", "0.0", "0.5", "-0.5", "1e-300", "1e300", "1.0/0.0", "0.0/0.0", "()", "true", "\"\"",
-    "\"cost\"", "\"test\"", "\"ψ/..\"", "'x'", "[]", "[1]", "[1.0, 2.0]", "[2, 3, 2]", "[[1.0, 2.0], [3.0, 4.0]]", "#{}", "#{ a: 1 }", "|x| x", "|| 1", "|p, x| x.matmul(p.a)", "0..3",
-    "tensor([[1.0, 2.0], [3.0, 4.0]])", "tensor([])", "potential::gaussian()", "target(potential::gaussian())", "sampler::hmc()", "model::mlp(#{ layers: [2, 3, 2] })",
-    "dataset::digits(2)", "observable::cost()", "prior::gaussian(1.0)",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "20",
+    "1_000_000_000_000",
+    "9223372036854775807",
+    "0.0",
+    "0.5",
+    "-0.5",
+    "1e-300",
+    "1e300",
+    "1.0/0.0",
+    "0.0/0.0",
+    "()",
+    "true",
+    "\"\"",
+    "\"cost\"",
+    "\"test\"",
+    "\"ψ/..\"",
+    "'x'",
+    "[]",
+    "[1]",
+    "[1.0, 2.0]",
+    "[2, 3, 2]",
+    "[[1.0, 2.0], [3.0, 4.0]]",
+    "#{}",
+    "#{ a: 1 }",
+    "|x| x",
+    "|| 1",
+    "|p, x| x.matmul(p.a)",
+    "0..3",
+    "tensor([[1.0, 2.0], [3.0, 4.0]])",
+    "tensor([])",
+    "potential::gaussian()",
+    "target(potential::gaussian())",
+    "sampler::hmc()",
+    "model::mlp(#{ layers: [2, 3, 2] })",
+    "dataset::digits(2)",
+    "observable::cost()",
+    "prior::gaussian(1.0)",
 ];
 
 /// The script that these choices make.
@@ -29,7 +68,9 @@ pub fn of(bytes: &[u8]) -> String {
         }
         // Whatever happens, the next line is tried.
         let call = call(&mut choices, line).unwrap_or_default();
-        script.push_str(&format!("let v{line} = (); try {{ v{line} = {call}; print(v{line}); }} catch {{ }}\n"));
+        script.push_str(&format!(
+            "let v{line} = (); try {{ v{line} = {call}; print(v{line}); }} catch {{ }}\n"
+        ));
     }
     script
 }
