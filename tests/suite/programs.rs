@@ -168,19 +168,14 @@ impl Program {
                     self.put(format!("{name}.slice({from_end}, {k}, {end})"), batch, rest);
                 }
             }
+            // A product of vectors has no axis of rows.
             (8, Some(_)) if batch || rank >= 2 => {
                 let n = self.dice.random_range(1..5);
                 let w = self.param(vec![shape[rank - 1], n]);
                 let mut rest = shape;
                 rest[rank - 1] = n;
-                // A product of vectors has no axis of rows.
-                if rank + usize::from(batch) >= 2 {
-                    self.put(
-                        format!("({name}.matmul({}) * 0.5).tanh()", w.name),
-                        batch,
-                        rest,
-                    );
-                }
+                let product = format!("({name}.matmul({}) * 0.5).tanh()", w.name);
+                self.put(product, batch, rest);
             }
             (9, Some(_)) if rank >= 2 => {
                 let mut rest = shape;

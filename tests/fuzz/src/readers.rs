@@ -1,4 +1,4 @@
-//! What is read, and how a script comes to it.
+//! Readers of files, scripts, notebooks and messages: each takes the bytes of the fuzzer.
 
 use crate::scripts;
 use ergodic::front::{kernel, notebook};

@@ -115,7 +115,7 @@ fn another_number_of_ranks_goes_on_when_one_has_died() {
     goes_on_after("-KILL", "3600", "");
 }
 
-/// The same with a rank that stands still: the other one does not wait for ever.
+/// Stop one rank of two in the middle of the ladder (SIGSTOP): the other one ends the job after `ERGODIC_RANK_TIMEOUT` seconds.
 #[test]
 #[ignore = "long: tests/run"]
 fn a_rank_that_hangs_ends_the_job() {
