@@ -14,8 +14,14 @@ use std::path::Path;
 /// The file of the last parameters.
 const WEIGHTS: &str = "weights.safetensors";
 
-/// Numbers of a run up to which it is judged when it is written.
-const MOST_JUDGED: usize = 20_000_000;
+/// Numbers of a run up to which judging it takes no long time.
+const FEW: usize = 20_000_000;
+
+/// Numbers judged in a second, at the least (two cores of 2024: 6.4 million).
+const JUDGED_PER_SECOND: f64 = 5e6;
+
+/// Share of a run's time that it may take to judge it when it is written.
+const MOST_JUDGING: f64 = 0.1;
 
 impl Run {
     /// The verdict that lists of runs show, where it takes no long time.
@@ -30,13 +36,24 @@ impl Run {
 
     /// Whether it takes a long time to judge it.
     pub(super) fn is_large(&self) -> bool {
-        let numbers: usize = self.records.iter().map(Vec::len).sum();
-        numbers > MOST_JUDGED
+        self.numbers() > FEW
+    }
+
+    /// The summary, where it takes no long time beside the run itself.
+    fn in_proportion(&self) -> Option<Summary> {
+        let seconds = self.numbers() as f64 / JUDGED_PER_SECOND;
+        let judged = !self.is_large() || seconds <= MOST_JUDGING * self.seconds;
+        judged.then(|| Summary::new(self).ok())?
+    }
+
+    /// How many numbers were recorded.
+    fn numbers(&self) -> usize {
+        self.records.iter().map(Vec::len).sum()
     }
 
     /// Write traces, weights, run.json and the summary into the run's folder.
     pub fn write(&self) -> Result<()> {
-        let summary = self.briefly();
+        let summary = self.in_proportion();
         zarr::write(&self.folder.join("trace.zarr"), &self.zarr())?;
         self.write_weights()?;
         let rate =
