@@ -4,10 +4,19 @@
 //! for a short while before they sleep. Whoever spins for longer than a few µs offers its core to others at every turn: on a machine that is shared,
 //! the thread it waits for may be one of those. Which thread does which item is left to chance; loops are written so that it does not matter.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{JoinHandle, Thread};
+#[cfg(loom)]
+use loom::{
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    thread::{self, JoinHandle, Thread},
+};
 use std::time::{Duration, Instant};
+#[cfg(not(loom))]
+use std::{
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    thread::{self, JoinHandle, Thread},
+};
 
 /// How long a member spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
@@ -15,27 +24,44 @@ const SPIN: Duration = Duration::from_micros(200);
 /// Turns of a loop that waits before it offers its core to others at each.
 const TURNS: u32 = 200;
 
-/// Wait a little, for the `turn`-th time.
-fn wait(turn: u32) {
-    match turn {
-        0..TURNS => std::hint::spin_loop(),
-        _ => std::thread::yield_now(),
+/// A wait for what other threads are about to bring about.
+#[derive(Default)]
+struct Wait {
+    turns: u32,
+    /// Since when it offers its core to others.
+    since: Option<Instant>,
+}
+
+impl Wait {
+    /// Wait a little; whether that has been for less than the time that a member spins.
+    fn goes_on(&mut self) -> bool {
+        self.turns += 1;
+        if cfg!(loom) {
+            // Which knows no time: it tries all orders.
+            thread::yield_now();
+            return self.turns < 2;
+        }
+        if self.turns <= TURNS {
+            std::hint::spin_loop();
+            return true;
+        }
+        self.turns = TURNS;
+        thread::yield_now();
+        self.since.get_or_insert_with(Instant::now).elapsed() < SPIN
     }
 }
 
 /// Wait for something that other threads are about to bring about; whether it came within the time that a member spins.
 pub fn spin_until(came: impl Fn() -> bool) -> bool {
-    let mut start = None;
-    for turn in 0.. {
+    let mut wait = Wait::default();
+    loop {
         if came() {
             return true;
         }
-        wait(turn);
-        if turn >= TURNS && start.get_or_insert_with(Instant::now).elapsed() >= SPIN {
+        if !wait.goes_on() {
             return false;
         }
     }
-    false
 }
 
 /// `f`, and the counter of the items that are taken; lives on the stack of [`Team::run`].
@@ -109,9 +135,7 @@ impl Team {
             .map_while(|_| {
                 let shared = shared.clone();
                 // A machine that has no more threads to give makes a smaller team.
-                std::thread::Builder::new()
-                    .spawn(move || shared.member())
-                    .ok()
+                thread::Builder::new().spawn(move || shared.member()).ok()
             })
             .collect();
         let handles = threads.iter().map(|t| t.thread().clone()).collect();
@@ -195,10 +219,9 @@ struct Closing<'a>(&'a Shared);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.fetch_and(!OPEN, Ordering::AcqRel) & !OPEN;
-        let mut turn = 0;
+        let mut wait = Wait::default();
         while state & MEMBERS != 0 {
-            wait(turn);
-            turn = turn.saturating_add(1);
+            wait.goes_on();
             state = self.0.state.load(Ordering::Acquire);
         }
     }
@@ -207,8 +230,7 @@ impl Drop for Closing<'_> {
 impl Shared {
     fn member(&self) {
         let mut seen = 0;
-        let mut since = Instant::now();
-        let mut turn = 0u32;
+        let mut wait = Wait::default();
         while !self.stop.load(Ordering::Relaxed) {
             let state = self.state.load(Ordering::Acquire);
             if state & OPEN != 0 && state >> 32 != seen {
@@ -227,21 +249,19 @@ impl Shared {
                     job.panicked.store(true, Ordering::Relaxed);
                 }
                 self.state.fetch_sub(1, Ordering::AcqRel);
-                (since, turn) = (Instant::now(), 0);
+                wait = Wait::default();
                 continue;
             }
-            wait(turn);
-            turn = turn.saturating_add(1);
-            if turn > TURNS && since.elapsed() > SPIN {
+            if !wait.goes_on() {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
                 // Look once more: a job may have been opened before we were counted.
                 let state = self.state.load(Ordering::SeqCst);
                 let news = state & OPEN != 0 && state >> 32 != seen;
                 if !news && !self.stop.load(Ordering::SeqCst) {
-                    std::thread::park();
+                    thread::park();
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
-                (since, turn) = (Instant::now(), 0);
+                wait = Wait::default();
             }
         }
     }
@@ -259,7 +279,7 @@ impl Drop for Team {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
