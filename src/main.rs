@@ -160,10 +160,13 @@ fn perform(command: Command) -> anyhow::Result<u8> {
             output::print(ergodic::error::printable(&table));
         }
         Command::Docs { all: true, .. } => output::print(ergodic::script::reference::markdown()),
-        Command::Docs {
-            name, source: true, ..
-        } => output::print(docs::source(name.as_deref())?),
-        Command::Docs { name, .. } => output::line(docs::lookup(name.as_deref())?),
+        Command::Docs { name, source, .. } => {
+            let name = (!name.is_empty()).then(|| name.join(" "));
+            match source {
+                true => output::print(docs::source(name.as_deref())?),
+                false => output::line(docs::lookup(name.as_deref())?),
+            }
+        }
         Command::Bench { list: true, .. } => output::line(bench::list()),
         Command::Bench {
             only,

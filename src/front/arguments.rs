@@ -170,10 +170,10 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the reference: of everything, or of one name.
+    /// Show the reference: of everything, or of one name; or search it for words.
     Docs {
-        /// A function, namespace or object, as `sampler::sgld`, `prior`, `run`.
-        name: Option<String>,
+        /// A function, namespace, object or page, as `sampler::sgld`, `prior`, `run`, `data`; or words to search for, as `T excess`.
+        name: Vec<String>,
         /// The whole reference as Markdown.
         #[arg(long)]
         all: bool,

@@ -1,24 +1,39 @@
 //! `ergodic docs`: the reference, generated from what is bound.
 
 use crate::error::{Result, nearest};
+use crate::script::item::Item;
 use crate::script::recipes::{self, RECIPES, recipe_items};
 use crate::script::{all_items, reference};
 
-/// Pages on a subject rather than a name.
+/// Pages on a subject rather than a name, in the order of the book.
 pub const PAGES: &[(&str, &str)] = &[
-    ("own", include_str!("pages/own.md")),
-    ("data", include_str!("pages/data.md")),
-    ("python", include_str!("pages/python.md")),
-    ("sessions", include_str!("pages/sessions.md")),
-    ("performance", include_str!("pages/performance.md")),
-    ("samplers", include_str!("pages/samplers.md")),
-    ("learning", include_str!("pages/learning.md")),
-    ("ladders", include_str!("pages/ladders.md")),
-    ("reports", include_str!("pages/reports.md")),
-    ("recipes", include_str!("pages/recipes.md")),
-    ("notebooks", include_str!("pages/notebooks.md")),
-    ("limits", include_str!("pages/limits.md")),
-    ("trust", include_str!("pages/trust.md")),
+    ("tour", include_str!("../../docs/tour.md")),
+    ("python", include_str!("../../docs/python.md")),
+    ("commands", include_str!("../../docs/commands.md")),
+    ("sessions", include_str!("../../docs/sessions.md")),
+    ("notebooks", include_str!("../../docs/notebooks.md")),
+    ("own", include_str!("../../docs/own.md")),
+    ("data", include_str!("../../docs/data.md")),
+    ("recipes", include_str!("../../docs/recipes.md")),
+    ("reports", include_str!("../../docs/reports.md")),
+    ("files", include_str!("../../docs/files.md")),
+    ("performance", include_str!("../../docs/performance.md")),
+    ("trust", include_str!("../../docs/trust.md")),
+    ("limits", include_str!("../../docs/limits.md")),
+    ("target", include_str!("../../docs/target.md")),
+    ("samplers", include_str!("../../docs/samplers.md")),
+    (
+        "pseudo_langevin",
+        include_str!("../../docs/pseudo_langevin.md"),
+    ),
+    ("learning", include_str!("../../docs/learning.md")),
+    ("ladders", include_str!("../../docs/ladders.md")),
+    ("checks", include_str!("../../docs/checks.md")),
+    ("results", include_str!("../../docs/results.md")),
+    ("speed", include_str!("../../docs/speed.md")),
+    ("scaling", include_str!("../../docs/scaling.md")),
+    ("architecture", include_str!("../../docs/architecture.md")),
+    ("dependencies", include_str!("../../docs/dependencies.md")),
 ];
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.
@@ -82,6 +97,10 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         return Ok(out);
     }
     if found.is_empty() && recipe.is_none() {
+        let hits = search(&items, name);
+        if !hits.is_empty() {
+            return Ok(hits);
+        }
         let names: Vec<String> = items
             .iter()
             .flat_map(|i| [i.path(), i.name.clone(), i.namespace.clone()])
@@ -90,7 +109,7 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
             Some(name) => format!("; did you mean '{name}'?"),
             None => "; `ergodic docs` lists everything".to_string(),
         };
-        anyhow::bail!("nothing is called '{wanted}'{near}");
+        anyhow::bail!("nothing is called '{wanted}', and no page speaks of it{near}");
     }
     let found = found.into_iter().map(|i| i.markdown());
     Ok(recipe
@@ -98,6 +117,114 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         .chain(found)
         .collect::<Vec<_>>()
         .join("\n"))
+}
+
+/// Words for the same thing, of which the reference has one.
+const SYNONYMS: &[&[&str]] = &[
+    &["gpu", "cuda", "accelerator"],
+    &["checkpoint", "resume", "continue"],
+    &["slurm", "job array"],
+    &["parallel tempering", "replica exchange"],
+    &["llc", "learning coefficient", "rlct"],
+    &["learning rate", "step size", "lr"],
+    &["evidence", "marginal likelihood", "ln z"],
+    &[
+        "weight decay",
+        "regularisation",
+        "regularization",
+        "prior::l2",
+    ],
+    &["plot", "figure"],
+    &["cross-validation", "cross validation", "loo"],
+    &["posterior predictive", "predict"],
+    &["huggingface", "hugging face", "pretrained"],
+    &["pytorch", "torch"],
+    &["ensemble", "ensembles"],
+];
+
+/// Lines that a search shows.
+const HITS: usize = 12;
+
+/// Where the reference and the pages speak of some words, best first; empty if they do not.
+fn search(items: &[Item], words: &str) -> String {
+    let wanted = meanings(words);
+    // How often, and how prominently, all the words occur.
+    let score = |title: &str, text: &str| {
+        let (title, text) = (title.to_lowercase(), text.to_lowercase());
+        let count = |ways: &Vec<String>| {
+            let times = |of: &str| {
+                ways.iter()
+                    .map(|w| of.matches(w.as_str()).count())
+                    .sum::<usize>()
+            };
+            20 * times(&title).min(1) + times(&text)
+        };
+        let counts: Vec<usize> = wanted.iter().map(count).collect();
+        match counts.iter().min() {
+            Some(&least) if least > 0 => counts.iter().sum(),
+            _ => 0,
+        }
+    };
+    let mut hits: Vec<(usize, String)> = Vec::new();
+    for item in items {
+        let options: Vec<_> = item
+            .options
+            .iter()
+            .map(|o| format!("{} {}", o.name, o.doc))
+            .collect();
+        let text = format!("{} {}", item.doc, options.join(" "));
+        let line = format!("  {:<34} {}", item.path(), item.brief());
+        hits.push((score(&item.path(), &text), line));
+    }
+    for (page, text) in PAGES {
+        let mut heading = "";
+        for (i, part) in text.split("\n## ").enumerate() {
+            let title = part
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("# ");
+            heading = if i == 0 { title } else { heading };
+            let at = if i == 0 {
+                heading.to_string()
+            } else {
+                format!("{heading}: {title}")
+            };
+            hits.push((score(&at, part), format!("  {page:<34} {at} (page)")));
+        }
+    }
+    hits.retain(|(score, _)| *score > 0);
+    hits.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    hits.truncate(HITS);
+    match hits.is_empty() {
+        true => String::new(),
+        false => {
+            let lines: Vec<_> = hits.into_iter().map(|(_, line)| line).collect();
+            format!(
+                "Where '{words}' is spoken of; `ergodic docs NAME` shows one:\n\n{}",
+                lines.join("\n")
+            )
+        }
+    }
+}
+
+/// The words of a query in lower case and the singular, those that belong together as one; each with its synonyms.
+fn meanings(words: &str) -> Vec<Vec<String>> {
+    let words = words.to_lowercase();
+    if let Some(same) = SYNONYMS.iter().find(|same| same.contains(&words.trim())) {
+        return vec![same.iter().map(|w| w.to_string()).collect()];
+    }
+    let singular = |word: &str| match word.strip_suffix('s') {
+        Some(rest) if rest.chars().count() > 3 && !rest.ends_with(['s', 'u', 'i']) => {
+            rest.to_string()
+        }
+        _ => word.to_string(),
+    };
+    let ways = |word: &str| match SYNONYMS.iter().find(|same| same.contains(&word)) {
+        Some(same) => same.iter().map(|w| w.to_string()).collect(),
+        None => vec![singular(word)],
+    };
+    words.split_whitespace().map(ways).collect()
 }
 
 /// The text for `ergodic docs NAME --source`: a recipe, to be read as an example.

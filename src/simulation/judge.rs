@@ -5,7 +5,7 @@ use super::run::{Column, Group, Run};
 use crate::diagnostic::verdict::{LEAST_ESS, MOST_ERROR, MOST_R_HAT, Test, factor};
 use crate::diagnostic::{Heat, Reading, Summary as Numbers, Verdict, drift, mcse_mean, mean};
 use crate::engine::report;
-use crate::error::Result;
+use crate::error::{Result, count};
 
 /// Deviations of a test that matter to nobody, relative: of the virial, and of identities that weigh few directions most.
 const TOLERANCES: [f64; 2] = [0.01, 0.03];
@@ -274,11 +274,15 @@ impl Run {
         }
         reasons.extend(missing);
         let before = reasons.len();
-        if !wrong {
-            let each = failing.iter();
-            reasons.extend(
-                each.map(|test| format!("{}, as can happen while chains still relax", off(test))),
-            );
+        if !wrong && let Some((first, others)) = failing.split_first() {
+            let more = match others.len() {
+                0 => String::new(),
+                n => format!(" and {}", count(n, "other test")),
+            };
+            let off = off(first);
+            reasons.push(format!(
+                "{off}{more}, as can happen while chains still relax"
+            ));
         }
         let reading = self.thermometer(t)?;
         if !self.info.exact && reading.verdict == Heat::Undecided {

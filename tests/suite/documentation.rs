@@ -1,8 +1,10 @@
-//! The reference: complete, with examples that run; the README shows what there is.
+//! The reference and the book: complete, with examples that run, and found by their words.
 
-use super::support::evaluate;
+use super::support::{evaluate, root};
+use ergodic::front::docs::{self, PAGES};
 use ergodic::options::{Default, Options};
 use ergodic::script::all_items;
+use std::path::Path;
 
 #[test]
 fn every_item_is_documented_and_every_example_runs() {
@@ -43,16 +45,77 @@ fn every_item_is_documented_and_every_example_runs() {
 #[test]
 #[ignore = "long: tests/run"]
 fn the_scripts_of_every_page_run() {
-    for (name, text) in ergodic::front::docs::PAGES {
-        let scripts: Vec<_> = text.split("```rhai\n").skip(1).collect();
-        assert!(!scripts.is_empty(), "{name} has no example");
-        for script in scripts {
+    let mut run = 0;
+    for (name, text) in PAGES {
+        for script in text.split("```rhai\n").skip(1) {
             let script = script.split("```").next().unwrap();
             if let Err(e) = evaluate(script) {
                 panic!("page {name}:\n{script}\n{e}");
             }
+            run += 1;
         }
     }
+    assert!(run > 30, "only {run} scripts");
+}
+
+/// Every page is a chapter of the book and is known to `ergodic docs`, and every link leads somewhere.
+#[test]
+fn the_book_has_every_page() {
+    let docs = root().join("docs");
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+    let links = |text: &str| -> Vec<String> {
+        let parts = text
+            .split("](")
+            .skip(1)
+            .filter_map(|part| part.split(')').next());
+        let here = parts.filter(|link| !link.contains("://"));
+        here.map(|link| link.split('#').next().unwrap().to_string())
+            .collect()
+    };
+    let chapters = links(&read(&docs.join("SUMMARY.md")));
+    let mut pages: Vec<String> = PAGES.iter().map(|(name, _)| format!("{name}.md")).collect();
+    pages.insert(0, "introduction.md".into());
+    assert_eq!(chapters, pages);
+    let mut files: Vec<_> = std::fs::read_dir(&docs)
+        .unwrap()
+        .map(|f| f.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".md") && name != "SUMMARY.md")
+        .collect();
+    files.sort();
+    pages.sort();
+    assert_eq!(files, pages);
+    let all = pages.iter().map(|page| docs.join(page));
+    for file in all.chain([root().join("README.md"), root().join("CONTRIBUTING.md")]) {
+        for link in links(&read(&file)) {
+            let target = file.parent().unwrap().join(&link);
+            assert!(target.exists(), "{}: no '{link}'", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_reference_can_be_searched() {
+    let of = |words: &str| docs::lookup(Some(words)).unwrap();
+    for (words, page) in [
+        ("virial", "target"),
+        ("T excess", "target"),
+        ("SLURM", "own"),
+        ("job arrays", "own"),
+        ("round trips", "ladders"),
+        ("GPUs", "performance"),
+        ("parallel tempering", "ladders"),
+    ] {
+        let found = of(words);
+        let is_found =
+            |line: &str| line.starts_with(&format!("  {page} ")) && line.ends_with("(page)");
+        assert!(found.lines().any(is_found), "{words}:\n{found}");
+    }
+    assert!(of("noise scale of minibatches").contains("gradient"));
+    let e = docs::lookup(Some("xyzzyq")).unwrap_err().to_string();
+    assert!(
+        e.contains("nothing is called 'xyzzyq', and no page speaks of it"),
+        "{e}"
+    );
 }
 
 #[test]

@@ -163,31 +163,34 @@ fn zambon_generalisation() {
 
 #[test]
 #[ignore = "long: tests/run"]
-fn the_script_in_the_readme_runs() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let script = readme
-        .split("```rhai\n")
-        .nth(1)
-        .and_then(|r| r.split("```").next())
-        .unwrap();
+fn the_scripts_in_the_readme_and_the_tour_run() {
     let scratch = Scratch::new();
-    let path = scratch.file("readme.rhai", script);
-    let output = ergodic()
-        .args([
-            "run",
-            "--quick",
-            "--json",
-            "--set",
-            "temperatures=[1e-5, 3e-5]",
-            "--out",
-        ])
-        .arg(scratch.join("out"))
-        .arg(path)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output));
+    let run = |file: &str, begin: &str, arguments: &[&str]| {
+        let text_of = std::fs::read_to_string(root().join(file)).unwrap();
+        let script = text_of
+            .split(begin)
+            .nth(1)
+            .and_then(|r| r.split("```").next());
+        let path = scratch.file("script.rhai", script.unwrap());
+        let output = ergodic()
+            .current_dir(root())
+            .args(["run", "--quick", "--json", "--force", "--out"])
+            .arg(scratch.join("out"))
+            .arg(path)
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        output.stdout
+    };
+    run("README.md", "```rhai\n", &[]);
+    let tour = run(
+        "docs/tour.md",
+        "```rhai,long\n",
+        &["--set", "temperatures=[1e-5, 3e-5]"],
+    );
     arrays(
-        &serde_json::from_slice(&output.stdout).unwrap(),
+        &serde_json::from_slice(&tour).unwrap(),
         &["cost", "norm2", "error_test", "closure_1"],
     );
 }

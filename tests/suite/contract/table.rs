@@ -1,4 +1,4 @@
-//! The table of the README: `cargo test --release --test suite -- --ignored --nocapture contract::table`; with nothing else running, for
+//! The table of docs/results.md: `cargo test --release --test suite -- --ignored --nocapture contract::table`; with nothing else running, for
 //! the speeds. `CONTRACT_ROW=sgld` prints that line only.
 
 use super::cases;

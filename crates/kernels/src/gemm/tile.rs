@@ -78,8 +78,9 @@ unsafe fn tile<R: Register, L: Register, const ROWS: usize, const FULL: usize>(t
                 }
                 *last = last.plus(L::all(left), right_last);
             }
-            a = a.add(t.a_column);
-            b = b.add(t.b_row);
+            // After the last term they may be behind what there is.
+            a = a.wrapping_add(t.a_column);
+            b = b.wrapping_add(t.b_row);
         }
         for (i, (row, last)) in sums.iter().zip(&lasts).enumerate() {
             let c = t.c.add(i * t.c_row);
