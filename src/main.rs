@@ -27,11 +27,13 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What a panic says: it is a defect of ours. What it ends with, [`main`] decides.
+/// What a panic says: it is a defect of ours, unless a package could start no thread. What it ends with, [`main`] decides.
 fn report_panic(info: &std::panic::PanicHookInfo) {
-    output::remark(format_args!(
-        "error: a defect of ergodic, please report it: {info}"
-    ));
+    let said = info.to_string();
+    output::remark(match said.contains("kind: WouldBlock") {
+        true => "error: no thread can be started: memory, or a limit of this process (ulimit -v, ulimit -u), is short".into(),
+        false => format!("error: a defect of ergodic, please report it: {said}"),
+    });
 }
 
 fn main() -> ExitCode {
