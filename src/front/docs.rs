@@ -20,11 +20,11 @@ pub const PAGES: &[(&str, &str)] = &[
     ("performance", include_str!("../../docs/performance.md")),
     ("trust", include_str!("../../docs/trust.md")),
     ("limits", include_str!("../../docs/limits.md")),
-    ("target", include_str!("../../docs/target.md")),
+    ("targets", include_str!("../../docs/targets.md")),
     ("samplers", include_str!("../../docs/samplers.md")),
     (
-        "pseudo_langevin",
-        include_str!("../../docs/pseudo_langevin.md"),
+        "pseudo-langevin",
+        include_str!("../../docs/pseudo-langevin.md"),
     ),
     ("learning", include_str!("../../docs/learning.md")),
     ("ladders", include_str!("../../docs/ladders.md")),
@@ -61,7 +61,8 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         return Ok(out);
     };
     if let Some((_, text)) = PAGES.iter().find(|(page, _)| *page == name) {
-        return Ok(text.to_string());
+        // Which only tables of Markdown ask for.
+        return Ok(text.replace("\\|", "|").replace("\\_", "_"));
     }
     let wanted = name.trim_end_matches("::").trim_end_matches("()");
     let recipe = reference::recipe(wanted);
