@@ -20,7 +20,7 @@ pub const PAGES: &[(&str, &str)] = &[
     ("performance", include_str!("../../docs/performance.md")),
     ("trust", include_str!("../../docs/trust.md")),
     ("limits", include_str!("../../docs/limits.md")),
-    ("targets", include_str!("../../docs/targets.md")),
+    ("laws", include_str!("../../docs/laws.md")),
     ("samplers", include_str!("../../docs/samplers.md")),
     (
         "pseudo-langevin",
