@@ -69,12 +69,15 @@ pub fn rate(threads: usize) -> f64 {
     2.0 * (SIDE as f64).powi(3) / best
 }
 
+/// Examples of the largest tile: a data set may have more than there is memory for their activations.
+const LARGEST_TILE: usize = 4096;
+
 /// Seconds that `products` over `rows` examples take on `threads` threads, in the fastest of several ways: cut into equal shares per thread, or into
-/// tiles of 512, 256 or 128 examples.
+/// tiles of at most 4096, of 512, 256 or 128 examples.
 pub fn seconds(products: &[Product], rows: usize, threads: usize) -> f64 {
     let share = rows.div_ceil(threads);
     let mut best = f64::INFINITY;
-    for tile in [share, 512, 256, 128] {
+    for tile in [share.min(LARGEST_TILE), 512, 256, 128] {
         if tile > share {
             continue;
         }
@@ -110,4 +113,19 @@ fn timed(products: &[Product], rows: usize) -> f64 {
     }
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_examples_than_fit_into_memory_are_measured_in_tiles() {
+        let product = Product {
+            shape: [1, 8, 4],
+            transposed: [false, false],
+            rows: 0,
+        };
+        assert!(seconds(&[product], 1 << 45, 1).is_finite());
+    }
 }
