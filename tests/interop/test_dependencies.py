@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def output(*command: str, **variables: str) -> str:
 
 
 def bill(target: str) -> dict:
-    return json.loads(output(".ci/sbom", "--features", FEATURES, "--target", target))
+    return json.loads(output(sys.executable, ".ci/sbom", "--features", FEATURES, "--target", target))
 
 
 def allowed(expression: str, licences: set[str]) -> bool:
