@@ -12,6 +12,7 @@ use ergodic::front::{
     verify,
 };
 use ergodic::kernels;
+use ergodic::memory;
 use ergodic::output;
 use ergodic::ranks::{self, Communicator};
 use ergodic::script::Interpreter;
@@ -27,12 +28,18 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What a panic says: it is a defect of ours, unless a package could start no thread. What it ends with, [`main`] decides.
+/// Bytes that are free below which a package that panics may have lacked memory: for the stack of a thread, for instance.
+const HARDLY_ANY: u64 = 64 << 20;
+
+/// Say that a panic is a defect of ours, or that hardly any memory is left. [`main`] decides the exit code.
 fn report_panic(info: &std::panic::PanicHookInfo) {
-    let said = info.to_string();
-    output::remark(match said.contains("kind: WouldBlock") {
-        true => "error: no thread can be started: memory, or a limit of this process (ulimit -v, ulimit -u), is short".into(),
-        false => format!("error: a defect of ergodic, please report it: {said}"),
+    let is_short = memory::available_memory().is_some_and(|free| free < HARDLY_ANY);
+    output::remark(match is_short {
+        true => format!(
+            "error: hardly any memory is left, of the machine or of a limit (ulimit -v, a container), and something could not go on: {}",
+            info.payload_as_str().unwrap_or_default()
+        ),
+        false => format!("error: a defect of ergodic, please report it: {info}"),
     });
 }
 

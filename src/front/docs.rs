@@ -2,39 +2,17 @@
 
 use crate::error::{Result, nearest};
 use crate::script::item::Item;
-use crate::script::recipes::{self, RECIPES, recipe_items};
+use crate::script::recipes::{self, RECIPES, recipe_items, texts};
 use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name, in the order of the book.
-pub const PAGES: &[(&str, &str)] = &[
-    ("tour", include_str!("../../docs/tour.md")),
-    ("python", include_str!("../../docs/python.md")),
-    ("commands", include_str!("../../docs/commands.md")),
-    ("sessions", include_str!("../../docs/sessions.md")),
-    ("notebooks", include_str!("../../docs/notebooks.md")),
-    ("own", include_str!("../../docs/own.md")),
-    ("data", include_str!("../../docs/data.md")),
-    ("recipes", include_str!("../../docs/recipes.md")),
-    ("reports", include_str!("../../docs/reports.md")),
-    ("files", include_str!("../../docs/files.md")),
-    ("performance", include_str!("../../docs/performance.md")),
-    ("trust", include_str!("../../docs/trust.md")),
-    ("limits", include_str!("../../docs/limits.md")),
-    ("laws", include_str!("../../docs/laws.md")),
-    ("samplers", include_str!("../../docs/samplers.md")),
-    (
-        "pseudo-langevin",
-        include_str!("../../docs/pseudo-langevin.md"),
-    ),
-    ("learning", include_str!("../../docs/learning.md")),
-    ("ladders", include_str!("../../docs/ladders.md")),
-    ("checks", include_str!("../../docs/checks.md")),
-    ("results", include_str!("../../docs/results.md")),
-    ("speed", include_str!("../../docs/speed.md")),
-    ("scaling", include_str!("../../docs/scaling.md")),
-    ("architecture", include_str!("../../docs/architecture.md")),
-    ("dependencies", include_str!("../../docs/dependencies.md")),
-];
+pub const PAGES: &[(&str, &str)] = texts!("../../docs/", ".md", [
+    "tour" "python" "commands" "sessions" "notebooks"
+    "own" "data" "recipes" "reports" "files" "performance" "trust" "limits"
+    "laws" "samplers" "pseudo-langevin" "learning" "ladders" "checks"
+    "results" "speed" "scaling"
+    "architecture" "dependencies"
+]);
 
 /// The text for `ergodic docs NAME`: an item, a namespace, an object, or without a name the list of all.
 pub fn lookup(name: Option<&str>) -> Result<String> {
@@ -46,22 +24,21 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         for (heading, items) in reference::groups(&items) {
             out += &format!("\n{heading}\n");
             for i in items {
-                out += &format!("  {:<34} {}\n", i.path(), i.brief());
+                out += &line(&i.path(), i.brief());
             }
         }
         out += "\nRecipes (import \"NAME\" as NAME; --source prints one)\n";
         for i in recipe_items() {
-            out += &format!("  {:<34} {}\n", i.path(), i.brief());
+            out += &line(&i.path(), i.brief());
         }
         out += "\nPages\n";
         for (name, text) in PAGES {
-            let title = text.lines().next().unwrap_or_default();
-            out += &format!("  {name:<34} {}\n", title.trim_start_matches("# "));
+            out += &line(name, first_line(text));
         }
         return Ok(out);
     };
     if let Some((_, text)) = PAGES.iter().find(|(page, _)| *page == name) {
-        // Which only tables of Markdown ask for.
+        // Only tables of Markdown ask for these backslashes.
         return Ok(text.replace("\\|", "|").replace("\\_", "_"));
     }
     let wanted = name.trim_end_matches("::").trim_end_matches("()");
@@ -98,8 +75,7 @@ pub fn lookup(name: Option<&str>) -> Result<String> {
         return Ok(out);
     }
     if found.is_empty() && recipe.is_none() {
-        let hits = search(&items, name);
-        if !hits.is_empty() {
+        if let Some(hits) = search(&items, name) {
             return Ok(hits);
         }
         let names: Vec<String> = items
@@ -140,92 +116,88 @@ const SYNONYMS: &[&[&str]] = &[
     &["posterior predictive", "predict"],
     &["huggingface", "hugging face", "pretrained"],
     &["pytorch", "torch"],
-    &["ensemble", "ensembles"],
 ];
 
 /// Lines that a search shows.
 const HITS: usize = 12;
 
-/// Where the reference and the pages speak of some words, best first; empty if they do not.
-fn search(items: &[Item], words: &str) -> String {
+/// The entries of the reference and the parts of pages that have all the words, those first that have them most; none if there are none.
+fn search(items: &[Item], words: &str) -> Option<String> {
+    let of_item = |item: &Item| {
+        let mut text = item.doc.to_string();
+        text.extend(item.options.iter().flat_map(|o| [" ", o.name, " ", o.doc]));
+        (item.path(), text, line(&item.path(), item.brief()))
+    };
+    let of_page = |(page, text): &(&'static str, &'static str)| {
+        let (page, title) = (*page, first_line(text));
+        text.split("\n## ").enumerate().map(move |(i, part)| {
+            let title = match i {
+                0 => title.to_string(),
+                _ => format!("{title}: {}", first_line(part)),
+            };
+            let shown = line(page, &format!("{title} (page)"));
+            (title, part.to_string(), shown)
+        })
+    };
     let wanted = meanings(words);
-    // How often, and how prominently, all the words occur.
     let score = |title: &str, text: &str| {
         let (title, text) = (title.to_lowercase(), text.to_lowercase());
-        let count = |ways: &Vec<String>| {
-            let times = |of: &str| {
-                ways.iter()
-                    .map(|w| of.matches(w.as_str()).count())
-                    .sum::<usize>()
-            };
-            20 * times(&title).min(1) + times(&text)
+        let times = |of: &str, ways: &[String]| -> usize {
+            ways.iter().map(|w| of.matches(w.as_str()).count()).sum()
         };
-        let counts: Vec<usize> = wanted.iter().map(count).collect();
-        match counts.iter().min() {
-            Some(&least) if least > 0 => counts.iter().sum(),
-            _ => 0,
+        let each = wanted
+            .iter()
+            .map(|ways| 20 * times(&title, ways).min(1) + times(&text, ways));
+        let counts: Vec<_> = each.collect();
+        match counts.contains(&0) {
+            true => 0,
+            false => counts.iter().sum(),
         }
     };
-    let mut hits: Vec<(usize, String)> = Vec::new();
-    for item in items {
-        let options: Vec<_> = item
-            .options
-            .iter()
-            .map(|o| format!("{} {}", o.name, o.doc))
-            .collect();
-        let text = format!("{} {}", item.doc, options.join(" "));
-        let line = format!("  {:<34} {}", item.path(), item.brief());
-        hits.push((score(&item.path(), &text), line));
-    }
-    for (page, text) in PAGES {
-        let mut heading = "";
-        for (i, part) in text.split("\n## ").enumerate() {
-            let title = part
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .trim_start_matches("# ");
-            heading = if i == 0 { title } else { heading };
-            let at = if i == 0 {
-                heading.to_string()
-            } else {
-                format!("{heading}: {title}")
-            };
-            hits.push((score(&at, part), format!("  {page:<34} {at} (page)")));
-        }
-    }
-    hits.retain(|(score, _)| *score > 0);
+    let mut hits: Vec<_> = items
+        .iter()
+        .map(of_item)
+        .chain(PAGES.iter().flat_map(of_page))
+        .map(|(title, text, line)| (score(&title, &text), line))
+        .filter(|(score, _)| *score > 0)
+        .collect();
     hits.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    hits.truncate(HITS);
-    match hits.is_empty() {
-        true => String::new(),
-        false => {
-            let lines: Vec<_> = hits.into_iter().map(|(_, line)| line).collect();
-            format!(
-                "Where '{words}' is spoken of; `ergodic docs NAME` shows one:\n\n{}",
-                lines.join("\n")
-            )
-        }
+    let lines: String = hits.into_iter().take(HITS).map(|(_, line)| line).collect();
+    (!lines.is_empty())
+        .then(|| format!("'{words}' stands in these; `ergodic docs NAME` shows one:\n\n{lines}"))
+}
+
+/// The words of a query in lower case and the singular, each with its synonyms; one that is a synonym as a whole is one word.
+fn meanings(words: &str) -> Vec<Vec<String>> {
+    let words = words.to_lowercase();
+    let same = |word: &str| {
+        let same = SYNONYMS.iter().find(|same| same.contains(&word))?;
+        Some(same.iter().map(|w| w.to_string()).collect::<Vec<_>>())
+    };
+    let ways = |word: &str| {
+        let singular = match word.strip_suffix('s') {
+            Some(rest) if rest.chars().count() > 2 && !rest.ends_with(['s', 'u', 'i']) => rest,
+            _ => word,
+        };
+        same(singular).unwrap_or_else(|| vec![singular.to_string()])
+    };
+    match same(words.trim()) {
+        Some(all) => vec![all],
+        None => words.split_whitespace().map(ways).collect(),
     }
 }
 
-/// The words of a query in lower case and the singular, those that belong together as one; each with its synonyms.
-fn meanings(words: &str) -> Vec<Vec<String>> {
-    let words = words.to_lowercase();
-    if let Some(same) = SYNONYMS.iter().find(|same| same.contains(&words.trim())) {
-        return vec![same.iter().map(|w| w.to_string()).collect()];
-    }
-    let singular = |word: &str| match word.strip_suffix('s') {
-        Some(rest) if rest.chars().count() > 3 && !rest.ends_with(['s', 'u', 'i']) => {
-            rest.to_string()
-        }
-        _ => word.to_string(),
-    };
-    let ways = |word: &str| match SYNONYMS.iter().find(|same| same.contains(&word)) {
-        Some(same) => same.iter().map(|w| w.to_string()).collect(),
-        None => vec![singular(word)],
-    };
-    words.split_whitespace().map(ways).collect()
+/// A line of a list: a name, and what it is.
+fn line(name: &str, what: &str) -> String {
+    format!("  {name:<34} {what}\n")
+}
+
+/// The heading of a page, or of a part of one.
+fn first_line(text: &str) -> &str {
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("# ")
 }
 
 /// The text for `ergodic docs NAME --source`: a recipe, to be read as an example.

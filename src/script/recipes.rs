@@ -4,33 +4,29 @@ use super::item::Item;
 use super::recipe;
 use std::sync::OnceLock;
 
+/// Files of a folder that are part of the program, each with its name.
+macro_rules! texts {
+    ($folder:literal, $ending:literal, [$($name:literal)*]) => {
+        &[$(($name, include_str!(concat!($folder, $name, $ending)))),*]
+    };
+}
+pub(crate) use texts;
+
 /// The recipes, by name: the one list of them.
-pub const RECIPES: &[(&str, &str)] = &[
-    ("annealing", include_str!("../../stdlib/annealing.rhai")),
-    ("baselines", include_str!("../../stdlib/baselines.rhai")),
-    ("calibration", include_str!("../../stdlib/calibration.rhai")),
-    ("ensemble", include_str!("../../stdlib/ensemble.rhai")),
-    ("ladder", include_str!("../../stdlib/ladder.rhai")),
-    ("layers", include_str!("../../stdlib/layers.rhai")),
-    (
-        "learning_curve",
-        include_str!("../../stdlib/learning_curve.rhai"),
-    ),
-    (
-        "llc_protocol",
-        include_str!("../../stdlib/llc_protocol.rhai"),
-    ),
-    (
-        "local_entropy",
-        include_str!("../../stdlib/local_entropy.rhai"),
-    ),
-    (
-        "method_comparison",
-        include_str!("../../stdlib/method_comparison.rhai"),
-    ),
-    ("response", include_str!("../../stdlib/response.rhai")),
-    ("transition", include_str!("../../stdlib/transition.rhai")),
-];
+pub const RECIPES: &[(&str, &str)] = texts!("../../stdlib/", ".rhai", [
+    "annealing"
+    "baselines"
+    "calibration"
+    "ensemble"
+    "ladder"
+    "layers"
+    "learning_curve"
+    "llc_protocol"
+    "local_entropy"
+    "method_comparison"
+    "response"
+    "transition"
+]);
 
 /// The source of a recipe.
 pub(crate) fn source(name: &str) -> Option<&'static str> {

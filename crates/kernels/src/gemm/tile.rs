@@ -78,7 +78,7 @@ unsafe fn tile<R: Register, L: Register, const ROWS: usize, const FULL: usize>(t
                 }
                 *last = last.plus(L::all(left), right_last);
             }
-            // After the last term they may be behind what there is.
+            // After the last term they may point past the end of what there is.
             a = a.wrapping_add(t.a_column);
             b = b.wrapping_add(t.b_row);
         }
