@@ -84,7 +84,7 @@ const COLD: &str = "\n[profile.release.package]\n";
 const DYNAMIC: &str = "\n[lib]\ncrate-type = [\"dylib\"]\n";
 
 /// Folders that the library is compiled from.
-const SOURCES: [&str; 4] = ["src", "stdlib", "crates", "editors"];
+const SOURCES: [&str; 5] = ["src", "stdlib", "crates", "docs", "editors"];
 
 /// Prepare the folder, or find that it is ready. Says what it does.
 pub fn setup(request: &Request) -> Result<Prepared> {
@@ -399,6 +399,19 @@ mod tests {
         );
         assert!(is_old("in/same") && !is_old("changed") && !to.join("gone").exists());
         fs::remove_dir_all(&place).unwrap();
+    }
+
+    /// The compiler lists beside this program what it was made from.
+    #[test]
+    fn every_file_that_is_compiled_is_copied() {
+        let list = std::env::current_exe().unwrap().with_extension("d");
+        let list = fs::read_to_string(list).unwrap();
+        let files: Vec<_> = list.lines().filter_map(|l| l.strip_suffix(':')).collect();
+        assert!(files.contains(&"src/lib.rs") && files.contains(&"docs/tour.md"));
+        for file in files {
+            let copied = SOURCES.iter().any(|part| Path::new(file).starts_with(part));
+            assert!(copied || file.starts_with("Cargo."), "{file}");
+        }
     }
 
     #[test]
