@@ -530,7 +530,13 @@ impl Lent<'_> {
         }
         let at = run.width - info.len();
         record[at..].copy_from_slice(&info);
-        self.logs[c].records.extend_from_slice(&record);
+        let records = &mut *self.logs[c].records;
+        if records.capacity() - records.len() < record.len() && run.plan.course.is_none() {
+            // All that will come: a vector that doubles takes three times what is in it while it moves. What is not written yet takes no memory.
+            let all = run.plan.every.count(run.plan.steps) * record.len();
+            records.reserve_exact(all.saturating_sub(records.len()));
+        }
+        records.extend_from_slice(&record);
         Ok(())
     }
 }
