@@ -12,17 +12,35 @@ use rhai::{AST, ASTNode, Expr, FnCallExpr, FnPtr, OptimizationLevel, Position, S
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What is wrong, and where.
-type Finding = (Position, String);
+pub type Finding = (Position, String);
 
 impl Interpreter {
     /// What is certainly wrong in a script, each with its place, in their order; nothing is run.
     pub fn check(&mut self, file: &str, source: &str) -> Vec<String> {
+        match self.findings(source) {
+            Ok(all) => all
+                .into_iter()
+                .map(|(position, text)| {
+                    report::located(file, source, position, &format!("error: {text}"))
+                })
+                .collect(),
+            Err((position, text)) => {
+                vec![Failure::plain(report::located(file, source, position, &text)).message]
+            }
+        }
+    }
+
+    /// The same without the lines around them.
+    ///
+    /// # Errors
+    /// If the script cannot be compiled: what has to be mended first.
+    pub fn findings(&mut self, source: &str) -> Result<Vec<Finding>, Finding> {
         // Maps of constants would be values by then.
         self.engine.set_optimization_level(OptimizationLevel::None);
         let compiled = calls::compile(&self.engine, &self.scope, source, &[]);
         let (ast, moved) = match compiled {
             Ok(both) => both,
-            Err(e) => return vec![Failure::parse(file, source, &e).message],
+            Err(e) => return Err(Failure::syntax(source, &e)),
         };
         let mut known = Known::new(&self.items, &self.engine.gen_fn_signatures(true));
         let captured = captured(&ast);
@@ -64,12 +82,7 @@ impl Interpreter {
             }
             true
         });
-        let shown = found.into_values();
-        shown
-            .map(|(position, text)| {
-                report::located(file, source, position, &format!("error: {text}"))
-            })
-            .collect()
+        Ok(found.into_values().collect())
     }
 }
 
