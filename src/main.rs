@@ -8,8 +8,8 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
-    bench, docs, doctor, grid, jupyter, lsp, manual, notebook, repl, report, run, runs, serve,
-    show, slurm, stack, verify,
+    bench, browse, docs, doctor, grid, jupyter, lsp, manual, notebook, repl, report, run, runs,
+    serve, show, slurm, stack, verify,
 };
 use ergodic::kernels;
 use ergodic::memory;
@@ -195,11 +195,14 @@ fn perform(command: Command) -> anyhow::Result<u8> {
             output::print(ergodic::error::printable(&table));
         }
         Command::Docs { all: true, .. } => output::print(ergodic::script::reference::markdown()),
-        Command::Docs { name, source, .. } => {
+        Command::Docs {
+            name, source, open, ..
+        } => {
             let name = (!name.is_empty()).then(|| name.join(" "));
-            match source {
-                true => output::print(docs::source(name.as_deref())?),
-                false => output::line(docs::lookup(name.as_deref())?),
+            match (source, open) {
+                (true, _) => output::print(docs::source(name.as_deref())?),
+                (_, true) => output::line(browse::open(name.as_deref())?.display()),
+                _ => browse::paged(&docs::lookup(name.as_deref())?),
             }
         }
         Command::Bench { list: true, .. } => output::line(bench::list()),

@@ -210,6 +210,9 @@ pub enum Command {
         /// The source of a recipe, to be read as an example.
         #[arg(long, conflicts_with = "all")]
         source: bool,
+        /// In a browser: the page of the book, if it was built and lies beside the program.
+        #[arg(long, conflicts_with_all = ["all", "source"])]
+        open: bool,
     },
     /// Say what this machine offers and what is missing; or, with --check, whether the files of a run are as they were written.
     Doctor {

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub(crate) mod bar;
 pub mod bench;
+pub mod browse;
 pub(crate) mod cache;
 pub mod display;
 pub mod docs;

@@ -81,3 +81,20 @@ pub(super) fn png(svg: &str, dpi: f64) -> Result<Vec<u8>> {
     );
     Ok(page.encode_png()?)
 }
+
+/// How many characters of a document the font does not have.
+#[cfg(test)]
+pub(super) fn missing(svg: &str) -> usize {
+    fn within(group: &usvg::Group) -> usize {
+        let of = |node: &usvg::Node| match node {
+            usvg::Node::Group(inner) => within(inner),
+            usvg::Node::Text(text) => {
+                let glyphs = text.layouted().iter().flat_map(|s| &s.positioned_glyphs);
+                glyphs.filter(|g| g.id.0 == 0).count()
+            }
+            _ => 0,
+        };
+        group.children().iter().map(of).sum()
+    }
+    within(parsed(svg).unwrap().root())
+}

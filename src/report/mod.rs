@@ -34,6 +34,8 @@ mod settings;
 mod tables;
 pub mod verdict;
 
+pub(crate) use html::document;
+
 use crate::error::Result;
 use crate::store;
 use read::Results;

@@ -12,29 +12,32 @@ use rhai::{AST, ASTNode, Expr, FnCallExpr, FnPtr, OptimizationLevel, Position, S
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What is wrong, and where.
-pub type Finding = (Position, String);
+type Finding = (Position, String);
 
 impl Interpreter {
     /// What is certainly wrong in a script, each with its place, in their order; nothing is run.
     pub fn check(&mut self, file: &str, source: &str) -> Vec<String> {
+        let located = |at: Position, text: &str| report::located(file, source, at, text);
         match self.findings(source) {
-            Ok(all) => all
-                .into_iter()
-                .map(|(position, text)| {
-                    report::located(file, source, position, &format!("error: {text}"))
-                })
-                .collect(),
-            Err((position, text)) => {
-                vec![Failure::plain(report::located(file, source, position, &text)).message]
+            Ok(all) => {
+                let each = all.into_iter();
+                each.map(|(at, text)| located(at, &format!("error: {text}")))
+                    .collect()
             }
+            Err((at, text)) => vec![Failure::plain(located(at, &text)).message],
         }
     }
 
-    /// The same without the lines around them.
-    ///
-    /// # Errors
-    /// If the script cannot be compiled: what has to be mended first.
-    pub fn findings(&mut self, source: &str) -> Result<Vec<Finding>, Finding> {
+    /// The same as lines and columns, which count from 1, and texts. Of a script that cannot be compiled: what has to be mended first.
+    pub fn mistakes(&mut self, source: &str) -> Vec<(usize, usize, String)> {
+        let found = self.findings(source);
+        let found = found.unwrap_or_else(|first| vec![first]).into_iter();
+        found
+            .map(|(at, text)| (at.line().unwrap_or(1), at.position().unwrap_or(1), text))
+            .collect()
+    }
+
+    fn findings(&mut self, source: &str) -> Result<Vec<Finding>, Finding> {
         // Maps of constants would be values by then.
         self.engine.set_optimization_level(OptimizationLevel::None);
         let compiled = calls::compile(&self.engine, &self.scope, source, &[]);

@@ -53,12 +53,11 @@ fn markdown(text: impl Into<String>) -> MarkupContent {
 
 /// What is certainly wrong.
 pub fn diagnostics(text: &str) -> Vec<Diagnostic> {
-    let found = interpreter().findings(text);
-    let found = found.unwrap_or_else(|first| vec![first]);
+    let found = interpreter().mistakes(text);
     found
         .into_iter()
-        .map(|(at, message)| Diagnostic {
-            range: word_at(text, at),
+        .map(|(line, column, message)| Diagnostic {
+            range: word_at(text, line, column),
             severity: Some(DiagnosticSeverity::ERROR),
             source: Some("ergodic".into()),
             message,
@@ -68,12 +67,14 @@ pub fn diagnostics(text: &str) -> Vec<Diagnostic> {
 }
 
 /// The range of the token at a place of the compiler, which counts lines and characters from 1.
-fn word_at(text: &str, at: rhai::Position) -> Range {
-    let line = at.line().unwrap_or(1) - 1;
-    let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+fn word_at(text: &str, line: usize, column: usize) -> Range {
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line - 1)
+        .map(str::len)
+        .sum();
     let rest = text.get(start..).unwrap_or("");
-    let column = at.position().unwrap_or(1).saturating_sub(1);
-    let within = rest.char_indices().nth(column);
+    let within = rest.char_indices().nth(column - 1);
     let start = start + within.map_or(rest.trim_end().len(), |(k, _)| k);
     let all = tokens(text);
     let end = all.iter().find(|t| t.start <= start && start < t.end());
