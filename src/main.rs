@@ -2,18 +2,19 @@
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use ergodic::error::Interrupted;
 use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, RunArgs};
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
-    bench, docs, doctor, grid, jupyter, notebook, repl, report, run, runs, show, slurm, stack,
-    verify,
+    bench, browse, docs, doctor, grid, jupyter, lsp, manual, notebook, repl, report, run, runs,
+    serve, show, slurm, stack, verify,
 };
 use ergodic::kernels;
 use ergodic::memory;
 use ergodic::output;
+use ergodic::plot::Style;
 use ergodic::ranks::{self, Communicator};
 use ergodic::script::Interpreter;
 use ergodic::simulation::progress;
@@ -73,9 +74,16 @@ fn run_command() -> ExitCode {
     })
 }
 
+/// The command line, with the version of this program.
+fn cli_of() -> clap::Command {
+    let (short, long) = manual::version(ergodic_version::COMMIT);
+    Cli::command().version(short).long_version(long)
+}
+
 /// Do what the command line asks for; returns the exit code.
 fn command() -> u8 {
-    let cli = match Cli::try_parse() {
+    let found = cli_of().try_get_matches();
+    let cli = match found.and_then(|all| Cli::from_arg_matches(&all)) {
         Ok(cli) => cli,
         // Help and version are no errors, and go to standard output.
         Err(e) if e.use_stderr() => {
@@ -116,6 +124,16 @@ fn perform(command: Command) -> anyhow::Result<u8> {
                 .map_or("ergodic".into(), |s| s.to_string_lossy());
             let (shards, cores) = (usize::from(shards), usize::from(cores));
             output::line(slurm::script(&name, &run, shards, cores, &time, &out));
+        }
+        Command::Lsp => lsp::serve()?,
+        Command::Serve { folder, port, host } => serve::serve(&folder, (host, port))?,
+        Command::Completions { shell } => {
+            output::line(manual::completions(cli_of(), shell).trim_end())
+        }
+        Command::Man { folder } => {
+            for path in manual::pages(cli_of(), &folder)? {
+                output::line(format_args!("page  {}", path.display()));
+            }
         }
         Command::Repl { rust: true, .. } => rust_repl()?,
         Command::Repl { threads, .. } => repl::run(with_threads(threads))?,
@@ -159,7 +177,15 @@ fn perform(command: Command) -> anyhow::Result<u8> {
             let path = report::report(&runs, out.as_deref())?;
             output::line(format_args!("report  {}", path.display()));
         }
-        Command::Plot { runs, out } => draw(&runs, out.as_deref())?,
+        Command::Plot {
+            runs,
+            out,
+            format,
+            preset,
+        } => {
+            let style = Style::preset(&preset).unwrap_or_default();
+            draw(&runs, out.as_deref(), (&style, &format))?;
+        }
         Command::Compare { runs, json: true } => {
             let table = report::compare(&runs)?.to_json();
             output::line(serde_json::to_string_pretty(&table)?);
@@ -169,11 +195,14 @@ fn perform(command: Command) -> anyhow::Result<u8> {
             output::print(ergodic::error::printable(&table));
         }
         Command::Docs { all: true, .. } => output::print(ergodic::script::reference::markdown()),
-        Command::Docs { name, source, .. } => {
+        Command::Docs {
+            name, source, open, ..
+        } => {
             let name = (!name.is_empty()).then(|| name.join(" "));
-            match source {
-                true => output::print(docs::source(name.as_deref())?),
-                false => output::line(docs::lookup(name.as_deref())?),
+            match (source, open) {
+                (true, _) => output::print(docs::source(name.as_deref())?),
+                (_, true) => output::line(browse::open(name.as_deref())?.display()),
+                _ => browse::paged(&docs::lookup(name.as_deref())?),
             }
         }
         Command::Bench { list: true, .. } => output::line(bench::list()),
@@ -255,13 +284,13 @@ fn kernel(command: KernelCommand) -> anyhow::Result<()> {
 }
 
 /// Draw the figures of several folders; with --out, each of several below a folder of its own.
-fn draw(runs: &[PathBuf], out: Option<&Path>) -> anyhow::Result<()> {
+fn draw(runs: &[PathBuf], out: Option<&Path>, style: (&Style, &str)) -> anyhow::Result<()> {
     for (k, folder) in runs.iter().enumerate() {
         let place = out.map(|out| match runs.len() {
             1 => out.to_path_buf(),
             _ => out.join((k + 1).to_string()),
         });
-        for path in report::plot(folder, place.as_deref())? {
+        for path in report::plot(folder, place.as_deref(), style)? {
             output::line(format_args!("figure  {}", path.display()));
         }
     }

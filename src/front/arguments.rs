@@ -55,6 +55,30 @@ pub enum Command {
         #[arg(required = true, last = true, value_name = "SCRIPT AND OPTIONS")]
         run: Vec<String>,
     },
+    /// Serve an editor: diagnostics, completion, help and formatting of scripts, over the Language Server Protocol on standard input and output.
+    Lsp,
+    /// Show runs as they go on, in a browser: tables and curves that grow, verdicts, and buttons to stop and to go on.
+    Serve {
+        /// The folder with the runs.
+        #[arg(default_value = RUNS)]
+        folder: PathBuf,
+        /// Port; 0 takes one that is free.
+        #[arg(long, default_value = "8765")]
+        port: u16,
+        /// Address to listen at. Others than this machine's own can then reach it, and what they send and get is not encrypted.
+        #[arg(long, default_value = "127.0.0.1")]
+        host: std::net::IpAddr,
+    },
+    /// Print completions of this command line for a shell: `ergodic completions bash > ~/.local/share/bash-completion/completions/ergodic`.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages into a folder, as `~/.local/share/man/man1`.
+    Man {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Start an interactive session.
     Repl {
         /// In Rust instead of Rhai, with the prelude loaded (feature evcxr; after `ergodic notebook setup`).
@@ -160,6 +184,12 @@ pub enum Command {
         /// Folder for the figures (default: the folder `figures` of each run).
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
+        /// Format of the files.
+        #[arg(long, value_parser = ["svg", "pdf", "png"], default_value = "svg")]
+        format: String,
+        /// Style: for the screen, for a column of a paper, for a slide.
+        #[arg(long, value_parser = crate::plot::Style::PRESETS, default_value = "screen")]
+        preset: String,
     },
     /// Compare runs side by side: ESS per second, R̂, and means with their difference in standard errors.
     Compare {
@@ -180,6 +210,9 @@ pub enum Command {
         /// The source of a recipe, to be read as an example.
         #[arg(long, conflicts_with = "all")]
         source: bool,
+        /// In a browser: the page of the book, if it was built and lies beside the program.
+        #[arg(long, conflicts_with_all = ["all", "source"])]
+        open: bool,
     },
     /// Say what this machine offers and what is missing; or, with --check, whether the files of a run are as they were written.
     Doctor {

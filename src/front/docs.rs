@@ -8,7 +8,7 @@ use crate::script::{all_items, reference};
 /// Pages on a subject rather than a name, in the order of the book.
 pub const PAGES: &[(&str, &str)] = texts!("../../docs/", ".md", [
     "tour" "python" "commands" "sessions" "notebooks"
-    "own" "data" "recipes" "reports" "files" "performance" "trust" "limits"
+    "own" "data" "recipes" "gallery" "reports" "files" "performance" "trust" "limits"
     "laws" "samplers" "pseudo-langevin" "learning" "ladders" "checks"
     "results" "speed" "scaling"
     "architecture" "dependencies"

@@ -2,6 +2,7 @@
 
 use super::show;
 use crate::error::Result;
+use crate::plot::Style;
 use crate::report::compare::{Entry, SideBySide};
 use crate::report::diff::Diff;
 use crate::report::layout::Kind;
@@ -37,7 +38,11 @@ pub fn report(folders: &[impl AsRef<Path>], out: Option<&Path>) -> Result<PathBu
 }
 
 /// Write the standard figures of everything in a folder, into the folder `figures` of each or below `out`; returns their paths.
-pub fn plot(folder: &Path, out: Option<&Path>) -> Result<Vec<PathBuf>> {
+pub fn plot(
+    folder: &Path,
+    out: Option<&Path>,
+    (style, ending): (&Style, &str),
+) -> Result<Vec<PathBuf>> {
     let parts = show::parts(folder)?;
     let mut paths = Vec::new();
     let several = parts.len() > 1;
@@ -49,8 +54,8 @@ pub fn plot(folder: &Path, out: Option<&Path>) -> Result<Vec<PathBuf>> {
             Some(out) => out.to_path_buf(),
         };
         for d in gallery::drawings(part, summary.as_ref())? {
-            let path = place.join(format!("{}.svg", d.name));
-            d.figure.save(&path)?;
+            let path = place.join(format!("{}.{ending}", d.name));
+            d.figure.styled(style.clone()).save(&path)?;
             paths.push(path);
         }
     }

@@ -19,16 +19,36 @@ pub fn script(
         false => format!("'{}'", a.replace('\'', "'\\''")),
     };
     let command: Vec<_> = arguments.iter().map(quoted).collect();
-    let command = format!(
-        "ergodic run {} --out {}",
-        command.join(" "),
-        quoted(&out.display().to_string())
-    );
+    let out = quoted(&out.display().to_string());
+    let command = format!("ergodic run {} --out {out}", command.join(" "));
+    let is_grid = arguments
+        .iter()
+        .any(|a| a == "--grid" || a.starts_with("--grid="));
+    let own = match is_grid {
+        true => out,
+        false => format!("{out}/shard-$SLURM_ARRAY_TASK_ID-of-{shards}"),
+    };
     format!(
-        "#!/bin/bash\n#SBATCH --job-name={name}\n#SBATCH --array=1-{shards}\n#SBATCH --cpus-per-task={cores}\n#SBATCH --time={time}\n#SBATCH --requeue\n\
-         # Ten minutes before its end a job is told to save what it has; --resume goes on with it.\n#SBATCH --signal=B:INT@600\n\n\
-         # sbatch this file; when all jobs have ended:\n#   {command} --merge {shards}\n\n\
-         RESUME=\n[ \"$SLURM_RESTART_COUNT\" ] && RESUME=--resume\n\
-         exec {command} --shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --threads \"$SLURM_CPUS_PER_TASK\" --quiet $RESUME"
+        r#"#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=1-{shards}
+#SBATCH --cpus-per-task={cores}
+#SBATCH --time={time}
+#SBATCH --requeue
+# Ten minutes before its end a job is told to save what it has. It is then queued again, and goes on.
+#SBATCH --signal=B:INT@600
+
+# sbatch this file; when all jobs have ended:
+#   {command} --merge {shards}
+
+RESUME=
+[ "$SLURM_RESTART_COUNT" ] && [ "$(ls -A {own} 2>/dev/null)" ] && RESUME=--resume
+{command} --shard "$SLURM_ARRAY_TASK_ID/{shards}" --threads "$SLURM_CPUS_PER_TASK" --quiet $RESUME &
+RUN=$!
+trap 'kill -INT $RUN' INT TERM
+# A signal ends the waiting, and not the run, which saves first.
+while kill -0 $RUN 2>/dev/null; do wait $RUN; CODE=$?; done
+[ $CODE = 130 ] && scontrol requeue "$SLURM_JOB_ID"
+exit $CODE"#
     )
 }

@@ -48,9 +48,10 @@ pub(super) struct Canvas<'a> {
 /// Pixels of a page that a document takes at most.
 const WIDEST: f64 = 900.0;
 
-/// An SVG document of this size in pixels, white, with what `draw` puts on it.
+/// An SVG document of this size in pixels, white, with what `draw` puts on it; shown so large in millimetres, if it says so.
 pub(super) fn document(
     (width, height): Pixel,
+    millimetres: Option<Pixel>,
     draw: impl FnOnce(&Canvas) -> Result<()>,
 ) -> Result<String> {
     let mut svg = String::new();
@@ -65,12 +66,16 @@ pub(super) fn document(
         canvas.area.present().map_err(failed)?;
     }
     let drawn_at = format!("<svg width=\"{wide}\" height=\"{high}\"");
-    // Where it stands in a page, it is never wider than its place; what shows it as an image of its own width cuts off what is wider than this.
+    // What shows it as an image of its own width cuts off what is wider than this.
     let scale = (WIDEST / width).min(1.0);
-    let [width, height] = [width, height].map(|x| (x * scale).round());
-    let shown_at = format!(
-        "<svg width=\"{width}\" height=\"{height}\" style=\"max-width:100%;height:auto\" stroke-linejoin=\"round\""
-    );
+    let (width, height) = match millimetres {
+        Some((width, height)) => (format!("{width}mm"), format!("{height}mm")),
+        None => (
+            (width * scale).round().to_string(),
+            (height * scale).round().to_string(),
+        ),
+    };
+    let shown_at = format!("<svg width=\"{width}\" height=\"{height}\" stroke-linejoin=\"round\"");
     Ok(svg.replacen(&drawn_at, &shown_at, 1))
 }
 
@@ -129,9 +134,13 @@ impl Canvas<'_> {
         self.area.draw(&element).map_err(failed)
     }
 
-    /// A filled disc.
-    pub(super) fn disc(&self, centre: Pixel, radius: f64, ink: Ink) -> Result<()> {
-        let style = ink.colour.mix(ink.opacity).filled();
+    /// A disc, filled or drawn by a line of its ink's width.
+    pub(super) fn disc(&self, centre: Pixel, radius: f64, ink: Ink, filled: bool) -> Result<()> {
+        let style = ShapeStyle {
+            color: ink.colour.mix(ink.opacity),
+            filled,
+            stroke_width: fine(ink.width).unsigned_abs(),
+        };
         let element = Circle::new((fine(centre.0), fine(centre.1)), fine(radius), style);
         self.area.draw(&element).map_err(failed)
     }
@@ -173,6 +182,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.99,
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => 0.64,
         c if c.is_ascii() => 0.8,
+        '⁰'..='₟' | '¹' | '²' | '³' => 0.45,
         // Ideographs and the like are square.
         c if c as u32 >= 0x2e80 => 1.05,
         _ => 0.8,

@@ -1,16 +1,18 @@
 //! What a panel holds: the values its axes must cover and the entries of its legend.
 
 use super::field::is_shown;
+use super::glyphs::has_own_colour;
 use super::ticks::{Span, drawable};
 use super::{Axis, Kind, Panel, Scale, Series};
 
-/// Index and text of the legend's entries; none for fewer than two labels.
+/// Index and text of the legend's entries; none for fewer than two labels, and none for what a bar of colours stands for.
 pub(super) fn legend(panel: &Panel) -> Vec<(usize, String)> {
+    let in_bar = |one: &Series| !panel.colours.has_legend() && has_own_colour(one);
     let entries: Vec<(usize, String)> = panel
         .series
         .iter()
         .enumerate()
-        .filter(|(_, one)| !one.label.is_empty())
+        .filter(|(_, one)| !one.label.is_empty() && !in_bar(one))
         .map(|(i, one)| {
             let empty = !has_data(one, panel);
             let note = if empty { " (no data)" } else { "" };
@@ -18,7 +20,8 @@ pub(super) fn legend(panel: &Panel) -> Vec<(usize, String)> {
         })
         .collect();
     match entries.len() {
-        0 | 1 => Vec::new(),
+        // The only line among others that a bar tells apart needs its name.
+        0 | 1 if panel.colours.has_legend() => Vec::new(),
         _ => entries,
     }
 }

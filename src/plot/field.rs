@@ -24,8 +24,7 @@ pub(super) fn density(canvas: &Canvas, frame: &Frame, one: &Series, values: &[f6
     };
     let x = places(&x, &|x| frame.at_x(x));
     let y = places(&y, &|y| frame.at_y(y));
-    let greatest = values.iter().copied().filter(|v| is_shown(*v));
-    let greatest = greatest.fold(0.0, f64::max);
+    let greatest = most(&values);
     let rows = values.chunks(x.len().saturating_sub(1).max(1));
     // From the top downwards, so that what a row reaches too far is covered by the next.
     let rows: Vec<_> = y.windows(2).zip(rows).collect();
@@ -54,9 +53,19 @@ pub(super) fn density(canvas: &Canvas, frame: &Frame, one: &Series, values: &[f6
     Ok(())
 }
 
-/// Draws the contour lines of a function, the lowest level blue, the highest red.
+/// The density of the darkest cell.
+pub(super) fn greatest(one: &Series, values: &[f64]) -> f64 {
+    most(&coarser(&one.x, &one.y, values).2)
+}
+
+fn most(values: &[f64]) -> f64 {
+    let shown = values.iter().copied().filter(|v| is_shown(*v));
+    shown.fold(0.0, f64::max)
+}
+
+/// Draws the contour lines of a function, from the lowest level to the highest in the colours of an order.
 pub(super) fn contour_lines(
-    canvas: &Canvas,
+    (canvas, order): (&Canvas, &[RGBColor]),
     frame: &Frame,
     one: &Series,
     values: &[f64],
@@ -70,7 +79,7 @@ pub(super) fn contour_lines(
     levels.dedup();
     for (i, level) in levels.iter().enumerate() {
         let ink = Ink {
-            colour: shades::ordered(i, levels.len()),
+            colour: shades::ordered(order, i, levels.len()),
             width: 1.1,
             opacity: 1.0,
         };
@@ -103,10 +112,10 @@ pub(super) fn density_key(canvas: &Canvas, left: f64, y: f64) -> Result<()> {
 }
 
 /// The sample of contours in a legend: a low, a middle and a high one.
-pub(super) fn contours_key(canvas: &Canvas, left: f64, y: f64) -> Result<()> {
+pub(super) fn contours_key(canvas: &Canvas, order: &[RGBColor], left: f64, y: f64) -> Result<()> {
     (0..3).try_for_each(|i| {
         let ink = Ink {
-            colour: shades::ordered(i, 3),
+            colour: shades::ordered(order, i, 3),
             width: 1.4,
             opacity: 1.0,
         };

@@ -15,6 +15,17 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Make it narrower or lower until a unit is as long along x as along y.
+    pub(super) fn equalise(&mut self) {
+        let (wide, high) = (self.right - self.left, self.bottom - self.top);
+        let ratio = (self.x.high - self.x.low) / (self.y.high - self.y.low);
+        if ratio * high < wide {
+            self.right = self.left + ratio * high;
+        } else {
+            self.top = self.bottom - wide / ratio;
+        }
+    }
+
     pub(super) fn at_x(&self, x: f64) -> Option<f64> {
         self.x
             .place(x)

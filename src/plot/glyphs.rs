@@ -2,24 +2,14 @@
 
 use plotters::style::RGBColor;
 
+use super::bar::Bar;
 use super::canvas::{Canvas, Ink};
 use super::decimate::{self, Pixel};
 use super::frame::{Frame, runs};
+use super::style::Style;
 use super::ticks::Span;
-use super::{Kind, Panel, Series, field, heat, shades};
+use super::{Colours, Kind, Panel, Series, field, heat, shades};
 use crate::error::Result;
-
-/// Okabe and Ito's colours, told apart with any colour vision; yellow, faint on white, is last.
-const PALETTE: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 0, 0),
-    RGBColor(240, 228, 66),
-];
 
 /// Dashes of reference lines, in turn.
 const DASHES: [Pixel; 3] = [(7.0, 4.0), (2.0, 3.0), (14.0, 5.0)];
@@ -41,20 +31,34 @@ pub(super) struct Look {
     turn: usize,
 }
 
-/// The looks of all series of a panel.
-pub(super) fn looks(panel: &Panel) -> Vec<Look> {
-    let own_colour = |one: &&Series| match one.kind {
+/// Whether a series takes a colour of its own.
+pub(super) fn has_own_colour(one: &Series) -> bool {
+    match one.kind {
         Kind::Band { .. } => !one.label.is_empty(),
         Kind::Line | Kind::LinePoints | Kind::Points | Kind::Bars => true,
         _ => false,
-    };
-    let count = panel.series.iter().filter(own_colour).count();
-    let look = |turn: usize| match panel.graded {
-        true => Look {
-            colour: shades::ordered(turn, count),
+    }
+}
+
+/// The looks of all series of a panel.
+pub(super) fn looks(panel: &Panel, style: &Style, bar: Option<&Bar>) -> Vec<Look> {
+    let count = panel
+        .series
+        .iter()
+        .filter(|one| has_own_colour(one))
+        .count();
+    let (palette, order) = (style.in_turn(), style.in_order());
+    let look = |turn: usize| match &panel.colours {
+        Colours::Turn => coloured_look(&palette, turn),
+        Colours::Order => Look {
+            colour: shades::ordered(&order, turn, count),
             turn,
         },
-        false => coloured_look(turn),
+        Colours::By(_, values) => {
+            let value = values.get(turn).copied().unwrap_or(f64::NAN);
+            let colour = bar.and_then(|bar| bar.colour(value)).unwrap_or(REFERENCE);
+            Look { colour, turn }
+        }
     };
     let (mut coloured, mut dashed) = (0, 0);
     panel
@@ -76,7 +80,7 @@ pub(super) fn looks(panel: &Panel) -> Vec<Look> {
                 colour: REFERENCE,
                 turn: 0,
             },
-            _ if own_colour(&one) => {
+            _ if has_own_colour(one) => {
                 coloured += 1;
                 look(coloured - 1)
             }
@@ -88,7 +92,7 @@ pub(super) fn looks(panel: &Panel) -> Vec<Look> {
 
 /// Draws a series of a panel with about so many vertices at most.
 pub(super) fn draw(
-    canvas: &Canvas,
+    (canvas, order): (&Canvas, &[RGBColor]),
     frame: &Frame,
     one: &Series,
     look: Look,
@@ -125,7 +129,7 @@ pub(super) fn draw(
         Kind::Density { values } => field::density(canvas, frame, one, values),
         Kind::Cells { values, low, high } => heat::cells(canvas, frame, one, values, (*low, *high)),
         Kind::Contours { values, levels } => {
-            field::contour_lines(canvas, frame, one, values, levels)
+            field::contour_lines((canvas, order), frame, one, values, levels)
         }
         Kind::HLine(y) => match frame.at_y(*y) {
             Some(y) if frame.has_y(y) => {
@@ -168,7 +172,12 @@ pub(super) fn draw(
 }
 
 /// Draws the sample of a series in a legend, 24 pixels wide from `left`.
-pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -> Result<()> {
+pub(super) fn key(
+    (canvas, order): (&Canvas, &[RGBColor]),
+    (left, y): Pixel,
+    kind: &Kind,
+    look: Look,
+) -> Result<()> {
     let (right, middle) = (left + 24.0, left + 12.0);
     let block = [
         (left, y - 6.0),
@@ -178,10 +187,10 @@ pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -
     ];
     match kind {
         Kind::Line => canvas.path(&[(left, y), (right, y)], ink(look, 2.4, 1.0)),
-        Kind::Points => marker(canvas, (middle, y), look),
+        Kind::Points => marker(canvas, (middle, y), look, false),
         Kind::LinePoints => {
             canvas.path(&[(left, y), (right, y)], ink(look, 1.6, 1.0))?;
-            marker(canvas, (middle, y), look)
+            marker(canvas, (middle, y), look, false)
         }
         Kind::Bars => {
             canvas.area(&block, ink(look, 1.0, 0.15))?;
@@ -195,15 +204,15 @@ pub(super) fn key(canvas: &Canvas, left: f64, y: f64, kind: &Kind, look: Look) -
         }
         Kind::Dashed => canvas.dashes(&[(left, y), (right, y)], CURVE_DASH, ink(look, 1.4, 1.0)),
         Kind::Density { .. } | Kind::Cells { .. } => field::density_key(canvas, left, y),
-        Kind::Contours { .. } => field::contours_key(canvas, left, y),
+        Kind::Contours { .. } => field::contours_key(canvas, order, left, y),
         Kind::Shade(..) => canvas.area(&block, ink(look, 1.0, 0.2)),
     }
 }
 
-fn coloured_look(turn: usize) -> Look {
-    let RGBColor(r, g, b) = PALETTE[turn % PALETTE.len()];
+fn coloured_look(palette: &[RGBColor], turn: usize) -> Look {
+    let RGBColor(r, g, b) = palette[turn % palette.len()];
     // After one round of the palette, darker and lighter shades; black has lighter ones only.
-    let (toward, share) = match (turn / PALETTE.len()) % 3 {
+    let (toward, share) = match (turn / palette.len()) % 3 {
         0 => (0.0, 0.0),
         1 if (r, g, b) == (0, 0, 0) => (255.0, 0.3),
         1 => (0.0, 0.4),
@@ -248,7 +257,7 @@ fn lone_points(canvas: &Canvas, frame: &Frame, points: &[Option<Pixel>], ink: In
         .filter(|(x, y)| frame.has_x(*x) && frame.has_y(*y))
         .collect();
     for i in decimate::markers(&lone, MOST_MARKERS) {
-        canvas.disc(lone[i], 1.2, ink)?;
+        canvas.disc(lone[i], 1.2, ink, true)?;
     }
     Ok(())
 }
@@ -273,7 +282,8 @@ fn markers(
             error_bar(canvas, frame, place.0, one.y[i], error.abs(), look)?;
         }
         if frame.has_y(place.1) {
-            marker(canvas, place, look)?;
+            let hollow = one.hollow.get(i).copied().unwrap_or(false);
+            marker(canvas, place, look, hollow)?;
         }
     }
     Ok(())
@@ -299,24 +309,30 @@ fn error_bar(canvas: &Canvas, frame: &Frame, x: f64, y: f64, error: f64, look: L
     Ok(())
 }
 
-fn marker(canvas: &Canvas, (x, y): Pixel, look: Look) -> Result<()> {
-    let ink = ink(look, 1.0, 1.0);
+fn marker(canvas: &Canvas, (x, y): Pixel, look: Look, hollow: bool) -> Result<()> {
+    const SQUARE: [Pixel; 4] = [(-3.3, -3.3), (3.3, -3.3), (3.3, 3.3), (-3.3, 3.3)];
+    const TRIANGLE: [Pixel; 3] = [(0.0, -4.6), (4.3, 3.2), (-4.3, 3.2)];
+    const DIAMOND: [Pixel; 4] = [(0.0, -4.8), (4.8, 0.0), (0.0, 4.8), (-4.8, 0.0)];
+    let (filled, line) = (ink(look, 1.0, 1.0), ink(look, 1.4, 1.0));
+    let inside = Ink {
+        colour: RGBColor(255, 255, 255),
+        ..filled
+    };
+    let shape = |corners: &[Pixel]| {
+        let mut at: Vec<_> = corners.iter().map(|(a, b)| (x + a, y + b)).collect();
+        canvas.area(&at, if hollow { inside } else { filled })?;
+        at.extend_from_within(..1);
+        canvas.path(if hollow { &at } else { &[] }, line)
+    };
     match look.turn % 4 {
-        0 => canvas.disc((x, y), 3.6, ink),
-        1 => canvas.area(
-            &[
-                (x - 3.3, y - 3.3),
-                (x + 3.3, y - 3.3),
-                (x + 3.3, y + 3.3),
-                (x - 3.3, y + 3.3),
-            ],
-            ink,
-        ),
-        2 => canvas.area(&[(x, y - 4.6), (x + 4.3, y + 3.2), (x - 4.3, y + 3.2)], ink),
-        _ => canvas.area(
-            &[(x, y - 4.8), (x + 4.8, y), (x, y + 4.8), (x - 4.8, y)],
-            ink,
-        ),
+        0 if hollow => {
+            canvas.disc((x, y), 3.6, inside, true)?;
+            canvas.disc((x, y), 3.6, line, false)
+        }
+        0 => canvas.disc((x, y), 3.6, filled, true),
+        1 => shape(&SQUARE),
+        2 => shape(&TRIANGLE),
+        _ => shape(&DIAMOND),
     }
 }
 

@@ -1,23 +1,17 @@
-//! Heat maps: a colour for every cell, from blue through white to red, and the scale of the colours beside them.
+//! Heat maps: a colour for every cell, from blue through white to red.
 
-use super::canvas::{Anchor, Canvas, Ink, Lettering, text_width};
+use super::canvas::{Anchor, Canvas, Ink, text_width};
 use super::frame::Frame;
 use super::shades;
-use super::{Axis, Kind, Panel, Scale, Series};
+use super::svg::lettering;
+use super::{Axis, Panel, Scale, Series};
 use crate::error::Result;
 use plotters::style::RGBColor;
-
-/// Width of the bar of colours, and the room around it.
-const BAR: f64 = 16.0;
-const ROOM: f64 = 14.0;
 
 /// Of numbers, on light ground and on dark.
 const SIZE: f64 = 13.0;
 const DARK: RGBColor = RGBColor(30, 30, 30);
 const LIGHT: RGBColor = RGBColor(255, 255, 255);
-
-/// Colours of the bar.
-const STEPS: usize = 40;
 
 /// Of a cell without a value, and of its cross.
 const NONE: RGBColor = RGBColor(214, 214, 214);
@@ -55,14 +49,6 @@ pub fn panel(
     };
     let (x, y) = (filled(x, &edges.0), filled(y, &edges.1));
     Panel::new(x, y, vec![Series::cells(edges, values, range)])
-}
-
-/// The range of the colours of a panel, if it is a heat map.
-pub(super) fn range(panel: &Panel) -> Option<(f64, f64)> {
-    panel.series.iter().find_map(|one| match one.kind {
-        Kind::Cells { low, high, .. } => Some((low, high)),
-        _ => None,
-    })
 }
 
 /// A value as a cell has it: three digits.
@@ -116,47 +102,11 @@ pub(super) fn cells(
             } else if text_width(&text, SIZE) + 4.0 < right - left && bottom - top > SIZE + 4.0 {
                 let dark = (part - 0.5).abs() > 0.32;
                 let colour = if dark { LIGHT } else { DARK };
-                canvas.text(&text, middle, letters(colour, Anchor::Middle))?;
+                canvas.text(&text, middle, lettering(SIZE, colour, Anchor::Middle))?;
             }
         }
     }
     Ok(())
-}
-
-/// The room that the scale takes beside the frame.
-pub(super) fn scale_width((low, high): (f64, f64)) -> f64 {
-    let widest = [low, high, (low + high) / 2.0].map(|x| text_width(&digits(x), SIZE));
-    ROOM + BAR + 8.0 + widest.into_iter().fold(0.0, f64::max) + ROOM
-}
-
-/// Draws the scale of the colours beside the frame.
-pub(super) fn scale(canvas: &Canvas, frame: &Frame, (low, high): (f64, f64)) -> Result<()> {
-    let (left, right) = (frame.right + ROOM, frame.right + ROOM + BAR);
-    for k in 0..STEPS {
-        let [from, to] = [k, k + 1].map(|k| frame.height_of(k as f64 / STEPS as f64));
-        let block = [
-            (left, from),
-            (right, from),
-            (right, to - 0.4),
-            (left, to - 0.4),
-        ];
-        let part = (k as f64 + 0.5) / STEPS as f64;
-        canvas.area(&block, ink(shades::diverging(part)))?;
-    }
-    for part in [0.0, 0.5, 1.0] {
-        let place = (right + 8.0, frame.height_of(part));
-        let text = digits(low + part * (high - low));
-        canvas.text(&text, place, letters(DARK, Anchor::Start))?;
-    }
-    Ok(())
-}
-
-fn letters(colour: RGBColor, anchor: Anchor) -> Lettering {
-    Lettering {
-        size: SIZE,
-        colour,
-        anchor,
-    }
 }
 
 fn ink(colour: RGBColor) -> Ink {

@@ -1,6 +1,6 @@
 //! Figures of ladders: where replicas go, how energies of neighbours overlap, the barrier between the ends, the heat capacity.
 
-use super::{Axis, Figure, Panel, Series, histogram};
+use super::{Axis, Figure, Panel, Series, histogram, labels};
 
 /// What is drawn of a ladder.
 pub struct Climb {
@@ -53,22 +53,7 @@ pub fn index_process(c: &Climb) -> Figure {
 
 /// Densities of the energy on every rung, cold to hot.
 pub fn energies(label: &str, temperatures: &[f64], draws: &[Vec<f64>]) -> Figure {
-    let edges = histogram::edges(draws);
-    let name = |t: &f64| match t.is_finite() {
-        true => format!("T = {t:.3e}"),
-        false => "prior".into(),
-    };
-    let series = temperatures
-        .iter()
-        .zip(draws)
-        .map(|(t, d)| Series::bars(name(t), edges.clone(), histogram::density(d, &edges)));
-    let mut panel = Panel::new(
-        Axis::linear(label),
-        Axis::linear("density"),
-        series.collect(),
-    );
-    panel.graded = true;
-    Figure::of(panel)
+    histogram(label, draws, &labels(temperatures)).by_temperature(temperatures)
 }
 
 /// Λ from the hot end and its slope dΛ/d ln T, against temperature.

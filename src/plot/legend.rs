@@ -1,7 +1,6 @@
 //! Legends: beside the frame, or in rows under it.
 
 use super::canvas::{Anchor, Canvas, fit_text, text_width};
-use super::extent::legend;
 use super::frame::Frame;
 use super::glyphs;
 use super::svg::{EDGE, FAINT_TEXT, KEY, LEGEND_ROW, Plot, TEXT, TICK_SIZE, lettering};
@@ -11,9 +10,14 @@ use crate::error::Result;
 const MOST_ROWS: usize = 5;
 
 impl Plot<'_> {
+    fn key(&self, canvas: &Canvas, place: (f64, f64), i: usize) -> Result<()> {
+        let kind = &self.panel.series[i].kind;
+        glyphs::key((canvas, &self.order), place, kind, self.looks[i])
+    }
+
     /// Beside the frame.
     pub(super) fn draw_legend(&self, canvas: &Canvas, frame: &Frame) -> Result<()> {
-        let entries = legend(self.panel);
+        let entries = &self.entries;
         let rows = ((frame.bottom - frame.top) / LEGEND_ROW).max(1.0) as usize;
         let shown = match entries.len() {
             all if all <= rows => all,
@@ -23,7 +27,7 @@ impl Plot<'_> {
         let width = self.legend_width - KEY - EDGE;
         let mut y = frame.top + LEGEND_ROW / 2.0;
         for (i, label) in &entries[..shown] {
-            glyphs::key(canvas, left, y, &self.panel.series[*i].kind, self.looks[*i])?;
+            self.key(canvas, (left, y), *i)?;
             let (label, size) = fit_text(label, TICK_SIZE, width);
             canvas.text(
                 &label,
@@ -56,14 +60,14 @@ impl Plot<'_> {
             left += width;
             at
         };
-        let mut places: Vec<_> = legend(self.panel).iter().map(place).collect();
+        let mut places: Vec<_> = self.entries.iter().map(place).collect();
         places.retain(|place| place.0 < MOST_ROWS);
         places
     }
 
     /// Under it, down to `bottom`.
     pub(super) fn draw_legend_below(&self, canvas: &Canvas, left: f64, bottom: f64) -> Result<()> {
-        let entries = legend(self.panel);
+        let entries = &self.entries;
         let places = self.legend_rows();
         let room = self.page.panel.0 - 2.0 * EDGE - KEY;
         let first = bottom - self.legend_height;
@@ -75,7 +79,7 @@ impl Plot<'_> {
                 let faint = lettering(TICK_SIZE, FAINT_TEXT, Anchor::Start);
                 return canvas.text(&more, (x, y), faint);
             }
-            glyphs::key(canvas, x, y, &self.panel.series[*i].kind, self.looks[*i])?;
+            self.key(canvas, (x, y), *i)?;
             let (label, size) = fit_text(label, TICK_SIZE, room);
             let ink = lettering(size, TEXT, Anchor::Start);
             canvas.text(&label, (x + KEY, y), ink)?;

@@ -1,10 +1,11 @@
-//! Figures: series in, SVG out.
+//! Figures: series in, SVG, PDF or PNG out.
 //!
 //! A [`Figure`] is plain data: panels with axes and series. [`traces`], [`histogram`] and [`sweep`] build the usual
 //! ones, [`ridges`] a panel, [`density`] and [`band`] series; [`Figure::stack`] and [`Figure::beside`] put several
 //! figures together, [`Figure::to_svg`] and [`Figure::save`] draw. Numbers that cannot be drawn (NaN, infinite, not
 //! positive on a log axis) are left out, so that no data makes drawing fail.
 
+mod bar;
 mod canvas;
 mod contours;
 mod decimate;
@@ -16,6 +17,7 @@ mod glyphs;
 mod heat;
 mod histogram;
 mod html;
+mod label;
 pub(crate) mod ladder;
 pub(crate) mod learning;
 mod legend;
@@ -25,6 +27,7 @@ mod recipes;
 mod ridges;
 mod save;
 mod shades;
+mod style;
 mod svg;
 mod terminal;
 mod ticks;
@@ -37,9 +40,13 @@ pub use contours::even_levels;
 pub use density::{density, density_within};
 pub use heat::{edges, panel as heat};
 pub use html::address;
+pub(crate) use label::name;
+pub use label::{average, number};
 pub use pictures::{base64, pictures};
+pub(crate) use recipes::labels;
 pub use recipes::{band, distributions, histogram, sweep, traces};
 pub use ridges::ridges;
+pub use style::{Legend, PALETTES, Style};
 
 /// A drawing of one or more panels on a white page.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,6 +59,8 @@ pub struct Figure {
     pub columns: usize,
     /// Panels of a column have one x range, and only the lowest of them has x labels.
     pub shared_x: bool,
+    /// Size, letters, colours, legend.
+    pub style: Style,
 }
 
 impl Figure {
@@ -70,6 +79,12 @@ impl Figure {
         self
     }
 
+    /// The same figure in another style.
+    pub fn styled(mut self, style: Style) -> Self {
+        self.style = style;
+        self
+    }
+
     /// The panels of all figures in one column. Where their x axes have one label and one scale, they share the range.
     /// A figure's heading becomes the title of its first panel, if that has none.
     pub fn stack(figures: Vec<Figure>) -> Self {
@@ -78,10 +93,10 @@ impl Figure {
             .windows(2)
             .all(|two| two[0].x.label == two[1].x.label && two[0].x.scale == two[1].x.scale);
         Self {
-            title: String::new(),
             panels,
             columns: 1,
             shared_x,
+            ..Self::default()
         }
     }
 
@@ -110,8 +125,27 @@ impl Figure {
     }
 
     /// The drawing as an SVG document.
+    ///
+    /// # Errors
+    /// If its style leaves no room for it.
     pub fn to_svg(&self) -> Result<String> {
         svg::render(self, svg::ALONE)
+    }
+
+    /// The drawing as a PDF document of one page, with its own font.
+    ///
+    /// # Errors
+    /// As [`Figure::to_svg`].
+    pub fn to_pdf(&self) -> Result<Vec<u8>> {
+        save::pdf(&self.to_svg()?)
+    }
+
+    /// The drawing as a PNG image, with as many dots per inch as its style says.
+    ///
+    /// # Errors
+    /// As [`Figure::to_svg`], and if it has too many pixels.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        save::png(&self.to_svg()?, self.style.dpi)
     }
 
     /// The drawing as an image of a notebook: never wider than its cell, and light on dark where the notebook is.
@@ -121,7 +155,14 @@ impl Figure {
 
     /// The same, smaller and with legends under the panels: to stand on a page with others, which a telephone shows too.
     pub fn to_inline_svg(&self) -> Result<String> {
-        svg::render(self, svg::INLINE)
+        let own = Style {
+            size: None,
+            ..self.style.clone()
+        };
+        Ok(svg::fitting(&svg::render(
+            &self.clone().styled(own),
+            svg::INLINE,
+        )?))
     }
 
     /// Every panel as a figure of its own, unless panels share their x axis; the first keeps the heading.
@@ -134,8 +175,8 @@ impl Figure {
         self.panels.into_iter().map(single).collect()
     }
 
-    /// Writes the drawing to `path`, which must end in `.svg`. Missing folders are made; the file appears complete or
-    /// not at all.
+    /// Writes the drawing to `path`, which must end in `.svg`, `.pdf` or `.png`. Missing folders are made; the file
+    /// appears complete or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
         save::save(self, path)
     }
@@ -154,8 +195,29 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// Notes: small lines of text under the title.
     pub annotations: Vec<String>,
-    /// The series are in an order, as by time: their colours go from blue (the first) to red (the last).
-    pub graded: bool,
+    /// How its series get their colours.
+    pub colours: Colours,
+    /// A unit is as long along x as along y.
+    pub equal: bool,
+}
+
+/// How the series of a panel get their colours.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Colours {
+    /// One after the other out of a palette.
+    #[default]
+    Turn,
+    /// In an order, as by time: from blue (the first) to red (the last).
+    Order,
+    /// By a number that each has, as its temperature: a bar beside the frame, with this axis, stands for their legend.
+    By(Axis, Vec<f64>),
+}
+
+impl Colours {
+    /// Whether a legend tells the series apart.
+    fn has_legend(&self) -> bool {
+        !matches!(self, Self::By(..))
+    }
 }
 
 impl Panel {
@@ -240,6 +302,8 @@ pub struct Series {
     pub y: Vec<f64>,
     /// Half lengths of the error bars of [`Kind::Points`] and [`Kind::LinePoints`].
     pub y_error: Option<Vec<f64>>,
+    /// Which markers are hollow, as those of points that are not to be trusted. What is beyond its end is filled.
+    pub hollow: Vec<bool>,
 }
 
 /// The way a [`Series`] is drawn.
@@ -365,6 +429,12 @@ impl Series {
         self
     }
 
+    /// The same series with hollow markers where this says so.
+    pub fn with_hollow(mut self, hollow: Vec<bool>) -> Self {
+        self.hollow = hollow;
+        self
+    }
+
     fn new(label: impl Into<String>, kind: Kind, x: Vec<f64>, y: Vec<f64>) -> Self {
         Self {
             label: label.into(),
@@ -372,6 +442,7 @@ impl Series {
             x,
             y,
             y_error: None,
+            hollow: Vec::new(),
         }
     }
 }

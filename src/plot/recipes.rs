@@ -1,6 +1,6 @@
 //! The usual figures of a sampling run: traces, histograms, sweeps.
 
-use super::{Axis, Figure, Panel, Series, histogram as binning};
+use super::{Axis, Colours, Figure, Panel, Series, histogram as binning, number};
 
 /// The value of a quantity along the draws, one line per chain; the first `burn_in` draws are shaded. Chains beyond the
 /// labels are numbered.
@@ -21,22 +21,22 @@ pub fn traces(name: &str, chains: &[Vec<f64>], labels: &[String], burn_in: usize
     Figure::of(Panel::new(x, Axis::linear(name), series)).titled(format!("{name}: traces"))
 }
 
-/// Densities of several samples of a quantity over common bins. Samples beyond the labels are numbered.
+/// Densities of several samples of a quantity, each over bins of its own. Samples beyond the labels are numbered.
 pub fn histogram(name: &str, samples: &[Vec<f64>], labels: &[String]) -> Figure {
-    let edges = binning::edges(samples);
     let series = samples
         .iter()
         .enumerate()
         .map(|(i, sample)| {
-            let label = label_of(labels, i, "sample");
-            match sample.iter().any(|value| value.is_finite()) {
-                true => Series::bars(label, edges.clone(), binning::density(sample, &edges)),
-                false => Series::bars(label, Vec::new(), Vec::new()),
-            }
+            let edges = binning::edges(std::slice::from_ref(sample));
+            let heights = binning::density(sample, &edges);
+            Series::bars(label_of(labels, i, "sample"), edges, heights)
         })
         .collect();
-    let panel = Panel::new(Axis::linear(name), Axis::linear("density"), series);
-    Figure::of(panel).titled(format!("{name}: histogram"))
+    Figure::of(Panel::new(
+        Axis::linear(name),
+        Axis::linear("density"),
+        series,
+    ))
 }
 
 /// Curves `(label, y, y_error)` over a common abscissa, as markers with error bars joined from left to right. A single
@@ -113,6 +113,31 @@ pub fn distributions(
         series.collect(),
     );
     Figure::of(panel)
+}
+
+/// What series of these temperatures are called.
+pub(crate) fn labels(temperatures: &[f64]) -> Vec<String> {
+    let label = |t: &f64| match t.is_finite() {
+        true => format!("T = {}", number(*t)),
+        false => "prior".into(),
+    };
+    temperatures.iter().map(label).collect()
+}
+
+impl Figure {
+    /// The same figure with its series coloured by their temperatures, the first coloured series having the first of them. A bar stands for the legend
+    /// where there are more than three.
+    pub(crate) fn by_temperature(mut self, temperatures: &[f64]) -> Self {
+        // The prior has none, and a bar no place for it.
+        let bar = temperatures.len() > 3 && temperatures.iter().all(|t| t.is_finite() && *t > 0.0);
+        for panel in &mut self.panels {
+            panel.colours = match bar {
+                true => Colours::By(Axis::log("temperature T"), temperatures.to_vec()),
+                false => Colours::Order,
+            };
+        }
+        self
+    }
 }
 
 /// A line and the strip `mean ± half_width` around it, in one colour.

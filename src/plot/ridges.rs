@@ -1,6 +1,6 @@
 //! Curves above each other, one for each time: how a distribution changes.
 
-use super::{Axis, Panel, Series};
+use super::{Axis, Colours, Panel, Series};
 
 /// Curves `(label, x, y)` in their order, the first lowest, each shifted upwards by one step and coloured by its place in
 /// the order. The labels stand at the left of the base lines, in place of numbers. The reference is drawn dashed into
@@ -32,7 +32,7 @@ pub fn ridges(
         .map(|(label, ..)| format!("dashed: {label}"));
     let y = Axis::default().with_ticks(ticks);
     Panel {
-        graded: true,
+        colours: Colours::Order,
         annotations: note.into_iter().collect(),
         ..Panel::new(Axis::linear(x_label), y, series)
     }

@@ -1,34 +1,100 @@
-//! Writing a figure to a file: complete or not at all.
-
-use std::path::Path;
-
-use anyhow::{Context, bail};
+//! Writing a figure to a file, as SVG, PDF or PNG: complete or not at all.
 
 use super::Figure;
 use crate::error::Result;
 use crate::store::write_atomic;
+use anyhow::{Context, anyhow, bail, ensure};
+use resvg::tiny_skia::{Pixmap, Transform};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use svg2pdf::usvg::{self, fontdb};
+
+/// DejaVu Sans, so that a figure has the same letters on every machine.
+const FONT: &[u8] = include_bytes!("font.ttf");
+
+/// Pixels per inch of an SVG (CSS).
+const INCH: f64 = 96.0;
+
+/// Pixels of a PNG along its longer side at most.
+const MOST_PIXELS: f64 = 20_000.0;
+
+static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(FONT.to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    Arc::new(fonts)
+});
 
 /// Draws `figure` and moves it to `path`, making missing folders.
 pub(super) fn save(figure: &Figure, path: &Path) -> Result<()> {
-    check_ending(path)?;
-    let svg = figure
-        .to_svg()
-        .with_context(|| format!("cannot draw the figure '{}'", path.display()))?;
-    write_atomic(path, svg.as_bytes())
+    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    let drawn = match ending.as_deref() {
+        Some("svg") => figure.to_svg().map(String::into_bytes),
+        Some("pdf") => figure.to_pdf(),
+        Some("png") => figure.to_png(),
+        Some(other) => bail!(
+            "cannot save the figure '{}': the ending '.{other}' is not supported; supported: .svg, .pdf, .png",
+            path.display(),
+        ),
+        None => bail!(
+            "cannot save the figure '{}': the name has no ending; supported: .svg, .pdf, .png",
+            path.display()
+        ),
+    };
+    let drawn = drawn.with_context(|| format!("cannot draw the figure '{}'", path.display()))?;
+    write_atomic(path, &drawn)
         .with_context(|| format!("cannot write the figure '{}'", path.display()))
 }
 
-fn check_ending(path: &Path) -> Result<()> {
-    match path.extension() {
-        Some(ending) if ending.eq_ignore_ascii_case("svg") => Ok(()),
-        Some(ending) => bail!(
-            "cannot save the figure '{}': the ending '.{}' is not supported; supported: .svg",
-            path.display(),
-            ending.to_string_lossy()
-        ),
-        None => bail!(
-            "cannot save the figure '{}': the name has no ending; supported: .svg",
-            path.display()
-        ),
+fn parsed(svg: &str) -> Result<usvg::Tree> {
+    let options = usvg::Options {
+        fontdb: FONTS.clone(),
+        font_family: "DejaVu Sans".into(),
+        ..usvg::Options::default()
+    };
+    Ok(usvg::Tree::from_str(svg, &options)?)
+}
+
+/// An SVG document as PDF, of its size.
+pub(super) fn pdf(svg: &str) -> Result<Vec<u8>> {
+    let page = svg2pdf::PageOptions { dpi: INCH as f32 };
+    svg2pdf::to_pdf(&parsed(svg)?, svg2pdf::ConversionOptions::default(), page)
+        .map_err(|error| anyhow!("{error}"))
+}
+
+/// An SVG document as PNG.
+pub(super) fn png(svg: &str, dpi: f64) -> Result<Vec<u8>> {
+    let tree = parsed(svg)?;
+    let scale = dpi / INCH;
+    let [width, height] = [tree.size().width(), tree.size().height()]
+        .map(|x| (f64::from(x) * scale).round().max(1.0));
+    ensure!(
+        width.max(height) <= MOST_PIXELS,
+        "{width} by {height} pixels at {dpi} dpi; at most {MOST_PIXELS} along a side"
+    );
+    let mut page = Pixmap::new(width as u32, height as u32)
+        .ok_or_else(|| anyhow!("there is no memory for {width} by {height} pixels"))?;
+    resvg::render(
+        &tree,
+        Transform::from_scale(scale as f32, scale as f32),
+        &mut page.as_mut(),
+    );
+    Ok(page.encode_png()?)
+}
+
+/// How many characters of a document the font does not have.
+#[cfg(test)]
+pub(super) fn missing(svg: &str) -> usize {
+    fn within(group: &usvg::Group) -> usize {
+        let of = |node: &usvg::Node| match node {
+            usvg::Node::Group(inner) => within(inner),
+            usvg::Node::Text(text) => {
+                let glyphs = text.layouted().iter().flat_map(|s| &s.positioned_glyphs);
+                glyphs.filter(|g| g.id.0 == 0).count()
+            }
+            _ => 0,
+        };
+        group.children().iter().map(of).sum()
     }
+    within(parsed(svg).unwrap().root())
 }

@@ -6,7 +6,7 @@ use plotters::style::RGBColor;
 pub(super) const SHADES: usize = 24;
 
 /// From nearly white to dark blue, each step as far from the last to the eye.
-const BLUES: [RGBColor; 8] = [
+pub(super) const BLUES: [RGBColor; 8] = [
     RGBColor(228, 238, 248),
     RGBColor(204, 223, 241),
     RGBColor(163, 205, 229),
@@ -18,7 +18,7 @@ const BLUES: [RGBColor; 8] = [
 ];
 
 /// From blue through white to red, dark at both ends.
-const DIVERGING: [RGBColor; 9] = [
+pub(super) const DIVERGING: [RGBColor; 9] = [
     RGBColor(8, 60, 140),
     RGBColor(50, 120, 190),
     RGBColor(122, 178, 218),
@@ -31,7 +31,7 @@ const DIVERGING: [RGBColor; 9] = [
 ];
 
 /// From blue through violet to red; none of them faint on white.
-const ORDER: [RGBColor; 5] = [
+pub(super) const ORDER: [RGBColor; 5] = [
     RGBColor(24, 90, 188),
     RGBColor(84, 70, 178),
     RGBColor(138, 48, 148),
@@ -52,9 +52,9 @@ pub(super) fn blue(shade: usize) -> RGBColor {
     between(&BLUES, shade.saturating_sub(1) as f64 / (SHADES - 1) as f64)
 }
 
-/// The colour of the `i`-th of `of` things in an order: the first blue, the last red.
-pub(super) fn ordered(i: usize, of: usize) -> RGBColor {
-    between(&ORDER, i as f64 / of.saturating_sub(1).max(1) as f64)
+/// The colour of the `i`-th of `of` things in an order that goes through these colours.
+pub(super) fn ordered(colours: &[RGBColor], i: usize, of: usize) -> RGBColor {
+    between(colours, i as f64 / of.saturating_sub(1).max(1) as f64)
 }
 
 /// The colour of a part of a range, which is white in the middle.
@@ -62,10 +62,11 @@ pub(super) fn diverging(part: f64) -> RGBColor {
     between(&DIVERGING, part)
 }
 
-fn between(colours: &[RGBColor], part: f64) -> RGBColor {
+/// The colour at a part of the way from the first of these to the last.
+pub(super) fn between(colours: &[RGBColor], part: f64) -> RGBColor {
     let place = part.clamp(0.0, 1.0) * (colours.len() - 1) as f64;
-    let below = (place.floor() as usize).min(colours.len() - 2);
-    let (a, b) = (colours[below], colours[below + 1]);
+    let below = (place.floor() as usize).min(colours.len().saturating_sub(2));
+    let (a, b) = (colours[below], colours[(below + 1).min(colours.len() - 1)]);
     let mix = |a: u8, b: u8| {
         (f64::from(a) + (f64::from(b) - f64::from(a)) * (place - below as f64)).round() as u8
     };
@@ -84,8 +85,10 @@ mod tests {
         }
         assert_eq!((shade(0.0), shade(f64::NAN), shade(-1.0)), (0, 0, 0));
         assert_eq!((shade(1e-9), shade(1.0), shade(9.0)), (1, SHADES, SHADES));
+        let ordered = |i, of| super::ordered(&ORDER, i, of);
         assert_eq!((ordered(0, 5), ordered(4, 5)), (ORDER[0], ORDER[4]));
         assert_eq!(ordered(0, 1), ORDER[0]);
         assert_eq!(ordered(0, 0), ORDER[0]);
+        assert_eq!(super::ordered(&ORDER[..1], 3, 5), ORDER[0]);
     }
 }

@@ -2,14 +2,16 @@
 
 use plotters::style::RGBColor;
 
+use super::bar::{self, Bar};
 use super::canvas::{Anchor, Canvas, Ink, Lettering, document, fit_text, text_width};
 use super::extent::{has_bars, is_empty, legend, span_of, x_values, y_values};
 use super::frame::Frame;
 use super::glyphs::{self, Look};
-use super::heat;
+use super::style::{self, Legend, Style};
 use super::ticks::{Span, Ticks};
 use super::{Figure, Panel};
 use crate::error::Result;
+use anyhow::ensure;
 
 /// The sizes of a drawing, and where its legends are.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +20,8 @@ pub(super) struct Page {
     pub(super) panel: (f64, f64),
     /// Height of a panel whose x labels stand under another one.
     shared_height: f64,
-    /// Legends are under their panels, not beside them.
-    legend_below: bool,
+    /// Where legends are, unless the figure's style says something else.
+    legend: Legend,
     /// Vertices of all lines of a panel together.
     vertices: f64,
 }
@@ -28,7 +30,7 @@ pub(super) struct Page {
 pub(super) const ALONE: Page = Page {
     panel: (700.0, 450.0),
     shared_height: 290.0,
-    legend_below: false,
+    legend: Legend::Beside,
     vertices: glyphs::MOST_VERTICES,
 };
 
@@ -36,16 +38,19 @@ pub(super) const ALONE: Page = Page {
 pub(super) const INLINE: Page = Page {
     panel: (520.0, 350.0),
     shared_height: 230.0,
-    legend_below: true,
+    legend: Legend::Below,
     vertices: 6_000.0,
 };
+
+/// The least width and height of a panel.
+const LEAST: (f64, f64) = (110.0, 100.0);
 
 /// The room that x labels take.
 const X_LABELS: f64 = 56.0;
 pub(super) const EDGE: f64 = 14.0;
 pub(super) const TICK_SIZE: f64 = 13.0;
 const TICK_WIDEST: f64 = 160.0;
-const LABEL_SIZE: f64 = 15.0;
+pub(super) const LABEL_SIZE: f64 = 15.0;
 const NOTE_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 17.0;
 const TITLE_ROW: f64 = 28.0;
@@ -61,17 +66,120 @@ pub(super) const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
 const GRID: RGBColor = RGBColor(226, 226, 226);
 const FRAME: RGBColor = RGBColor(60, 60, 60);
 
+/// Where everything is.
+struct Layout<'a> {
+    plots: Vec<Plot<'a>>,
+    columns: usize,
+    lefts: Vec<f64>,
+    tops: Vec<f64>,
+}
+
+impl Layout<'_> {
+    fn size(&self) -> (f64, f64) {
+        let last = |all: &[f64]| all.last().copied().unwrap_or(0.0);
+        (last(&self.lefts), last(&self.tops))
+    }
+}
+
 /// The figure as an SVG document.
 pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
+    let style = &figure.style;
+    style.check()?;
     let blank = [Panel::default()];
     let panels = match figure.panels.as_slice() {
         [] => &blank,
         panels => panels,
     };
+    let page = Page {
+        legend: match style.legend {
+            Legend::Beside => page.legend,
+            asked => asked,
+        },
+        ..page
+    };
+    let (layout, size) = match style.size {
+        None => {
+            let layout = lay_out(figure, panels, page);
+            let size = layout.size();
+            (layout, (size.0.ceil(), size.1.ceil()))
+        }
+        Some(size) => fitted(figure, panels, page, size)?,
+    };
+    let svg = document(size, style.size, |canvas| {
+        // Over the frame, not the page, where there is one frame.
+        let middle = match layout.columns {
+            1 => (layout.plots[0].margin + layout.plots[0].page.panel.0 - 2.0 * EDGE) / 2.0,
+            _ => size.0 / 2.0,
+        };
+        title(
+            canvas,
+            &figure.title,
+            (middle, EDGE + 8.0),
+            TITLE_SIZE + 1.0,
+            size.0,
+        )?;
+        for (i, plot) in layout.plots.iter().enumerate() {
+            let (row, column) = (i / layout.columns, i % layout.columns);
+            plot.draw(canvas, (layout.lefts[column], layout.tops[row]))?;
+        }
+        Ok(())
+    })?;
+    Ok(if style.dark {
+        style::darkened(&svg)
+    } else {
+        svg
+    })
+}
+
+/// An SVG document as part of a page, never wider than its place.
+pub(super) fn fitting(svg: &str) -> String {
+    svg.replacen("<svg ", "<svg style=\"max-width:100%;height:auto\" ", 1)
+}
+
+/// The layout in which a figure takes this size in millimetres, and that size in pixels of its letters.
+fn fitted<'a>(
+    figure: &Figure,
+    panels: &'a [Panel],
+    page: Page,
+    (width, height): (f64, f64),
+) -> Result<(Layout<'a>, (f64, f64))> {
+    // Letters of LABEL_SIZE pixels are of font_size points.
+    let pixels = |mm: f64| mm * 72.0 / 25.4 * LABEL_SIZE / figure.style.font_size;
+    let size = (pixels(width), pixels(height));
+    let columns = figure.columns.clamp(1, panels.len());
+    let rows = panels.len().div_ceil(columns);
+    let mut page = Page {
+        panel: (size.0 / columns as f64, size.1 / rows as f64),
+        ..page
+    };
+    // What labels, notes and legends take depends on how wide and high panels are.
+    for _ in 0..40 {
+        page.shared_height = page.panel.1 * ALONE.shared_height / ALONE.panel.1;
+        ensure!(
+            page.panel.0 > LEAST.0 && page.panel.1 > LEAST.1,
+            "a figure of {width} mm by {height} mm has no room for its labels at {} points; give a larger 'size' or a smaller 'font_size', or legend: \"none\"",
+            figure.style.font_size
+        );
+        let layout = lay_out(figure, panels, page);
+        let found = layout.size();
+        let off = (size.0 - found.0, size.1 - found.1);
+        if off.0.abs() < 0.5 && off.1.abs() < 0.5 {
+            return Ok((layout, size));
+        }
+        page.panel.0 += off.0 / columns as f64;
+        page.panel.1 += off.1 / rows as f64;
+    }
+    // A legend that takes a row more when it is narrower, and one less when it is not: what is too low fits.
+    let layout = lay_out(figure, panels, page);
+    let found = layout.size();
+    Ok((layout, (size.0.max(found.0), size.1.max(found.1))))
+}
+
+fn lay_out<'a>(figure: &Figure, panels: &'a [Panel], page: Page) -> Layout<'a> {
     let columns = figure.columns.clamp(1, panels.len());
     let mut plots: Vec<Plot> = panels
         .iter()
-        .map(|panel| Plot::new(panel, figure.shared_x, page))
+        .map(|panel| Plot::new(panel, figure.shared_x, page, &figure.style))
         .collect();
     for column in 0..columns {
         align(&mut plots, column, columns, figure.shared_x);
@@ -95,25 +203,12 @@ pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
     for plot in &plots[..columns] {
         lefts.push(lefts[lefts.len() - 1] + page.panel.0 + plot.legend_width);
     }
-    let size = (lefts[columns], tops[tops.len() - 1].ceil());
-    document((size.0.ceil(), size.1), |canvas| {
-        // Over the frame, not the page, where there is one frame.
-        let middle = match columns {
-            1 => (plots[0].margin + page.panel.0 - 2.0 * EDGE) / 2.0,
-            _ => size.0 / 2.0,
-        };
-        title(
-            canvas,
-            &figure.title,
-            (middle, EDGE + 8.0),
-            TITLE_SIZE + 1.0,
-            size.0,
-        )?;
-        for (i, plot) in plots.iter().enumerate() {
-            plot.draw(canvas, (lefts[i % columns], tops[i / columns]))?;
-        }
-        Ok(())
-    })
+    Layout {
+        plots,
+        columns,
+        lefts,
+        tops,
+    }
 }
 
 /// Gives the panels of one column a common left margin and legend width, and common x axes if shared.
@@ -151,6 +246,11 @@ pub(super) struct Plot<'a> {
     pub(super) panel: &'a Panel,
     pub(super) page: Page,
     pub(super) looks: Vec<Look>,
+    /// Index and text of what is in its legend.
+    pub(super) entries: Vec<(usize, String)>,
+    /// The colours of an order.
+    pub(super) order: Vec<RGBColor>,
+    bar: Option<Bar>,
     x: Span,
     y: Span,
     y_ticks: Ticks,
@@ -167,7 +267,7 @@ pub(super) struct Plot<'a> {
 }
 
 impl<'a> Plot<'a> {
-    fn new(panel: &'a Panel, low: bool, page: Page) -> Self {
+    fn new(panel: &'a Panel, low: bool, page: Page, style: &Style) -> Self {
         let x_values = || {
             panel
                 .series
@@ -198,14 +298,22 @@ impl<'a> Plot<'a> {
         } else {
             LABEL_SIZE + 10.0
         };
-        let legend_width = legend(panel)
+        let mut entries = legend(panel);
+        if page.legend == Legend::None {
+            entries.clear();
+        }
+        let legend_width = entries
             .iter()
             .map(|(_, label)| text_width(label, TICK_SIZE) + KEY + EDGE)
             .fold(0.0, f64::max);
+        let bar = bar::of(panel, style);
         let mut plot = Self {
             panel,
             page,
-            looks: glyphs::looks(panel),
+            looks: glyphs::looks(panel, style, bar.as_ref()),
+            entries,
+            order: style.in_order(),
+            bar,
             x: span_of(&panel.x, x_values(), false),
             y,
             y_ticks,
@@ -217,9 +325,9 @@ impl<'a> Plot<'a> {
             legend_height: 0.0,
             x_labels: true,
         };
-        if page.legend_below || heat::range(panel).is_some() {
+        if plot.legend_is_below() {
             let rows = plot.legend_rows().last().map_or(0, |place| place.0 + 1);
-            plot.legend_width = heat::range(panel).map_or(0.0, heat::scale_width);
+            plot.legend_width = plot.bar.as_ref().map_or(0.0, |bar| bar.width(length));
             plot.legend_height = rows as f64 * LEGEND_ROW;
         }
         let notes = plot.notes().len() as f64 * NOTE_ROW;
@@ -249,7 +357,7 @@ impl<'a> Plot<'a> {
             )?;
             row += NOTE_ROW;
         }
-        let frame = Frame {
+        let mut frame = Frame {
             left: left + self.margin,
             right: left + width - 2.0 * EDGE,
             top: top + EDGE + self.head,
@@ -259,11 +367,14 @@ impl<'a> Plot<'a> {
             x: self.x,
             y: self.y,
         };
+        if self.panel.equal {
+            frame.equalise();
+        }
         self.draw_axes(canvas, &frame, left)?;
         let data = self.panel.series.iter().zip(&self.looks);
         for (one, look) in data {
             let vertices = self.page.vertices / self.panel.series.len() as f64;
-            glyphs::draw(canvas, &frame, one, *look, vertices)?;
+            glyphs::draw((canvas, &self.order), &frame, one, *look, vertices)?;
         }
         outline(canvas, &frame)?;
         if self.nothing {
@@ -277,13 +388,18 @@ impl<'a> Plot<'a> {
                 lettering(LABEL_SIZE + 3.0, FAINT_TEXT, Anchor::Middle),
             )?;
         }
-        if let Some(range) = heat::range(self.panel) {
-            heat::scale(canvas, &frame, range)?;
+        if let Some(bar) = &self.bar {
+            bar.draw(canvas, &frame)?;
         }
-        match self.page.legend_below || heat::range(self.panel).is_some() {
+        match self.legend_is_below() {
             true => self.draw_legend_below(canvas, left, top + self.height),
             false => self.draw_legend(canvas, &frame),
         }
+    }
+
+    /// A bar of colours takes the place beside the frame.
+    fn legend_is_below(&self) -> bool {
+        self.page.legend == Legend::Below || self.bar.is_some()
     }
 
     fn draw_axes(&self, canvas: &Canvas, frame: &Frame, left: f64) -> Result<()> {

@@ -48,9 +48,10 @@ fn titles_and_labels_are_there_and_escaped() {
 #[test]
 fn notebooks_get_an_image_that_fits_its_cell() {
     let figure = traces("a \"100 %\" & 'b'", &[vec![1.0, 2.0]], &[], 0);
+    assert!(!figure.to_svg().unwrap().contains("style=\"max-width"));
     assert!(
         figure
-            .to_svg()
+            .to_inline_svg()
             .unwrap()
             .contains("style=\"max-width:100%;height:auto\"")
     );
@@ -117,7 +118,7 @@ fn log_axes_leave_out_what_is_not_positive() {
         .to_svg()
         .unwrap();
     check(&svg);
-    assert!(svg.contains("1e-6") && !svg.contains("no data"));
+    assert!(svg.contains("10⁻⁶") && !svg.contains("no data"));
     assert_eq!(svg.matches("<circle").count(), 2);
 }
 
@@ -292,7 +293,7 @@ fn ordered_series_go_from_blue_to_red() {
         numbers(12, |i| i).into_iter().map(line).collect(),
     );
     let plain = Figure::of(panel.clone()).to_svg().unwrap();
-    panel.graded = true;
+    panel.colours = Colours::Order;
     let graded = Figure::of(panel).to_svg().unwrap();
     check(&graded);
     assert!(graded.contains("#185ABC") && graded.contains("#D01C1C"));
@@ -313,6 +314,218 @@ fn bands_have_the_colour_of_their_line() {
         assert!(svg.matches(&colour[..7]).count() > 1);
     }
     assert_eq!(svg.matches("<polygon").count(), 2);
+}
+
+/// Lines and points of several temperatures, with what a legend and a bar say of them.
+fn example() -> Figure {
+    let x = numbers(9, |i| 10f64.powf(-i / 2.0));
+    let curve = |k: f64| x.iter().map(|x| k * x.sqrt()).collect::<Vec<_>>();
+    let curves = [1.0, 2.0, 3.0].map(|k| (format!("curve {k}"), curve(k), Some(vec![0.1; 9])));
+    sweep("temperature T", &x, curves.into(), true, false).titled("An example")
+}
+
+/// The number behind a word, as that of `width="86mm"`.
+fn number_after(text: &str, word: &str) -> f64 {
+    let rest = text.split(word).nth(1).unwrap();
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap();
+    rest[..end].parse().unwrap()
+}
+
+#[test]
+fn a_figure_has_the_size_and_the_letters_that_are_asked_for() {
+    for (style, width, height, points) in [
+        (Style::paper(), 86.0, 64.0, 8.0),
+        (Style::slide(), 254.0, 143.0, 20.0),
+        (
+            Style {
+                size: Some((178.0, 60.0)),
+                font_size: 7.0,
+                ..Style::default()
+            },
+            178.0,
+            60.0,
+            7.0,
+        ),
+    ] {
+        let two = Figure::beside(vec![example(), example()], 2);
+        let stack = Figure::stack(vec![example(), example()]);
+        for figure in [example(), two, stack] {
+            let Ok(svg) = figure.styled(style.clone()).to_svg() else {
+                continue;
+            };
+            check(&svg);
+            assert!(svg.starts_with(&format!("<svg width=\"{width}mm\" height=\"{height}mm\"")));
+            // A unit of the drawing in points, and with it the size of the letters beside the axis.
+            let wide = number_after(&svg, "viewBox=\"0 0 ");
+            let unit = width / 25.4 * 72.0 / wide;
+            let label = svg.split("temperature T").next().unwrap();
+            let size = number_after(&label[label.rfind("font-size").unwrap()..], "font-size=\"");
+            assert!(
+                (size * unit / points - 1.0).abs() < 0.03,
+                "{} {points}",
+                size * unit
+            );
+            // Nothing stands beyond the page.
+            let high = number_after(&svg, &format!("viewBox=\"0 0 {wide} "));
+            for y in svg.split(" y=\"").skip(1) {
+                let y: f64 = y.split('"').next().unwrap().parse().unwrap();
+                assert!((0.0..=high).contains(&y), "{y} of {high}");
+            }
+        }
+    }
+    assert!(example().styled(Style::paper()).to_svg().is_ok());
+    assert!(example().styled(Style::slide()).to_svg().is_ok());
+    let small = Style {
+        size: Some((20.0, 20.0)),
+        ..Style::default()
+    };
+    let error = example().styled(small).to_svg().unwrap_err().to_string();
+    assert!(error.contains("has no room for its labels"), "{error}");
+}
+
+#[test]
+fn a_style_has_colours_a_legend_and_a_theme() {
+    let drawn = |change: &dyn Fn(&mut Style)| {
+        let mut style = Style::default();
+        change(&mut style);
+        let svg = example().styled(style).to_svg().unwrap();
+        check(&svg);
+        svg
+    };
+    let plain = drawn(&|_| {});
+    assert!(plain.contains("curve 2") && plain.contains("#0072B2"));
+    assert!(!drawn(&|s| s.legend = Legend::None).contains("curve 2"));
+    let red = drawn(&|s| s.palette = vec![Style::colour("#aa0011").unwrap()]);
+    assert!(red.contains("#AA0011") && !red.contains("#0072B2"));
+    let dark = drawn(&|s| s.dark = true);
+    assert!(dark.contains("#121212") && !dark.contains("#FFFFFF") && !dark.contains("#0072B2"));
+    let (beside, below) = (
+        number_after(&plain, "width=\""),
+        drawn(&|s| s.legend = Legend::Below),
+    );
+    assert!(number_after(&below, "width=\"") < beside);
+}
+
+#[test]
+fn documents_and_images_are_what_they_say() {
+    let folder = folder("formats");
+    let figure = example().styled(Style::paper());
+    for name in ["a.svg", "a.pdf", "a.PNG"] {
+        figure.save(&folder.join(name)).unwrap();
+    }
+    let pdf = fs::read(folder.join("a.pdf")).unwrap();
+    assert!(pdf.starts_with(b"%PDF-") && pdf.trim_ascii_end().ends_with(b"%%EOF"));
+    let text = String::from_utf8_lossy(&pdf);
+    let box_ = text
+        .split("/MediaBox [")
+        .nth(1)
+        .unwrap()
+        .split(']')
+        .next()
+        .unwrap();
+    let corners: Vec<f64> = box_
+        .split_whitespace()
+        .map(|x| x.parse().unwrap())
+        .collect();
+    assert!((corners[2] - 86.0 / 25.4 * 72.0).abs() < 0.1, "{box_}");
+    assert!((corners[3] - 64.0 / 25.4 * 72.0).abs() < 0.1, "{box_}");
+    // Letters are letters, of the font that comes with the program.
+    assert!(text.contains("DejaVuSans"));
+    let png = fs::read(folder.join("a.PNG")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
+    let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    assert_eq!((side(16), side(20)), (1016, 756));
+    for name in ["a.jpg", "a"] {
+        let error = figure.save(&folder.join(name)).unwrap_err().to_string();
+        assert!(error.contains("supported: .svg, .pdf, .png"), "{error}");
+    }
+    let huge = Style {
+        size: Some((2000.0, 2000.0)),
+        dpi: 2400.0,
+        ..Style::default()
+    };
+    let error = example().styled(huge).to_png().unwrap_err().to_string();
+    assert!(error.contains("at most 20000 along a side"), "{error}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn every_character_of_our_labels_is_in_the_font() {
+    let labels = [
+        "⟨|w|²⟩",
+        "10⁻⁵",
+        "3.2×10⁺⁰⁴",
+        "λ̂ R̂ τ χ² ∇U Δ ± ≤ … – − → ∞ q₀ μ σ π",
+    ];
+    let series = labels.map(|l| Series::line(l, vec![0.0, 1.0], vec![0.0, 1.0]));
+    let figure = Figure::of(Panel::new(
+        Axis::linear("x"),
+        Axis::linear("y"),
+        series.into(),
+    ));
+    assert_eq!(save::missing(&figure.to_svg().unwrap()), 0);
+    let other = figure.titled("漢字");
+    assert_eq!(save::missing(&other.to_svg().unwrap()), 2);
+}
+
+#[test]
+fn points_that_are_not_to_be_trusted_are_hollow() {
+    let points = |hollow: Vec<bool>| {
+        let one = Series::points("", vec![0.0, 1.0], vec![0.0, 1.0]).with_hollow(hollow);
+        let panel = Panel::new(Axis::linear("x"), Axis::linear("y"), vec![one]);
+        let svg = Figure::of(panel).to_svg().unwrap();
+        check(&svg);
+        svg.matches("<circle").count()
+    };
+    // A hollow one is a white disc and its outline.
+    assert_eq!(points(vec![]), 2);
+    assert_eq!(points(vec![false, true]), 3);
+    assert_eq!(points(vec![true, true, true]), 4);
+}
+
+#[test]
+fn temperatures_have_a_bar_of_colours() {
+    let temperatures = [1e-4, 1e-3, 1e-2, 1e-1];
+    let samples: Vec<_> = (0..4)
+        .map(|k| numbers(50, |i| (i * 0.7).sin() + f64::from(k)))
+        .collect();
+    let figure = histogram("cost", &samples, &labels(&temperatures)).by_temperature(&temperatures);
+    let svg = figure.to_svg().unwrap();
+    check(&svg);
+    assert!(svg.contains("temperature T") && !svg.contains("T = "));
+    // The coldest is blue, the hottest red, and the bar has decades.
+    assert!(svg.contains("#185ABC") && svg.contains("#D01C1C") && svg.contains("10⁻²"));
+    let few = histogram("cost", &samples[..2], &labels(&temperatures[..2]));
+    let few = few.by_temperature(&temperatures[..2]).to_svg().unwrap();
+    assert!(few.contains("T = 10⁻⁴") && few.contains("T = 0.001"));
+}
+
+#[test]
+fn equal_axes_have_equal_units() {
+    let series = Series::line("", vec![0.0, 2.0], vec![0.0, 1.0]);
+    let axis = |name: &str, high| Axis::linear(name).with_range(0.0, high);
+    let panel = Panel {
+        equal: true,
+        ..Panel::new(axis("x", 2.0), axis("y", 1.0), vec![series])
+    };
+    let svg = Figure::of(panel).to_svg().unwrap();
+    // The frame is the last closed line.
+    let frame = svg.split("<polyline").last().unwrap();
+    let points = frame
+        .split("points=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let corner = |k: usize| -> Vec<f64> {
+        let point = points.split_whitespace().nth(k).unwrap();
+        point.split(',').map(|x| x.parse().unwrap()).collect()
+    };
+    let (a, c) = (corner(0), corner(2));
+    assert!(((c[0] - a[0]) / (c[1] - a[1]) - 2.0).abs() < 0.01);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Ranges of axes, the ticks on them and the numbers beside the ticks.
 
-use super::{Axis, Scale};
+use super::{Axis, Scale, label};
 
 /// Values of a greater magnitude cannot be drawn: differences and ratios of them may overflow.
 const LARGEST: f64 = 1e150;
@@ -37,6 +37,14 @@ impl Span {
         let (low, high) = (a.min(b), a.max(b));
         let span = Self { scale, low, high };
         (drawable(scale, a) && drawable(scale, b) && !span.is_narrow()).then_some(span)
+    }
+
+    /// The range of the drawable values, if they differ.
+    pub(super) fn tight(scale: Scale, values: impl Iterator<Item = f64>) -> Option<Self> {
+        let drawable = values.filter(|value| drawable(scale, *value));
+        let extremes = drawable.map(|value| (value, value));
+        let range = extremes.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
+        Self::fixed(scale, range)
     }
 
     /// The range of the drawable values with some room; around a single value if they are all the same. Without any: a
@@ -239,31 +247,29 @@ impl Span {
     }
 }
 
-/// `1e-6`, or `0.1` where the axis has few decades around one.
+/// `10⁻⁶`, or `0.1` where the axis has few decades around one.
 fn power_label(digit: f64, power: i32, first: i32, last: i32) -> String {
     match (first, last) {
         (-3.., ..=4) => {
             let decimals = usize::try_from(-power).unwrap_or(0);
             format!("{:.decimals$}", digit * power_of_ten(power))
         }
-        _ => format!("{digit}e{power}"),
+        _ => label::power(&digit.to_string(), power),
     }
 }
 
-/// `v`, a multiple of 10^power, as `1.5e-7` without needless zeros.
+/// `v`, a multiple of 10^power, as `1.5×10⁻⁷` without needless zeros.
 fn scientific(v: f64, power: i32) -> String {
     if v == 0.0 {
         return "0".to_string();
     }
     let digits = (v.abs().log10() + 1e-9).floor() as i32 - power;
     let text = format!("{v:.*e}", usize::try_from(digits).unwrap_or(0));
-    match text.split_once('e') {
-        Some((mantissa, exponent)) if mantissa.contains('.') => {
-            let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-            format!("{mantissa}e{exponent}")
-        }
-        _ => text,
+    let (mut mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    if mantissa.contains('.') {
+        mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
     }
+    label::power(mantissa, exponent.parse().unwrap_or(0))
 }
 
 /// Exact as far as a number can be, unlike `powi`.
@@ -285,8 +291,14 @@ mod tests {
         let linear = |low, high| labels(Scale::Linear, low, high, 200.0);
         assert_eq!(linear(0.0, 0.42), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(linear(-1.0, 1.0), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(linear(0.0, 2e-7), ["0", "5e-8", "1e-7", "1.5e-7", "2e-7"]);
-        assert_eq!(linear(0.0, 1e6), ["0", "2e5", "4e5", "6e5", "8e5", "1e6"]);
+        assert_eq!(
+            linear(0.0, 2e-7),
+            ["0", "5×10⁻⁸", "10⁻⁷", "1.5×10⁻⁷", "2×10⁻⁷"]
+        );
+        assert_eq!(
+            linear(0.0, 1e6),
+            ["0", "2×10⁵", "4×10⁵", "6×10⁵", "8×10⁵", "10⁶"]
+        );
         assert_eq!(linear(0.0, 1e5)[1], "20000");
         assert_eq!(linear(1e6, 1e6 + 0.01)[1], "1000000.005");
     }
@@ -294,8 +306,11 @@ mod tests {
     #[test]
     fn log_labels_are_powers() {
         let log = |low, high| labels(Scale::Log, low, high, 560.0);
-        assert_eq!(log(1e-9, 2e-5), ["1e-9", "1e-8", "1e-7", "1e-6", "1e-5"]);
-        assert_eq!(log(9e-7, 3.3e-5), ["1e-6", "2e-6", "5e-6", "1e-5", "2e-5"]);
+        assert_eq!(log(1e-9, 2e-5), ["10⁻⁹", "10⁻⁸", "10⁻⁷", "10⁻⁶", "10⁻⁵"]);
+        assert_eq!(
+            log(9e-7, 3.3e-5),
+            ["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵", "2×10⁻⁵"]
+        );
         assert_eq!(log(0.05, 200.0), ["0.1", "1", "10", "100"]);
         assert!((2..=12).contains(&log(1e-140, 1e140).len()));
     }

@@ -1,6 +1,6 @@
 //! Figures of runs: what scripts draw with `plot::`, `ergodic plot` writes and a report shows.
 
-use crate::diagnostic::Heat;
+use crate::diagnostic::{Heat, Verdict};
 use crate::error::{Result, did_you_mean};
 use crate::plot::learning::{self, Contender};
 use crate::plot::{self, Axis, Figure, Kind, Panel, Scale, Series, ladder};
@@ -21,14 +21,7 @@ fn wide(x: &[f64]) -> bool {
 
 /// A label per temperature.
 fn labels(run: &Run) -> Vec<String> {
-    run.info
-        .temperatures
-        .iter()
-        .map(|t| match t.is_finite() {
-            true => format!("T = {t:.2e}"),
-            false => "prior".into(),
-        })
-        .collect()
+    plot::labels(&run.info.temperatures)
 }
 
 /// The name of a trace: `error.test` is the same as `error_test`, and `error.train` is `error`.
@@ -73,6 +66,24 @@ pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
             };
             let curve = vec![(label, y, Some(error))];
             let mut one = plot::sweep("temperature T", x, curve, wide(x), false);
+            // From the lowest temperature to the highest, as they are drawn.
+            let mut order: Vec<usize> = (0..x.len()).collect();
+            order.sort_by(|a, b| x[*a].total_cmp(&x[*b]));
+            let unsure = |t: &usize| {
+                matches!(
+                    summary.judgements[*t].verdict,
+                    Verdict::NotYet | Verdict::Wrong
+                )
+            };
+            let unsure: Vec<_> = order.iter().map(unsure).collect();
+            for panel in &mut one.panels {
+                if unsure.contains(&true) {
+                    panel.annotations = vec!["hollow: not converged".into()];
+                }
+                for series in &mut panel.series {
+                    series.hollow = unsure.clone();
+                }
+            }
             if x.len() < 3 {
                 // A line through two temperatures would claim what lies between.
                 let series = one.panels.iter_mut().flat_map(|p| &mut p.series);
@@ -88,7 +99,9 @@ pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
             }
         }
         if let Some(mut f) = figure {
-            f.panels.iter_mut().for_each(|p| p.y.label = name.clone());
+            f.panels
+                .iter_mut()
+                .for_each(|p| p.y.label = plot::average(name));
             panels.push(f);
         }
     }
@@ -116,7 +129,11 @@ pub fn traces(run: &Run, name: &str) -> Result<Figure> {
     let (chains, labels) = shown(run);
     let values = chains.into_iter().map(|c| run.trace(name, 0, c));
     let values = values.collect::<Result<Vec<_>>>()?;
-    Ok(plot::traces(name, &values, &labels, run.info.warm_draws))
+    let figure = plot::traces(&plot::name(name), &values, &labels, run.info.warm_draws);
+    Ok(match run.info.temperatures.as_slice() {
+        [_] => figure,
+        several => figure.by_temperature(several),
+    })
 }
 
 /// The distribution of an observable after burn-in, an outline per temperature.
@@ -124,7 +141,8 @@ pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
     let all = |t| Ok(run.draws(name, 0, t, true)?.concat());
     let values = (0..run.info.temperatures.len()).map(all);
     let values = values.collect::<Result<Vec<_>>>()?;
-    Ok(plot::histogram(name, &values, &labels(run)))
+    let figure = plot::histogram(&plot::name(name), &values, &labels(run));
+    Ok(figure.by_temperature(&run.info.temperatures))
 }
 
 /// Rows that a bin of a reliability diagram has at least.
@@ -172,7 +190,8 @@ pub fn calibration(run: &Run, split: &str) -> Result<Figure> {
     }
     let axis = |label: &str| Axis::linear(label).with_range(0.0, 1.0);
     let panel = Panel::new(axis("confidence"), axis("fraction right"), series);
-    Ok(Figure::of(panel).titled(format!("calibration on {split}")))
+    let figure = Figure::of(panel).titled(format!("calibration on {split}"));
+    Ok(figure.by_temperature(&run.info.temperatures))
 }
 
 impl Run {

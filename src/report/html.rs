@@ -13,12 +13,19 @@ use std::time::SystemTime;
 /// A whole page: its title, its body as HTML, a sentence for its foot, and a script of ours.
 ///
 /// A content security policy forbids everything else: no other script runs, nothing is fetched, whatever has come into the body.
-pub fn document(title: &str, body: &str, foot: &str, script: &str) -> String {
+/// A page with a script of its own, and one that asks a server for news if it is live.
+pub fn document(title: &str, body: &str, foot: &str, (script, live): (&str, &str)) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let ours = plot::base64(&Sha256::digest(script));
+    let script = format!("{script}{live}");
+    let asks = if live.is_empty() {
+        ""
+    } else {
+        "connect-src 'self'; "
+    };
+    let ours = plot::base64(&Sha256::digest(&script));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {asks}img-src data:; style-src 'unsafe-inline'; \
          script-src 'sha256-{ours}'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"ergodic {version}\">\n<title>{}</title>\n\
          <style>\n{}</style>\n</head>\n<body>\n{body}\

@@ -1,4 +1,4 @@
-{
+const prepare = () => {
   const table = document.querySelector("#runs"), body = table.tBodies[0], rows = [...body.rows];
   const key = (row, k) => row.cells[k].dataset.key ?? row.cells[k].textContent;
   table.querySelectorAll("thead button").forEach((button, k) => button.addEventListener("click", () => {
@@ -16,4 +16,6 @@
     rows.forEach(row => row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word)));
     said.textContent = `${rows.filter(row => !row.hidden).length} of ${rows.length}`;
   });
-}
+};
+prepare();
+addEventListener("renewed", prepare);

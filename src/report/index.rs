@@ -63,9 +63,19 @@ pub fn write(roots: &[PathBuf], file: &Path, beside: bool, paint: Paint) -> Resu
         let written = write_page(run, &page, (beside, &back), paint);
         rows += &row(run, name, written.map(|()| link));
     }
-    let text = document(&named, &all, &rows);
+    let text = document(&named, &all, &rows, "");
     store::write_atomic(file, text.as_bytes())?;
     Ok(file.to_path_buf())
+}
+
+/// The index of all runs in and below a folder as it is now, kept up to date by a script; each leads to its page `/run/…`.
+pub(crate) fn live(root: &Path, all: &[Found], live: &str) -> String {
+    let of = |run: &Found| {
+        let name = run.folder.strip_prefix(root).unwrap_or(&run.folder);
+        row(run, name, Ok(Path::new("run").join(name)))
+    };
+    let rows: String = all.iter().map(of).collect();
+    document(&root.display().to_string(), all, &rows, live)
 }
 
 fn is_grid(run: &Found) -> bool {
@@ -83,12 +93,12 @@ fn write_page(run: &Found, file: &Path, (beside, back): (bool, &Path), paint: Pa
         return write(std::slice::from_ref(&run.folder), file, beside, paint).map(drop);
     }
     let results = Results::of(&run.folder)?;
-    let text = page::page(&[results], Some(&href(back)), paint)?;
+    let text = page::page(&[results], (Some(&href(back)), ""), paint)?;
     store::write_atomic(file, text.as_bytes())
 }
 
 /// A path as it stands in a link.
-fn href(path: &Path) -> String {
+pub(crate) fn href(path: &Path) -> String {
     let mut out = String::new();
     for (k, part) in path.iter().enumerate() {
         if k > 0 {
@@ -173,7 +183,7 @@ fn counts(words: impl Iterator<Item = String>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn document(title: &str, all: &[Found], rows: &str) -> String {
+fn document(title: &str, all: &[Found], rows: &str, live: &str) -> String {
     let states = counts(all.iter().map(|f| {
         let state = f.to_json()["state"].clone();
         state.as_str().unwrap_or_default().to_string()
@@ -202,7 +212,12 @@ fn document(title: &str, all: &[Found], rows: &str) -> String {
         escape(&said),
         head.concat()
     );
-    html::document(&format!("{title} – ergodic runs"), &body, "", SCRIPT)
+    html::document(
+        &format!("{title} – ergodic runs"),
+        &body,
+        "",
+        (SCRIPT, live),
+    )
 }
 
 #[cfg(test)]

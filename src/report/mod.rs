@@ -34,6 +34,8 @@ mod settings;
 mod tables;
 pub mod verdict;
 
+pub(crate) use html::document;
+
 use crate::error::Result;
 use crate::store;
 use read::Results;
@@ -45,7 +47,15 @@ pub(crate) type Paint = fn(&str) -> Vec<(Range<usize>, &'static str)>;
 
 /// The page of one or several results.
 pub fn html(all: &[Results], paint: Paint) -> Result<String> {
-    page::page(all, None, paint)
+    page::page(all, (None, ""), paint)
+}
+
+/// The page of a run as it is now, kept up to date by a script; it leads back to `/`.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn live_page(folder: &Path, live: &str, paint: Paint) -> Result<String> {
+    page::page(&[Results::of(folder)?], (Some("/"), live), paint)
 }
 
 /// Write the page of one or several results; returns its path.

@@ -15,8 +15,8 @@ use std::fmt::Write;
 /// Opens what is folded when a browser prints that cannot by the style alone.
 const OPEN_TO_PRINT: &str = "addEventListener(\"beforeprint\",()=>document.querySelectorAll(\"details\").forEach(d=>d.open=true))";
 
-/// The whole page; `back` leads to an index that it belongs to.
-pub fn page(all: &[Results], back: Option<&str>, paint: Paint) -> Result<String> {
+/// The whole page; `back` leads to an index that it belongs to, and `live` is the script that keeps it up to date.
+pub fn page(all: &[Results], (back, live): (Option<&str>, &str), paint: Paint) -> Result<String> {
     let mut checks = Vec::new();
     let mut bodies = String::new();
     let mut contents = String::new();
@@ -84,7 +84,7 @@ pub fn page(all: &[Results], back: Option<&str>, paint: Paint) -> Result<String>
         &title,
         &body,
         &gallery::limits(),
-        OPEN_TO_PRINT,
+        (OPEN_TO_PRINT, live),
     ))
 }
 

@@ -131,20 +131,29 @@ impl Record {
         out
     }
 
-    /// The command that does it again.
+    /// The command that does it again, as a shell takes it.
     pub fn command(&self) -> String {
-        let mut words = vec!["ergodic".to_string(), "run".into(), quoted(&self.script)];
+        let words = self.arguments();
+        let words = words.iter().map(|word| quoted(word));
+        format!("ergodic {}", words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Its words behind the program's name.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = vec!["run".into(), self.script.clone()];
         for (name, value) in &self.settings {
-            words.extend(["--set".into(), quoted(&format!("{name}={value}"))]);
+            words.extend(["--set".into(), format!("{name}={value}")]);
         }
-        words.extend(self.seed.map(|s| format!("--seed {s}")));
+        if let Some(seed) = self.seed {
+            words.extend(["--seed".into(), seed.to_string()]);
+        }
         if !["", "cpu"].contains(&self.device.as_str()) {
-            words.push(format!("--device {}", quoted(&self.device)));
+            words.extend(["--device".into(), self.device.clone()]);
         }
         if self.quick {
             words.push("--quick".into());
         }
-        words.join(" ")
+        words
     }
 }
 

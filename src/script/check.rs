@@ -17,12 +17,33 @@ type Finding = (Position, String);
 impl Interpreter {
     /// What is certainly wrong in a script, each with its place, in their order; nothing is run.
     pub fn check(&mut self, file: &str, source: &str) -> Vec<String> {
+        let located = |at: Position, text: &str| report::located(file, source, at, text);
+        match self.findings(source) {
+            Ok(all) => {
+                let each = all.into_iter();
+                each.map(|(at, text)| located(at, &format!("error: {text}")))
+                    .collect()
+            }
+            Err((at, text)) => vec![Failure::plain(located(at, &text)).message],
+        }
+    }
+
+    /// The same as lines and columns, which count from 1, and texts. Of a script that cannot be compiled: what has to be mended first.
+    pub fn mistakes(&mut self, source: &str) -> Vec<(usize, usize, String)> {
+        let found = self.findings(source);
+        let found = found.unwrap_or_else(|first| vec![first]).into_iter();
+        found
+            .map(|(at, text)| (at.line().unwrap_or(1), at.position().unwrap_or(1), text))
+            .collect()
+    }
+
+    fn findings(&mut self, source: &str) -> Result<Vec<Finding>, Finding> {
         // Maps of constants would be values by then.
         self.engine.set_optimization_level(OptimizationLevel::None);
         let compiled = calls::compile(&self.engine, &self.scope, source, &[]);
         let (ast, moved) = match compiled {
             Ok(both) => both,
-            Err(e) => return vec![Failure::parse(file, source, &e).message],
+            Err(e) => return Err(Failure::syntax(source, &e)),
         };
         let mut known = Known::new(&self.items, &self.engine.gen_fn_signatures(true));
         let captured = captured(&ast);
@@ -64,12 +85,7 @@ impl Interpreter {
             }
             true
         });
-        let shown = found.into_values();
-        shown
-            .map(|(position, text)| {
-                report::located(file, source, position, &format!("error: {text}"))
-            })
-            .collect()
+        Ok(found.into_values().collect())
     }
 }
 

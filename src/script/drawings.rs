@@ -3,8 +3,8 @@
 use super::binder::Binder;
 use super::convert::{number, numbers};
 use super::words::a_kind;
-use super::{Bound, raise};
-use crate::plot::{self, Axis, Figure, Panel, Series};
+use super::{Bound, OrRaise, raise};
+use crate::plot::{self, Axis, Figure, Legend, Panel, Scale, Series, Style};
 use anyhow::anyhow;
 use rhai::{Array, Dynamic, Map};
 
@@ -308,6 +308,170 @@ fn labelled(curve: &Dynamic) -> Bound<(String, Vec<f64>, Vec<f64>)> {
     let (x, y) = (needed("x")?, needed("y")?);
     same_length(call, ("x values", x.len()), ("y values", y.len()))?;
     Ok((given.text("label"), x, y))
+}
+
+/// Options of a style.
+const STYLE: [&str; 17] = [
+    "preset",
+    "size",
+    "font_size",
+    "legend",
+    "labels",
+    "palette",
+    "theme",
+    "dpi",
+    "title",
+    "x_label",
+    "y_label",
+    "x_range",
+    "y_range",
+    "x_ticks",
+    "y_ticks",
+    "log_x",
+    "log_y",
+];
+
+/// A figure in another style.
+pub(super) fn styled(figure: &mut Figure, options: Map) -> Bound<Figure> {
+    let given = Given::new("figure.styled", options, &[&STYLE, &["equal"]])?;
+    let mut figure = figure.clone();
+    figure.style = given.style(figure.style)?;
+    if given.has("title") {
+        figure.title = given.text("title");
+    }
+    for (label, range, ticks, log, axis) in [
+        (
+            "x_label",
+            "x_range",
+            "x_ticks",
+            "log_x",
+            (|p| &mut p.x) as fn(&mut Panel) -> &mut Axis,
+        ),
+        ("y_label", "y_range", "y_ticks", "log_y", |p| &mut p.y),
+    ] {
+        let (range, ticks, log) = (given.range(range)?, given.array(ticks)?, given.flag(log)?);
+        for panel in &mut figure.panels {
+            let axis = axis(panel);
+            if given.has(label) {
+                axis.label = given.text(label);
+            }
+            axis.range = range.or(axis.range);
+            match log {
+                Some(true) => axis.scale = Scale::Log,
+                Some(false) => axis.scale = Scale::Linear,
+                None => {}
+            }
+            if let Some(ticks) = &ticks {
+                axis.ticks = ticks.iter().map(|x| (*x, plot::number(*x))).collect();
+            }
+        }
+    }
+    if let Some(equal) = given.flag("equal")? {
+        figure.panels.iter_mut().for_each(|p| p.equal = equal);
+    }
+    if let Some(names) = given.texts("labels")? {
+        let series = figure.panels.iter_mut().flat_map(|p| &mut p.series);
+        let named: Vec<_> = series.filter(|s| !s.label.is_empty()).collect();
+        same_length(
+            given.call,
+            ("labels", names.len()),
+            ("series with a label", named.len()),
+        )?;
+        named
+            .into_iter()
+            .zip(names)
+            .for_each(|(s, name)| s.label = name);
+    }
+    Ok(figure)
+}
+
+impl Given {
+    fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    fn flag(&self, name: &str) -> Bound<Option<bool>> {
+        let flag = |value: &Dynamic| {
+            value
+                .as_bool()
+                .map_err(|_| self.wrong(name, "true or false", value))
+        };
+        self.options.get(name).map(flag).transpose()
+    }
+
+    fn texts(&self, name: &str) -> Bound<Option<Vec<String>>> {
+        let Some(value) = self.options.get(name) else {
+            return Ok(None);
+        };
+        let wrong = || self.wrong(name, "an array of texts", value);
+        let list = value.read_lock::<Array>().ok_or_else(wrong)?;
+        let text = |x: &Dynamic| x.clone().into_string().map_err(|_| wrong());
+        list.iter().map(text).collect::<Bound<_>>().map(Some)
+    }
+
+    /// One of some words.
+    fn word<T>(
+        &self,
+        name: &str,
+        known: &[&str],
+        of: impl Fn(&str) -> Option<T>,
+    ) -> Bound<Option<T>> {
+        let Some(value) = self.options.get(name) else {
+            return Ok(None);
+        };
+        let word = value.to_string();
+        match of(&word) {
+            Some(found) => Ok(Some(found)),
+            None => Err(raise(anyhow!(
+                "{}: the option '{name}' is \"{word}\", but must be one of {}{}",
+                self.call,
+                known.join(", "),
+                crate::error::did_you_mean(&word, known.iter().copied())
+            ))),
+        }
+    }
+
+    /// A style like this one but for what the options say.
+    fn style(&self, own: Style) -> Bound<Style> {
+        let preset = self.word("preset", &Style::PRESETS, Style::preset)?;
+        let mut style = match preset {
+            Some(preset) => Style {
+                palette: own.palette,
+                dark: own.dark,
+                ..preset
+            },
+            None => own,
+        };
+        if let Some(value) = self.options.get("size") {
+            style.size = match self.array("size")?.as_deref() {
+                Some([width, height]) => Some((*width, *height)),
+                _ => return Err(self.wrong("size", "[width, height] in millimetres", value)),
+            };
+        }
+        for (name, place) in [("font_size", &mut style.font_size), ("dpi", &mut style.dpi)] {
+            if let Some(value) = self.options.get(name) {
+                *place = number(value)?;
+            }
+        }
+        if let Some(legend) = self.word("legend", &Legend::NAMES, Legend::named)? {
+            style.legend = legend;
+        }
+        let themes = |name: &str| ["light", "dark"].iter().position(|own| *own == name);
+        if let Some(theme) = self.word("theme", &["light", "dark"], themes)? {
+            style.dark = theme == 1;
+        }
+        style.palette = match self.options.get("palette") {
+            None => style.palette,
+            Some(list) if list.is_array() => {
+                let colours = self.texts("palette")?.unwrap_or_default();
+                let colours = colours.iter().map(|c| Style::colour(c));
+                colours.collect::<crate::error::Result<_>>().or_raise()?
+            }
+            Some(name) => Style::colours(&name.to_string()).or_raise()?,
+        };
+        style.check().or_raise()?;
+        Ok(style)
+    }
 }
 
 /// The range of an axis, as a method takes it.

@@ -27,6 +27,7 @@ const HABITS: &[Habit] = &[
     (&["fn", "NAME", "(", "NAME", ":"], 4, "parameters have no types here: fn {1}({3}, …) { … }"),
     (&["fn", "NAME", "(", "NAME", "="], 4, "parameters have no defaults here; take a map of options and check it with options(given, #{ {3}: … })"),
     (&["class", "NAME"], 0, "there are no classes here; a map holds what belongs together: #{ name: value }"),
+    (&["END", "@", "ANY"], 1, "a product of tensors is {0}.matmul({2})"),
     (&["@", "NAME"], 0, "there are no decorators here; call the function with a closure"),
     // Options.
     (&["(", "{", "NAME", ":"], 1, "a map begins with #{ : write #{ {2}: … }"),
@@ -42,6 +43,7 @@ const HABITS: &[Habit] = &[
     // Statements.
     (&["let", "NAME", ":"], 2, "variables have no types here: let {1} = …"),
     (&["=", "(", "ANY", ","], 1, "there are no tuples; an array is [{2}, …]"),
+    (&["let", "RESERVED"], 1, "'{1}' is a word of the language; take another name, as {1}_"),
     (&["let", "("], 1, "one name at a time: let a = …; let b = …;"),
     (&["var", "NAME"], 0, "a new variable is let {1} = …"),
     (&["import", "numpy", "as", "NAME"], 1, "there is no NumPy here, and nothing to import: arrays, linspace(…) and tensor(…) are built in; `ergodic docs` lists all"),
@@ -59,6 +61,7 @@ const HABITS: &[Habit] = &[
     (&["END", ":", "EOL"], 1, "a block does not begin with a colon: it stands in braces, { … }"),
     (&["END", "+", "+"], 1, "there is no ++; write {0} += 1"),
     (&["END", "-", "-"], 1, "there is no --; write {0} -= 1"),
+    (&["print", "(", "ANY", ","], 0, "print takes one value; text with several in it stands between backticks: print(`${{2}} and …`)"),
     (&["print", "TEXT"], 0, "print is a function: print({1})"),
     (&["#"], 0, "a comment begins with //"),
     // Expressions.
@@ -84,6 +87,7 @@ const HABITS: &[Habit] = &[
     (&["math", ".", "NAME"], 0, "functions of numbers need no prefix: {2}(…)"),
     (&["pi"], 0, "π is PI()"),
     (&["SPACE", ".", "NAME"], 1, "'{0}' is a namespace: write {0}::{2}"),
+    (&["[", "ANY", ".", "."], 2, "a part of an array is a.extract(from..to), a part of a tensor t.slice(…)"),
     (&["[", "ANY", ":"], 2, "a part of an array is a.extract(from..to), a part of a tensor t.slice(…)"),
     (&["str", "("], 0, "a value as text is x.to_string(), or `${x}` within backticks"),
     (&["float", "("], 0, "an integer as a number is x.to_float()"),
@@ -93,6 +97,36 @@ const HABITS: &[Habit] = &[
     (&["isinstance", "("], 0, "the type of a value is type_of(x)"),
     (&["assert", "("], 0, "there is no assert; write if !(condition) { throw \"what is wrong\"; }"),
     (&["raise", "ANY"], 0, "an error is thrown: throw \"what is wrong\";"),
+];
+
+/// Words that no variable can have for a name.
+const RESERVED: [&str; 26] = [
+    "var",
+    "static",
+    "begin",
+    "end",
+    "shared",
+    "each",
+    "then",
+    "goto",
+    "unless",
+    "exit",
+    "match",
+    "case",
+    "public",
+    "protected",
+    "new",
+    "use",
+    "with",
+    "is",
+    "module",
+    "package",
+    "super",
+    "thread",
+    "sync",
+    "yield",
+    "default",
+    "null",
 ];
 
 /// What Python would have let pass at a place, and where exactly.
@@ -163,6 +197,7 @@ fn is(token: &Token, wanted: &str, is_space: &dyn Fn(&str) -> bool) -> bool {
         "NAME" => name,
         "TEXT" => matches!(token.kind, Kind::Text(_)) && token.text.starts_with('"'),
         "CHARS" => token.text.starts_with('\'') && token.text.chars().count() != 3,
+        "RESERVED" => token.kind == Kind::Name && RESERVED.contains(&token.text),
         "SPACE" => name && is_space(token.text),
         "ANY" => true,
         "END" => match token.kind {

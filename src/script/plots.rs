@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) fn bind(b: &mut Binder) {
     b.object::<Figure>("Figure", |f| {
         format!(
-            "figure '{}' with {} panels; .save(\"name.svg\") writes it",
+            "figure '{}' with {} panels; .save(\"name.svg\") writes it, as SVG, PDF or PNG",
             f.title,
             f.panels.len()
         )
@@ -26,10 +26,11 @@ pub(super) fn bind(b: &mut Binder) {
     drawings::bind(b);
     together(b);
     changed(b);
+    styled(b);
     let context = b.context.clone();
     b.function(
         "figure.save(name) -> string",
-        "Write the figure as SVG into the folder `figures` of the results (or to an absolute path); returns the path.",
+        "Write the figure into the folder `figures` of the results (or to an absolute path), as SVG, PDF or PNG by the name's ending; returns the path.",
         move |f: &mut Figure, name: &str| -> Bound<String> {
             let path = context.session.figure_path("figure.save", name).or_raise()?;
             if context.session.leads() {
@@ -124,13 +125,16 @@ fn overlaps(found: &rhai::Map, name: &str) -> Bound<Figure> {
     let each = labels
         .iter()
         .zip(densities.zip(rows(&of, "density_error")?));
-    let each = each.map(|(t, (density, error))| (format!("T = {t:.3e}"), density, error));
+    let names = crate::plot::labels(&labels);
+    let each = each
+        .zip(names)
+        .map(|((_, (density, error)), name)| (name, density, error));
     let label = match name {
         "overlap" => "q".to_string(),
         other => other.replace('_', " "),
     };
     let edges = numbers(&list(&of, "edges")?)?;
-    Ok(crate::plot::distributions(&label, &edges, each.collect()))
+    Ok(crate::plot::distributions(&label, &edges, each.collect()).by_temperature(&labels))
 }
 
 /// Several figures in one.
@@ -215,6 +219,26 @@ fn changed(b: &mut Binder) {
         },
     )
     .with(&[], "plot::curve([1, 2, 3], [1, 4, 9]).y_range(0, 10)");
+}
+
+/// Figures in another style.
+fn styled(b: &mut Binder) {
+    b.function(
+        "figure.styled(#{ options }) -> Figure",
+        "In another style, as a paper or a slide needs it.\n\n\
+         `preset`: \"paper\" (one column, 86 mm by 64 mm, letters of 8 points, the legend below), \"slide\" (254 mm by 143 mm, 20 points) or \"screen\". \
+         `size`: [width, height] of the whole figure in millimetres. `font_size`: of the axes' names, in points. \
+         `legend`: \"beside\", \"below\" or \"none\"; `labels`: an array of names for it. \
+         `palette`: \"okabe_ito\", \"viridis\", \"grey\" or an array of colours as \"#1f77b4\"; series in an order go from the first colour to the last. \
+         `theme`: \"light\" or \"dark\". `dpi`: of a PNG (300). \
+         `title`, `x_label`, `y_label`: texts; `x_range`, `y_range`: [lowest, highest]; `x_ticks`, `y_ticks`: where numbers stand; `log_x`, `log_y`; \
+         `equal`: a unit is as long along x as along y. What is about axes holds for all panels.",
+        drawings::styled,
+    )
+    .with(
+        &[],
+        "plot::curve([1, 2, 3], [1, 4, 9], #{ y_label: \"y\" }).styled(#{ preset: \"paper\", size: [86, 50], x_label: \"x\", x_ticks: [1, 2, 3] })",
+    );
 }
 
 /// A copy with every panel changed.

@@ -126,6 +126,12 @@ impl Failure {
     }
 
     pub(super) fn parse(file: &str, source: &str, e: &ParseError) -> Self {
+        let (position, text) = Self::syntax(source, e);
+        Self::plain(located(file, source, position, &text))
+    }
+
+    /// Where a script that cannot be compiled has to be mended, and what is wrong there.
+    pub(super) fn syntax(source: &str, e: &ParseError) -> (Position, String) {
         let position = e.position();
         let habit = || habits::find(source, position, false, &|_| false);
         // Noticed at the next statement, which is not where it has to be mended.
@@ -135,12 +141,9 @@ impl Failure {
             }
             _ => None,
         };
-        let (position, text) = habit()
+        habit()
             .or_else(|| Some((end()?, "a ; is missing at the end of this statement".into())))
-            .unwrap_or_else(|| (position, e.err_type().to_string()));
-        Self {
-            ..Self::plain(located(file, source, position, &text))
-        }
+            .unwrap_or_else(|| (position, e.err_type().to_string()))
     }
 
     pub(super) fn runtime(around: &Around, e: &EvalAltResult) -> Self {

@@ -58,6 +58,10 @@ impl Plan {
                 .collect(),
             half: keep.half,
             open: self.course.is_some(),
+            expected: self.course.as_ref().map(|course| {
+                let steps = keep.steps.iter();
+                steps.filter(|step| **step <= course.first).count()
+            }),
         };
         draws.check().with_context(|| self.kind)?;
         Ok((draws, tensors.iter().map(|t| t.range.clone()).collect()))
@@ -103,7 +107,11 @@ impl Keeper {
         let Some(keep) = &plan.keep else {
             return Ok(None);
         };
-        let (draws, ranges) = plan.draws(keep, target.layout())?;
+        let (mut draws, ranges) = plan.draws(keep, target.layout())?;
+        // What goes on is cut as it was.
+        if let Ok(begun) = Stream::open(&folder.join(FOLDER)) {
+            draws.expected = begun.draws().expected;
+        }
         let stream = Stream::new(folder.join(FOLDER), draws, own);
         Ok(Some(Self { stream, ranges }))
     }

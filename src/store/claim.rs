@@ -160,6 +160,12 @@ fn owner() -> String {
     format!("{} {machine}", std::process::id())
 }
 
+/// The id of the process of this machine that owns a folder at this moment; none if nobody does, or one of another machine.
+pub fn owner_here(folder: &Path) -> Option<u32> {
+    let owner = owner_of(folder)?;
+    owner.strip_prefix("process ")?.parse().ok()
+}
+
 /// Who owns a folder at this moment, as "process 4711 on thales"; none if nobody does. No claim is made.
 pub fn owner_of(folder: &Path) -> Option<String> {
     let file = disk::open(&folder.join(LOCK)).ok()?;

@@ -1,6 +1,6 @@
 //! The reference and the book: complete, with examples that run, and found by their words.
 
-use super::support::{evaluate, root};
+use super::support::{Scratch, evaluate, evaluate_in, root};
 use ergodic::front::docs::{self, PAGES};
 use ergodic::options::{Default, Options};
 use ergodic::script::all_items;
@@ -42,20 +42,47 @@ fn every_item_is_documented_and_every_example_runs() {
     assert!(examples > 40, "only {examples} examples");
 }
 
+/// The words of a drawing: names, titles, legends, and not the numbers at ticks, which depend on the machine's arithmetic.
+fn words(svg: &str) -> Vec<&str> {
+    let texts = svg.split("<text").skip(1);
+    let texts = texts.filter_map(|t| t.split('>').nth(1)?.split('<').next());
+    texts
+        .map(str::trim)
+        .filter(|t| t.contains(char::is_alphabetic))
+        .collect()
+}
+
+/// And every figure of a page is drawn by the script before it; with UPDATE set, those in `docs/figures` are drawn anew.
 #[test]
 #[ignore = "long: tests/run"]
 fn the_scripts_of_every_page_run() {
-    let mut run = 0;
+    let (mut run, mut shown) = (0, 0);
     for (name, text) in PAGES {
-        for script in text.split("```rhai\n").skip(1) {
-            let script = script.split("```").next().unwrap();
-            if let Err(e) = evaluate(script) {
+        for part in text.split("```rhai\n").skip(1) {
+            let (script, rest) = part.split_once("```").unwrap();
+            let scratch = Scratch::new();
+            if let Err(e) = evaluate_in(&scratch, script) {
                 panic!("page {name}:\n{script}\n{e}");
             }
             run += 1;
+            for figure in rest.split("](figures/").skip(1) {
+                let figure = figure.split(')').next().unwrap();
+                let drawn = scratch.join("out/figures").join(figure);
+                let drawn = std::fs::read_to_string(drawn);
+                let drawn =
+                    drawn.unwrap_or_else(|e| panic!("page {name}, {figure}: {e}\n{script}"));
+                let kept = root().join("docs/figures").join(figure);
+                if std::env::var_os("UPDATE").is_some() {
+                    std::fs::write(&kept, &drawn).unwrap();
+                }
+                let kept = std::fs::read_to_string(kept).unwrap();
+                assert_eq!(words(&drawn), words(&kept), "page {name}, {figure}");
+                shown += 1;
+            }
         }
     }
     assert!(run > 30, "only {run} scripts");
+    assert!(shown > 8, "only {shown} figures");
 }
 
 /// Every page is a chapter of the book and is known to `ergodic docs`, and every link leads somewhere.

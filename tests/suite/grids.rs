@@ -246,7 +246,7 @@ fn a_job_script_for_slurm_is_a_script() {
         out.status.success() && script.contains("#SBATCH --array=1-3"),
         "{script}"
     );
-    assert!(script.contains("exec ergodic run s.rhai --grid a=1,2 --set 'b=\"x y\"' --out res --shard \"$SLURM_ARRAY_TASK_ID/3\""), "{script}");
+    assert!(script.contains("\nergodic run s.rhai --grid a=1,2 --set 'b=\"x y\"' --out res --shard \"$SLURM_ARRAY_TASK_ID/3\""), "{script}");
     let scratch = Scratch::new();
     let checked = std::process::Command::new("bash")
         .arg("-n")
@@ -254,4 +254,75 @@ fn a_job_script_for_slurm_is_a_script() {
         .output()
         .unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
+}
+
+/// A job whose time is nearly over saves, is queued again, goes on, and is merged to what one process writes.
+#[test]
+#[ignore = "long: tests/run"]
+fn a_job_that_is_told_to_save_is_queued_again_and_goes_on() {
+    let scratch = Scratch::new();
+    let script = "let t = target(potential::gaussian(#{ dim: 3 })); let run = sample(t, sampler::hmc(), #{ chains: 4, steps: 400_000, every: 4 }); run.summary().energy";
+    scratch.file("s.rhai", script);
+    let ergodic_path = env!("CARGO_BIN_EXE_ergodic");
+    let slurm = ergodic()
+        .current_dir(scratch.join(""))
+        .args(["slurm", "--shards", "2", "--out", "res", "--", "s.rhai"])
+        .output()
+        .unwrap();
+    scratch.file("job.sh", &text(&slurm));
+    std::fs::create_dir(scratch.join("bin")).unwrap();
+    for (name, body) in [
+        ("ergodic", format!("exec {ergodic_path} \"$@\"")),
+        ("scontrol", "echo \"$@\" >> requeued".to_string()),
+    ] {
+        use std::os::unix::fs::PermissionsExt;
+        let path = scratch.file(&format!("bin/{name}"), &format!("#!/bin/bash\n{body}\n"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!(
+        "{}:{}",
+        scratch.join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let job = |id: &str, restarts: &str| {
+        let mut job = std::process::Command::new("bash");
+        job.arg("job.sh")
+            .current_dir(scratch.join(""))
+            .env("PATH", &path);
+        job.env("SLURM_ARRAY_TASK_ID", id)
+            .env("SLURM_CPUS_PER_TASK", "1");
+        job.env("SLURM_JOB_ID", format!("7{id}"));
+        match restarts {
+            "" => job.env_remove("SLURM_RESTART_COUNT"),
+            n => job.env("SLURM_RESTART_COUNT", n),
+        };
+        job
+    };
+    // Requeued before it had written anything: it begins.
+    assert!(job("2", "1").status().unwrap().success());
+    let mut first = job("1", "").spawn().unwrap();
+    let lock = scratch.join("res/shard-1-of-2/sample-1");
+    let began = std::time::Instant::now();
+    while !lock.exists() && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = std::process::Command::new("kill");
+    let told = { kill }.args(["-INT", &first.id().to_string()]).status();
+    assert!(told.unwrap().success());
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    let asked = std::fs::read_to_string(scratch.join("requeued")).unwrap();
+    assert_eq!(asked.trim(), "requeue 71");
+    assert!(job("1", "1").status().unwrap().success());
+    let run = |more: &[&str]| {
+        let done = ergodic()
+            .current_dir(scratch.join(""))
+            .args(["run", "--json", "--quiet", "s.rhai"])
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", text(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let merged = run(&["--out", "res", "--merge", "2"]);
+    assert_eq!(merged, run(&["--out", "alone"]));
 }

@@ -129,6 +129,18 @@ const WRONG: &[(&str, (usize, usize), &str)] = &[
     ),
     ("let i = 0;\ni++;", (2, 2), "write i += 1"),
     (
+        "let a = tensor([1.0]);\nlet b = a @ a;",
+        (2, 11),
+        "a.matmul(a)",
+    ),
+    ("let a = 1;\nprint(a, 2);", (2, 1), "print(`${a} and …`)"),
+    ("let new = 1;", (1, 5), "take another name, as new_"),
+    (
+        "let a = [1, 2, 3];\nlet b = a[0..2];",
+        (2, 12),
+        "a part of an array is a.extract(from..to)",
+    ),
+    (
         "# a comment\nlet x = 1;",
         (1, 1),
         "a comment begins with //",

@@ -39,7 +39,11 @@ impl Drop for Scratch {
 
 /// Run a script in this process; its value as JSON.
 pub fn evaluate(source: &str) -> Result<serde_json::Value, Failure> {
-    let scratch = Scratch::new();
+    evaluate_in(&Scratch::new(), source)
+}
+
+/// The same, with results in the folder `out` of a scratch folder.
+pub fn evaluate_in(scratch: &Scratch, source: &str) -> Result<serde_json::Value, Failure> {
     let session = Session::new(scratch.join("out"));
     let mut interpreter = Interpreter::new(session, BTreeMap::new());
     let value = interpreter.run("test.rhai", source)?;

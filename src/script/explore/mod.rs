@@ -2,7 +2,9 @@
 //! finished. The REPL and the Jupyter kernel ask the same questions here.
 
 mod complete;
+pub mod declarations;
 mod inspect;
+pub mod layout;
 pub mod names;
 pub(crate) mod place;
 pub mod tokens;
@@ -138,13 +140,13 @@ impl Interpreter {
     /// What could stand at `cursor`, in bytes.
     pub fn complete(&self, source: &str, cursor: usize) -> Completions {
         let items = self.items_in(source);
-        complete::complete(&self.known(&items), source, cursor)
+        complete::complete(&self.known(&items, source), source, cursor)
     }
 
     /// What the word at `cursor`, in bytes, means, as Markdown.
     pub fn inspect(&self, source: &str, cursor: usize) -> Option<String> {
         let items = self.items_in(source);
-        inspect::inspect(&self.known(&items), source, cursor)
+        inspect::inspect(&self.known(&items, source), source, cursor)
     }
 
     /// What can be called, with the recipes that the script itself imports.
@@ -160,11 +162,34 @@ impl Interpreter {
         out
     }
 
-    fn known<'a>(&self, items: &'a [Item]) -> Reference<'a> {
-        Reference {
+    fn known<'a>(&self, items: &'a [Item], source: &str) -> Reference<'a> {
+        let mut known = Reference {
             items,
             variables: self.variables(),
+        };
+        for declared in declarations::declared(source) {
+            if known.variable(declared.name).is_none() {
+                let kind = declared.made_by.and_then(|made| known.type_of(made));
+                known.variables.push(Variable {
+                    name: declared.name.into(),
+                    kind: kind.unwrap_or_default(),
+                    value: String::new(),
+                    names: Vec::new(),
+                    indexed: false,
+                });
+            }
         }
+        known
+    }
+
+    /// The signatures of the function whose call the cursor, in bytes, is in, and which of its arguments that is.
+    pub fn signatures(&self, source: &str, cursor: usize) -> (Vec<Item>, usize) {
+        let items = self.items_in(source);
+        let Some((callee, argument)) = place::call(&tokens::tokens(source), cursor) else {
+            return (Vec::new(), 0);
+        };
+        let known = self.known(&items, source);
+        (known.called(callee).cloned().collect(), argument)
     }
 
     /// Why a script cannot be run in a new session, if it cannot be compiled.
@@ -210,7 +235,7 @@ impl Interpreter {
 }
 
 /// What a script imports by a name that it spells out, and as what.
-fn imports(source: &str) -> Vec<(&str, &str)> {
+pub fn imports(source: &str) -> Vec<(&str, &str)> {
     let all = tokens::tokens(source);
     let one = |w: &[tokens::Token<'_>]| -> bool {
         let words = w[0].text == "import" && w[2].text == "as";

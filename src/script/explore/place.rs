@@ -164,6 +164,24 @@ fn subject<'a>(tokens: &[Token<'a>], open: usize) -> Option<&'a str> {
     }
 }
 
+/// The innermost call whose arguments the cursor, in bytes, is in, and which of them, from 0.
+pub fn call<'a>(tokens: &[Token<'a>], cursor: usize) -> Option<(Callee<'a>, usize)> {
+    let before = tokens
+        .iter()
+        .filter(|t| t.start < cursor && !matches!(t.kind, Kind::Comment(_)));
+    let before: Vec<_> = before.copied().collect();
+    let mut end = before.len();
+    while let Some(open) = enclosing(&before[..end]) {
+        if let Some(callee) = callee(&before[..=open]) {
+            let commas = (open + 1..end)
+                .filter(|k| before[*k].is(",") && enclosing(&before[..*k]) == Some(open));
+            return Some((callee, commas.count()));
+        }
+        end = open;
+    }
+    None
+}
+
 /// Where the cursor, in bytes, is in the script of these tokens.
 pub fn place<'a>(tokens: &[Token<'a>], cursor: usize) -> Place<'a> {
     let count = tokens.iter().take_while(|t| t.start < cursor).count();
@@ -255,6 +273,26 @@ mod tests {
         let source: String = marked.replace('‸', "");
         let source: &'static str = Box::leak(source.into_boxed_str());
         place(&tokens(source), cursor)
+    }
+
+    #[test]
+    fn the_call_around_a_cursor_is_known() {
+        let at = |marked: &str| {
+            let cursor = marked.find('‸').unwrap();
+            let source: &'static str = Box::leak(marked.replace('‸', "").into_boxed_str());
+            call(&tokens(source), cursor).map(|(c, k)| (c.namespace, c.name, k))
+        };
+        assert_eq!(at("sample(t, ‸"), Some(("", "sample", 1)));
+        assert_eq!(
+            at("sample(t, sampler::hmc(#{ step: [1, ‸"),
+            Some(("sampler", "hmc", 0))
+        );
+        assert_eq!(
+            at("sample(t, f(1, 2), #{ a: 1, b: ‸ })"),
+            Some(("", "sample", 2))
+        );
+        assert_eq!(at("sample(t)‸"), None);
+        assert_eq!(at("let x = (1 + ‸"), None);
     }
 
     fn verb(name: &str) -> Callee<'_> {

@@ -32,9 +32,13 @@ pub struct Draws {
     pub tensors: Vec<(String, Vec<usize>)>,
     /// Whether they are kept in half precision.
     pub half: bool,
-    /// Whether it was not known how many there would be: chunks are then as large as they may be.
+    /// Whether it was not known how many there would be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
+    /// Draws of a chunk at most, where it was not known how many there would be: a file takes the room of all its chunks from the beginning.
+    /// None in folders of version 0.1.0, whose chunks are as large as they may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<usize>,
 }
 
 impl Draws {
@@ -70,7 +74,7 @@ impl Draws {
         let draw = (self.numbers(tensor) * self.size()).max(1);
         let rungs = self.temperatures.unwrap_or(1).max(1);
         let most = match self.open {
-            true => usize::MAX,
+            true => self.expected.unwrap_or(usize::MAX).max(1),
             false => self.steps.len().max(1),
         };
         let of_all = draw.saturating_mul(rungs * self.chains.max(1));

@@ -13,6 +13,7 @@ fn stream(name: &str, half: bool) -> Stream {
             ("big".into(), vec![CHUNK_BYTES / 2]),
         ],
         open: false,
+        expected: None,
         half,
     };
     Stream::new(root, draws, (0..4).collect())

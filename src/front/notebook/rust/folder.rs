@@ -1,6 +1,7 @@
 //! The prepared folder: the library, compiled with the very settings that cells are compiled with, so that a cell compiles only itself.
 
 use crate::error::Result;
+use crate::front::cache;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,18 +33,11 @@ pub struct Prepared {
 
 /// Where it is by default: `ergodic/rust` in the user's cache.
 pub fn default_folder() -> Result<PathBuf> {
-    let set = |name: &str| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    if let Some(folder) = set("ERGODIC_RUST_FOLDER") {
+    let named = std::env::var_os("ERGODIC_RUST_FOLDER").filter(|v| !v.is_empty());
+    if let Some(folder) = named {
         return Ok(std::path::absolute(folder)?);
     }
-    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    let cache = cache.context(
-        "cannot tell where caches go; set XDG_CACHE_HOME, or ERGODIC_RUST_FOLDER to a folder",
-    )?;
+    let cache = cache::folder().context("or set ERGODIC_RUST_FOLDER to a folder")?;
     Ok(cache.join("ergodic").join("rust"))
 }
 

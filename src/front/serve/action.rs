@@ -1,0 +1,103 @@
+//! What can be asked of a run: to stop, and to go on.
+
+use crate::error::Result;
+use crate::report::runs::{Found, State};
+use crate::store::claim;
+use anyhow::{Context, ensure};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// What can be asked of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Save and end, as by Ctrl-C.
+    Stop,
+    /// Go on where it was interrupted.
+    Continue,
+}
+
+impl Action {
+    /// What can be asked of this one; nothing of one that has ended, or of another machine's.
+    pub fn of(found: &Found) -> Option<Self> {
+        match found.state {
+            State::Running(_) => claim::owner_here(&found.folder).map(|_| Self::Stop),
+            State::Interrupted => {
+                let record = found.record.as_ref()?;
+                (!record.script.is_empty()).then_some(Self::Continue)
+            }
+            _ => None,
+        }
+    }
+
+    /// Its name in addresses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Continue => "continue",
+        }
+    }
+
+    /// Do it; what was begun, if something was.
+    ///
+    /// # Errors
+    /// If it cannot be done.
+    pub fn perform(self, found: &Found) -> Result<Option<Begun>> {
+        match self {
+            Self::Stop => {
+                let owner = claim::owner_here(&found.folder).context("nobody is at this run")?;
+                ensure!(owner != std::process::id(), "this process is at it itself");
+                let kill = Command::new("kill")
+                    .args(["-INT", &owner.to_string()])
+                    .status();
+                let done = kill.context("cannot run 'kill'")?;
+                ensure!(done.success(), "process {owner} could not be asked to stop");
+                Ok(None)
+            }
+            Self::Continue => Begun::of(found).map(Some),
+        }
+    }
+}
+
+/// A run that goes on, in a process of its own which stays when this one ends.
+pub struct Begun {
+    /// Its folder.
+    pub folder: PathBuf,
+    child: Child,
+    said: tempfile::NamedTempFile,
+}
+
+impl Begun {
+    fn of(found: &Found) -> Result<Self> {
+        let record = found.record.as_ref().context("it has no record")?;
+        let said = tempfile::NamedTempFile::new()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(record.arguments());
+        command
+            .arg("--out")
+            .arg(&found.folder)
+            .args(["--resume", "--quiet"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::from(File::from(said.reopen()?)));
+        // Ctrl-C ends this process, and not the run.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok(Self {
+            folder: found.folder.clone(),
+            child: command.spawn().context("cannot start ergodic run")?,
+            said,
+        })
+    }
+
+    /// What it says, if it has ended with an error.
+    pub fn trouble(&mut self) -> Option<String> {
+        let ended = self.child.try_wait().ok()??;
+        // Interrupted: its folder says so.
+        if ended.success() || ended.code() == Some(130) {
+            return None;
+        }
+        let text = std::fs::read_to_string(self.said.path()).unwrap_or_default();
+        let first = text.lines().find(|l| !l.trim().is_empty());
+        Some(first.unwrap_or("it has ended with an error").to_string())
+    }
+}

@@ -1,0 +1,223 @@
+//! `ergodic serve`: who may look, what is shown, and runs that are stopped and go on.
+
+use super::support::{Scratch, ergodic, text};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server of a folder, which ends with this.
+struct Served {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Served {
+    fn of(folder: &Path) -> Self {
+        let mut child = ergodic()
+            .current_dir(folder)
+            .args(["serve", "runs", "--port", "0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let (_, rest) = line
+            .split_once("http://")
+            .unwrap_or_else(|| panic!("{line}"));
+        let (address, token) = rest.trim().split_once("/?token=").unwrap();
+        Self {
+            child,
+            address: address.into(),
+            token: token.into(),
+        }
+    }
+
+    /// Status and text of an answer; `head` has further lines of the request.
+    fn send(&self, request: &str, head: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let host = if head.contains("Host:") {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.address)
+        };
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\n{host}Connection: close\r\n{head}\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    }
+
+    fn cookie(&self) -> String {
+        format!("Cookie: other=1; ergodic-token={}\r\n", self.token)
+    }
+
+    /// As its page asks.
+    fn ask(&self, request: &str) -> (u16, String) {
+        self.send(request, &format!("{}X-Ergodic: 1\r\n", self.cookie()))
+    }
+
+    /// Wait until the state of a run has some words.
+    fn wait(&self, run: &str, words: &str) {
+        let begun = Instant::now();
+        loop {
+            let (_, said) = self.ask(&format!("GET /state/run/{run}"));
+            if said.contains(words) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "no '{words}' in\n{said}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Long enough to be stopped in the middle of it.
+const SCRIPT: &str = "//! A long <b>run</b>.\nlet t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::hmc(), #{ chains: 2, steps: param(\"steps\", 3_000_000), every: 30, name: \"it\" });\nrun.done";
+
+#[test]
+fn only_who_has_the_token_may_look_and_act() {
+    let scratch = Scratch::new();
+    scratch.file("s.rhai", SCRIPT);
+    let run = ergodic()
+        .current_dir(scratch.join(""))
+        .args([
+            "run",
+            "s.rhai",
+            "--set",
+            "steps=3000",
+            "--quiet",
+            "--out",
+            "runs/a b",
+        ])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", text(&run));
+    let served = Served::of(&scratch.join(""));
+    let cookie = served.cookie();
+    // Nothing without the token, whatever is asked.
+    for request in [
+        "GET /",
+        "GET /state/",
+        "GET /run/a%20b",
+        "POST /stop/run/a%20b",
+        "GET /?token=",
+        "GET /?token=0123456789abcdef0123456789abcdef",
+    ] {
+        let (status, said) = served.send(request, "X-Ergodic: 1\r\n");
+        assert_eq!(status, 403, "{request}: {said}");
+        assert!(!said.contains("a b") && !said.contains(&served.token));
+    }
+    // With it a cookie that no script reads and no other site sends, and an address without the token.
+    let (status, said) = served.send(&format!("GET /?token={}", served.token), "");
+    assert_eq!(status, 303);
+    assert!(
+        said.contains("HttpOnly; SameSite=Strict") && said.contains("Location: /\r\n"),
+        "{said}"
+    );
+    let (status, page) = served.send("GET /", &cookie);
+    assert_eq!(status, 200);
+    assert!(page.contains("href=\"run/a%20b\"") && page.contains("connect-src 'self'"));
+    assert!(page.contains("A long &lt;b&gt;run&lt;/b&gt;"));
+    let (status, page) = served.send("GET /run/a%20b", &cookie);
+    assert!(status == 200 && page.contains("<svg") && page.contains("ergodic report"));
+    // A name that somebody else has given to this address, a form of another site, and addresses outside.
+    let (status, _) = served.send("GET /", &format!("Host: evil.example:80\r\n{cookie}"));
+    assert_eq!(status, 403);
+    let (status, _) = served.send("POST /stop/run/a%20b", &cookie);
+    assert_eq!(status, 403);
+    for odd in [
+        "GET /run/../s.rhai",
+        "GET /run/%2e%2e/",
+        "GET /run/%",
+        "GET /run/none",
+        "POST /stop/run/a%20b",
+        "DELETE /",
+        "GET /favicon.ico",
+    ] {
+        let (status, said) = served.ask(odd);
+        assert!(status == 404 || status == 400, "{odd}: {said}");
+    }
+    let (_, said) = served.ask("GET /state/run/a%20b");
+    assert!(
+        said.contains("\"says\":\"finished\"") && said.contains("\"action\":null"),
+        "{said}"
+    );
+}
+
+#[test]
+#[ignore = "long: tests/run"]
+fn a_run_is_stopped_and_goes_on() {
+    let scratch = Scratch::new();
+    scratch.file("s.rhai", SCRIPT);
+    std::fs::create_dir(scratch.join("runs")).unwrap();
+    let served = Served::of(&scratch.join(""));
+    let mut run = ergodic()
+        .current_dir(scratch.join(""))
+        .args([
+            "run",
+            "s.rhai",
+            "--quiet",
+            "--checkpoint",
+            "0.1",
+            "--out",
+            "runs/long",
+        ])
+        .spawn()
+        .unwrap();
+    served.wait("long", "\"action\":\"stop\"");
+    // What is there already is shown while it runs.
+    let begun = Instant::now();
+    while !served.ask("GET /run/long").1.contains("<svg") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no figure");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (status, said) = served.ask("POST /stop/run/long");
+    assert_eq!(status, 200, "{said}");
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    served.wait("long", "\"action\":\"continue\"");
+    let (status, said) = served.ask("POST /continue/run/long");
+    assert_eq!(status, 200, "{said}");
+    served.wait("long", "\"says\":\"finished\"");
+    // Nothing can be asked of it any more.
+    assert_eq!(served.ask("POST /continue/run/long").0, 404);
+    // A script that is gone is said.
+    let other = ergodic()
+        .current_dir(scratch.join(""))
+        .args([
+            "run",
+            "s.rhai",
+            "--quiet",
+            "--checkpoint",
+            "0.1",
+            "--out",
+            "runs/other",
+        ])
+        .spawn();
+    let mut other = other.unwrap();
+    served.wait("other", "\"action\":\"stop\"");
+    std::thread::sleep(Duration::from_millis(300));
+    served.ask("POST /stop/run/other");
+    other.wait().unwrap();
+    std::fs::remove_file(scratch.join("s.rhai")).unwrap();
+    served.wait("other", "\"action\":\"continue\"");
+    served.ask("POST /continue/run/other");
+    served.wait("other", "s.rhai");
+}
