@@ -7,8 +7,9 @@ use crate::script::{all_items, reference};
 
 /// Pages on a subject rather than a name, in the order of the book.
 pub const PAGES: &[(&str, &str)] = texts!("../../docs/", ".md", [
+    "first-run" "reading-a-summary" "against-temperature" "your-table" "which-sampler" "two-valleys" "back-to-a-run"
     "tour" "python" "commands" "sessions" "notebooks"
-    "own" "data" "recipes" "gallery" "reports" "files" "performance" "trust" "limits"
+    "own" "data" "pytorch" "recipes" "gallery" "reports" "files" "from-python" "cluster" "performance" "trust" "limits"
     "laws" "samplers" "pseudo-langevin" "learning" "ladders" "checks"
     "results" "speed" "scaling"
     "architecture" "dependencies"

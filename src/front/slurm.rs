@@ -47,6 +47,8 @@ RESUME=
 RUN=$!
 trap 'kill -INT $RUN' INT TERM
 # A signal ends the waiting, and not the run, which saves first.
+wait $RUN
+CODE=$?
 while kill -0 $RUN 2>/dev/null; do wait $RUN; CODE=$?; done
 [ $CODE = 130 ] && scontrol requeue "$SLURM_JOB_ID"
 exit $CODE"#

@@ -2,9 +2,8 @@
 
 use super::canvas::{Anchor, Canvas, Ink, text_width};
 use super::frame::Frame;
-use super::glyphs::has_own_colour;
+use super::letters::{LABEL_SIZE, TEXT, TICK_SIZE, lettering};
 use super::style::Style;
-use super::svg::{LABEL_SIZE, TEXT, TICK_SIZE, lettering};
 use super::ticks::{Span, Ticks};
 use super::{Axis, Colours, Kind, Panel, Scale, field, shades};
 use crate::error::Result;
@@ -15,7 +14,7 @@ const WIDTH: f64 = 14.0;
 const ROOM: f64 = 14.0;
 
 /// Colours of the bar.
-const STEPS: usize = 48;
+pub(super) const STEPS: usize = 48;
 
 /// What the colours of a panel stand for.
 pub(super) struct Bar {
@@ -27,7 +26,7 @@ pub(super) struct Bar {
 /// The bar of a panel, if its colours stand for numbers.
 pub(super) fn of(panel: &Panel, style: &Style) -> Option<Bar> {
     if let Colours::By(axis, values) = &panel.colours {
-        let coloured = panel.series.iter().filter(|one| has_own_colour(one));
+        let coloured = panel.series.iter().filter(|one| one.has_own_colour());
         let shown = values.iter().zip(coloured).map(|(value, _)| *value);
         let span = Span::tight(axis.scale, shown)?;
         return Some(Bar {

@@ -1,13 +1,12 @@
 //! What a panel holds: the values its axes must cover and the entries of its legend.
 
 use super::field::is_shown;
-use super::glyphs::has_own_colour;
 use super::ticks::{Span, drawable};
 use super::{Axis, Kind, Panel, Scale, Series};
 
 /// Index and text of the legend's entries; none for fewer than two labels, and none for what a bar of colours stands for.
 pub(super) fn legend(panel: &Panel) -> Vec<(usize, String)> {
-    let in_bar = |one: &Series| !panel.colours.has_legend() && has_own_colour(one);
+    let in_bar = |one: &Series| !panel.colours.has_legend() && one.has_own_colour();
     let entries: Vec<(usize, String)> = panel
         .series
         .iter()

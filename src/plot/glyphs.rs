@@ -31,21 +31,12 @@ pub(super) struct Look {
     turn: usize,
 }
 
-/// Whether a series takes a colour of its own.
-pub(super) fn has_own_colour(one: &Series) -> bool {
-    match one.kind {
-        Kind::Band { .. } => !one.label.is_empty(),
-        Kind::Line | Kind::LinePoints | Kind::Points | Kind::Bars => true,
-        _ => false,
-    }
-}
-
 /// The looks of all series of a panel.
 pub(super) fn looks(panel: &Panel, style: &Style, bar: Option<&Bar>) -> Vec<Look> {
     let count = panel
         .series
         .iter()
-        .filter(|one| has_own_colour(one))
+        .filter(|one| one.has_own_colour())
         .count();
     let (palette, order) = (style.in_turn(), style.in_order());
     let look = |turn: usize| match &panel.colours {
@@ -80,7 +71,7 @@ pub(super) fn looks(panel: &Panel, style: &Style, bar: Option<&Bar>) -> Vec<Look
                 colour: REFERENCE,
                 turn: 0,
             },
-            _ if has_own_colour(one) => {
+            _ if one.has_own_colour() => {
                 coloured += 1;
                 look(coloured - 1)
             }

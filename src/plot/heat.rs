@@ -2,8 +2,8 @@
 
 use super::canvas::{Anchor, Canvas, Ink, text_width};
 use super::frame::Frame;
+use super::letters::lettering;
 use super::shades;
-use super::svg::lettering;
 use super::{Axis, Panel, Scale, Series};
 use crate::error::Result;
 use plotters::style::RGBColor;

@@ -3,7 +3,8 @@
 use super::canvas::{Anchor, Canvas, fit_text, text_width};
 use super::frame::Frame;
 use super::glyphs;
-use super::svg::{EDGE, FAINT_TEXT, KEY, LEGEND_ROW, Plot, TEXT, TICK_SIZE, lettering};
+use super::letters::{EDGE, FAINT_TEXT, KEY, LEGEND_ROW, TEXT, TICK_SIZE, lettering};
+use super::svg::Plot;
 use crate::error::Result;
 
 /// Rows of a legend that is under its panel.

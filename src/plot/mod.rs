@@ -21,6 +21,7 @@ mod label;
 pub(crate) mod ladder;
 pub(crate) mod learning;
 mod legend;
+mod letters;
 mod pictures;
 pub(crate) mod ranks;
 mod recipes;
@@ -421,6 +422,15 @@ impl Series {
     /// A grey strip from one x to another.
     pub fn shade(label: impl Into<String>, from: f64, to: f64) -> Self {
         Self::new(label, Kind::Shade(from, to), Vec::new(), Vec::new())
+    }
+
+    /// Whether it takes a colour of its own.
+    fn has_own_colour(&self) -> bool {
+        match self.kind {
+            Kind::Band { .. } => !self.label.is_empty(),
+            Kind::Line | Kind::LinePoints | Kind::Points | Kind::Bars => true,
+            _ => false,
+        }
     }
 
     /// The same series with error bars `y ± error`.

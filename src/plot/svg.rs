@@ -3,10 +3,11 @@
 use plotters::style::RGBColor;
 
 use super::bar::{self, Bar};
-use super::canvas::{Anchor, Canvas, Ink, Lettering, document, fit_text, text_width};
+use super::canvas::{Anchor, Canvas, Ink, document, fit_text, text_width};
 use super::extent::{has_bars, is_empty, legend, span_of, x_values, y_values};
 use super::frame::Frame;
 use super::glyphs::{self, Look};
+use super::letters::{EDGE, FAINT_TEXT, KEY, LABEL_SIZE, LEGEND_ROW, TEXT, TICK_SIZE, lettering};
 use super::style::{self, Legend, Style};
 use super::ticks::{Span, Ticks};
 use super::{Figure, Panel};
@@ -47,22 +48,14 @@ const LEAST: (f64, f64) = (110.0, 100.0);
 
 /// The room that x labels take.
 const X_LABELS: f64 = 56.0;
-pub(super) const EDGE: f64 = 14.0;
-pub(super) const TICK_SIZE: f64 = 13.0;
 const TICK_WIDEST: f64 = 160.0;
-pub(super) const LABEL_SIZE: f64 = 15.0;
 const NOTE_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 17.0;
 const TITLE_ROW: f64 = 28.0;
 const NOTE_ROW: f64 = 17.0;
-pub(super) const LEGEND_ROW: f64 = 20.0;
 const LEGEND_WIDEST: f64 = 300.0;
 const MOST_NOTES: usize = 6;
-/// The sample of a series in a legend, and the room around it.
-pub(super) const KEY: f64 = 32.0;
 
-pub(super) const TEXT: RGBColor = RGBColor(30, 30, 30);
-pub(super) const FAINT_TEXT: RGBColor = RGBColor(90, 90, 90);
 const GRID: RGBColor = RGBColor(226, 226, 226);
 const FRAME: RGBColor = RGBColor(60, 60, 60);
 
@@ -479,13 +472,5 @@ fn line_ink(colour: RGBColor, width: f64) -> Ink {
         colour,
         width,
         opacity: 1.0,
-    }
-}
-
-pub(super) fn lettering(size: f64, colour: RGBColor, anchor: Anchor) -> Lettering {
-    Lettering {
-        size,
-        colour,
-        anchor,
     }
 }

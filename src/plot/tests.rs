@@ -191,7 +191,7 @@ fn stacks_share_the_abscissa() {
     assert_eq!(stack.panels[0].title, "up");
     let svg = stack.to_svg().unwrap();
     check(&svg);
-    assert_eq!(svg.matches("1e-3").count(), 1);
+    assert_eq!(svg.matches("10⁻³").count(), 1);
     let other = sweep("step", &[1.0], Vec::new(), false, false);
     assert!(!Figure::stack(vec![one(&[1.0, 2.0]), other]).shared_x);
 }
@@ -236,7 +236,8 @@ fn cells_of_one_colour_are_one_mark() {
         check(&svg);
         svg
     };
-    let marks = |svg: &str| svg.matches("<polygon").count();
+    // Without those of the bar.
+    let marks = |svg: &str| svg.matches("<polygon").count() - bar::STEPS;
     assert_eq!(marks(&draw(50, 3, vec![1.0; 150])), 3);
     // Zero, negative and undefined cells are not drawn, nor those that are missing.
     let odd = vec![1.0, 0.0, 1.0, -1.0, f64::NAN, 0.5, f64::INFINITY];
@@ -452,25 +453,6 @@ fn documents_and_images_are_what_they_say() {
 }
 
 #[test]
-fn every_character_of_our_labels_is_in_the_font() {
-    let labels = [
-        "⟨|w|²⟩",
-        "10⁻⁵",
-        "3.2×10⁺⁰⁴",
-        "λ̂ R̂ τ χ² ∇U Δ ± ≤ … – − → ∞ q₀ μ σ π",
-    ];
-    let series = labels.map(|l| Series::line(l, vec![0.0, 1.0], vec![0.0, 1.0]));
-    let figure = Figure::of(Panel::new(
-        Axis::linear("x"),
-        Axis::linear("y"),
-        series.into(),
-    ));
-    assert_eq!(save::missing(&figure.to_svg().unwrap()), 0);
-    let other = figure.titled("漢字");
-    assert_eq!(save::missing(&other.to_svg().unwrap()), 2);
-}
-
-#[test]
 fn points_that_are_not_to_be_trusted_are_hollow() {
     let points = |hollow: Vec<bool>| {
         let one = Series::points("", vec![0.0, 1.0], vec![0.0, 1.0]).with_hollow(hollow);
@@ -543,7 +525,7 @@ fn saving_makes_folders_and_leaves_nothing_aside() {
 #[test]
 fn saving_errors_name_the_path() {
     let folder = folder("errors");
-    for name in ["figure.png", "figure", ".svg"] {
+    for name in ["figure.jpg", "figure", ".svg"] {
         let message = format!(
             "{:#}",
             Figure::default().save(&folder.join(name)).unwrap_err()

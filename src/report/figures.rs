@@ -62,7 +62,7 @@ pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
             let label = if runs.len() > 1 {
                 run.info.name.clone()
             } else {
-                name.clone()
+                plot::average(name)
             };
             let curve = vec![(label, y, Some(error))];
             let mut one = plot::sweep("temperature T", x, curve, wide(x), false);

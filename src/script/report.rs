@@ -251,6 +251,9 @@ fn explained(around: &Around, cause: &EvalAltResult, places: &[(String, Position
         EvalAltResult::ErrorMismatchDataType(wanted, held, _) if wanted == "Fn" => {
             no_function(held)
         }
+        EvalAltResult::ErrorDataRace(..) => {
+            "a closure uses the value whose method has called it; let it have a copy, made before: let copy = …;".into()
+        }
         EvalAltResult::ErrorModuleNotFound(name, _) => no_namespace(name, around.items),
         other => {
             let mut plain = other.to_string();
@@ -313,6 +316,7 @@ fn habit(
         | EvalAltResult::ErrorFunctionNotFound(..)
         | EvalAltResult::ErrorDotExpr(..)
         | EvalAltResult::ErrorModuleNotFound(..) => {}
+        EvalAltResult::ErrorMismatchDataType(_, held, _) if held.contains("range::") => {}
         _ => return None,
     }
     let (file, position) = places.last_mut()?;

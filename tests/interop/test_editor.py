@@ -434,7 +434,7 @@ def test_the_package_has_what_is_needed_and_nothing_else(package):
     assert place.stat().st_size < 200_000
     for part in [(ROOT / "LICENSE-MIT").read_text(), (ROOT / "LICENSE-APACHE").read_text(), "contains vscode-languageclient", "Microsoft Corporation"]:
         assert part.strip() in licence
-    version = subprocess.run([ERGODIC, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    version = subprocess.run([ERGODIC, "-V"], capture_output=True, text=True, check=True).stdout.split()[-1]
     assert manifest["version"] == version
     assert manifest["license"] == "MIT OR Apache-2.0"
 

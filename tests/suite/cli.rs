@@ -236,8 +236,12 @@ const AFTER_BASE: &[(&str, &[&str])] = &[
         &["no trace 'costt'; did you mean 'cost'?"],
     ),
     (
-        "let r = sample(t, sampler::hmc(), #{ steps: 10, every: 1 });\nplot::histogram(r, \"cost\").save(\"x.pdf\");",
-        &["x.pdf", ".svg"],
+        "let r = sample(t, sampler::hmc(), #{ steps: 10, every: 1 });\nplot::histogram(r, \"cost\").save(\"x.jpg\");",
+        &["x.jpg", ".svg"],
+    ),
+    (
+        "let a = [1, 2];\na.map(|x| a.map(|y| x * y));",
+        &["let it have a copy, made before"],
     ),
     (
         "let r = sample(t, sampler::hmc(), #{ steps: 10, every: 1 });\nr.summary().cosst",
