@@ -35,7 +35,7 @@ pub fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result
     out.extend(chains(run));
     if !done && run.least_step() < run.info.burn_in {
         let says = "still in burn-in: there are no draws yet";
-        out.push(check("Draws", Level::Bad, says));
+        out.push(check("Draws", Level::Look, says));
         return Ok(out);
     }
     match llc {
@@ -58,7 +58,7 @@ pub fn of_run(run: &Run, done: bool, s: &Summary, llc: Option<&Saved>) -> Result
                 "{bad} draws of {} are not finite, so neither is its mean",
                 row.name
             );
-            out.push(check("Draws", Level::Bad, says));
+            out.push(check("Draws", Level::Look, says));
         }
     }
     if run.ladders.is_some() {

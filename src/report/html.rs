@@ -16,7 +16,10 @@ use std::time::SystemTime;
 /// A page with a script of its own, and one that asks a server for news if it is live.
 pub fn document(title: &str, body: &str, foot: &str, (script, live): (&str, &str)) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let script = format!("{script}{live}");
+    let script = match live {
+        "" => script.to_string(),
+        live => format!("{script};\n{live}"),
+    };
     let asks = if live.is_empty() {
         ""
     } else {

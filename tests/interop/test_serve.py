@@ -62,7 +62,7 @@ def test_a_run_is_watched_stopped_and_continued(site, size, scheme):
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         assert "token" not in page.url
-        page.get_by_text("1 running").wait_for()
+        page.get_by_text("1 running", exact=True).wait_for()
         keep(page, f"{size}-{scheme}-runs")
         page.get_by_role("link", name="growing").click()
         page.locator("main svg").first.wait_for(timeout=30_000)
@@ -81,7 +81,7 @@ def test_a_run_is_watched_stopped_and_continued(site, size, scheme):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
         keep(page, f"{size}-{scheme}-stopped")
         page.get_by_role("link", name="all runs").click()
-        page.get_by_text("nothing runs").wait_for()
+        page.get_by_text("nothing runs", exact=True).wait_for()
         page.locator("#filter input").fill("no such word")
         assert page.locator("#runs tbody tr:visible").count() == 0
         # Who has not got the token sees nothing.
