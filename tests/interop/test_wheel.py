@@ -90,9 +90,9 @@ def free(environment):
 
 
 def test_the_program_is_there(environment):
-    version = output(PROGRAM, "--version")
-    assert output(environment / "bin/ergodic", "--version") == version
-    assert output(environment / "bin/python", "-m", "ergodic", "--version", env=free(environment)) == version
+    version = output(PROGRAM, "-V")
+    assert output(environment / "bin/ergodic", "-V") == version
+    assert output(environment / "bin/python", "-m", "ergodic", "-V", env=free(environment)) == version
     say = "import ergodic, importlib.metadata as m; print('ergodic', ergodic.__version__); assert m.version('ergodic') == ergodic.__version__"
     assert output(environment / "bin/python", "-c", say, env=free(environment)) == version
     listed = output(sys.executable, "-m", "pip", "--python", environment / "bin/python", "show", "--files", "ergodic")
