@@ -269,14 +269,14 @@ fn a_job_that_is_told_to_save_is_queued_again_and_goes_on() {
         .args(["slurm", "--shards", "2", "--out", "res", "--", "s.rhai"])
         .output()
         .unwrap();
-    scratch.file("job.sh", &text(&slurm));
+    scratch.file("job.sh", text(&slurm));
     std::fs::create_dir(scratch.join("bin")).unwrap();
     for (name, body) in [
         ("ergodic", format!("exec {ergodic_path} \"$@\"")),
         ("scontrol", "echo \"$@\" >> requeued".to_string()),
     ] {
         use std::os::unix::fs::PermissionsExt;
-        let path = scratch.file(&format!("bin/{name}"), &format!("#!/bin/bash\n{body}\n"));
+        let path = scratch.file(&format!("bin/{name}"), format!("#!/bin/bash\n{body}\n"));
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!(

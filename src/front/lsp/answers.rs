@@ -137,7 +137,7 @@ pub fn signatures(params: &SignatureHelpParams, text: &str) -> Option<SignatureH
         }
     };
     let signatures: Vec<_> = items.into_iter().map(one).collect();
-    (!signatures.is_empty()).then(|| SignatureHelp {
+    (!signatures.is_empty()).then_some(SignatureHelp {
         signatures,
         active_signature: Some(0),
         active_parameter: None,

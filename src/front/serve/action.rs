@@ -4,7 +4,6 @@ use crate::error::Result;
 use crate::report::runs::{Found, State};
 use crate::store::claim;
 use anyhow::{Context, ensure};
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -78,7 +77,7 @@ impl Begun {
             .arg(&found.folder)
             .args(["--resume", "--quiet"]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::from(File::from(said.reopen()?)));
+        command.stderr(Stdio::from(said.reopen()?));
         // Ctrl-C ends this process, and not the run.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
