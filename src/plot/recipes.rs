@@ -128,8 +128,10 @@ impl Figure {
     /// The same figure with its series coloured by their temperatures, the first coloured series having the first of them. A bar stands for the legend
     /// where there are more than three.
     pub(crate) fn by_temperature(mut self, temperatures: &[f64]) -> Self {
-        // The prior has none, and a bar no place for it.
-        let bar = temperatures.len() > 3 && temperatures.iter().all(|t| t.is_finite() && *t > 0.0);
+        // The prior has none, and a bar no place for it; nor is there a bar for a temperature that all have.
+        let differ = temperatures.iter().any(|t| *t != temperatures[0]);
+        let known = temperatures.iter().all(|t| t.is_finite() && *t > 0.0);
+        let bar = temperatures.len() > 3 && differ && known;
         for panel in &mut self.panels {
             panel.colours = match bar {
                 true => Colours::By(Axis::log("temperature T"), temperatures.to_vec()),

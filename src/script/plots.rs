@@ -4,7 +4,7 @@ use super::binder::Binder;
 use super::convert::{number, numbers};
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
-use crate::plot::{Figure, Panel, Scale, Series};
+use crate::plot::{Colours, Figure, Panel, Scale, Series};
 use crate::report::figures::{self, canonical};
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::LadderReport;
@@ -265,6 +265,12 @@ fn overlay(figures: Array) -> Bound<Figure> {
     for other in figures {
         for (panel, more) in first.panels.iter_mut().zip(other.panels) {
             panel.series.extend(more.series);
+            match (&mut panel.colours, more.colours) {
+                (Colours::By(_, own), Colours::By(_, values)) => own.extend(values),
+                // What has no number has no place in a bar.
+                (own @ Colours::By(..), _) => *own = Colours::Order,
+                _ => {}
+            }
         }
     }
     Ok(first)

@@ -260,6 +260,11 @@ fn odd_editors_are_answered() {
     let place = json!({"line": 4_000_000_000u32, "character": 4_000_000_000u32});
     let params = json!({"textDocument": {"uri": editor.uri}, "position": place});
     editor.ask("textDocument/completion", params);
+    // An address with a blank is none.
+    let document =
+        json!({"uri": "file:///a b.rhai", "languageId": "rhai", "version": 1, "text": ""});
+    editor.tell("textDocument/didOpen", json!({"textDocument": document}));
+    editor.tell("textDocument/didChange", json!({}));
     for (method, params) in [("textDocument/hover", json!({})), ("no/such", json!(null))] {
         editor.count += 1;
         let id = editor.count;

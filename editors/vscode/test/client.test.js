@@ -116,6 +116,18 @@ test('a script is run in a terminal, without a shell', async () => {
   await extension.deactivate();
 });
 
+test('the server of the program says what is wrong in a script', { skip: process.env.ERGODIC ? false : 'ERGODIC is not set' }, async () => {
+  const folder = place();
+  const document = opened(folder, 'let net = model::mpl(#{ layers: [1, 2] });');
+  const here = editor({ folder, document, settings: { path: path.resolve(process.env.ERGODIC) } });
+  const extension = start(here);
+  const [file, found] = await until(() => here.diagnostics.find(([, all]) => all.length), 'nothing was told');
+  assert.equal(file.fsPath, document.uri.fsPath);
+  assert.equal(found.length, 1);
+  assert.deepEqual(here.said, []);
+  await extension.deactivate();
+});
+
 test('the report is that of the newest results of the script', { skip: process.env.ERGODIC ? false : 'ERGODIC is not set' }, async () => {
   const folder = place();
   const document = opened(folder, 'plot::curve([1, 2], [1.0, 2.0]).save("line.svg");');

@@ -13,7 +13,7 @@ function open(known, name) {
   });
 }
 
-const uri = (fsPath) => ({ scheme: 'file', fsPath, path: fsPath, toString: () => `file://${fsPath}`, with: () => uri(fsPath) });
+const uri = (fsPath) => ({ scheme: 'file', fsPath, path: fsPath, toString: () => `file://${encodeURI(fsPath)}`, with: () => uri(fsPath) });
 
 class EventEmitter {
   heard = new Set();
@@ -24,9 +24,9 @@ class EventEmitter {
   dispose() {}
 }
 
-/** An editor with these settings. What was said and done is in `said`, `tasks`, `pages`; `press` is the button that is pressed in a message. */
+/** An editor with these settings. What was said and done is in `said`, `tasks`, `pages`, `diagnostics`; `press` is the button that is pressed in a message. */
 function editor({ settings = {}, trusted = true, document, folder }) {
-  const here = { said: [], done: [], tasks: [], pages: [], commands: {}, press: undefined, events: {} };
+  const here = { said: [], done: [], tasks: [], pages: [], diagnostics: [], commands: {}, press: undefined, events: {} };
   const event = (name) => (here.events[name] = new EventEmitter()).event;
   const channel = open({ dispose() {}, append() {}, appendLine() {}, info() {}, warn() {}, error() {}, debug() {}, trace() {}, logLevel: 0 }, 'channel');
   const say = async (message, ...more) => (here.said.push(message), more.flat().find((button) => button === here.press));
@@ -65,10 +65,10 @@ function editor({ settings = {}, trusted = true, document, folder }) {
       registerCommand: (name, f) => ((here.commands[name] = f), { dispose() {} }),
       executeCommand: async (...what) => void here.done.push(what),
     }, 'commands'),
-    languages: open({ match: () => 10, createDiagnosticCollection: () => ({ set() {}, clear() {}, delete() {}, dispose() {} }) }, 'languages'),
+    languages: open({ match: () => 10, createDiagnosticCollection: () => ({ set: (...told) => void here.diagnostics.push(told), clear() {}, delete() {}, dispose() {} }) }, 'languages'),
     tasks: { executeTask: async (task) => void here.tasks.push(task) },
     extensions: open({ all: [], getExtension: () => undefined }, 'extensions'),
-    Uri: { file: uri, parse: (text) => uri(text.replace('file://', '')) },
+    Uri: { file: uri, parse: (text) => uri(decodeURI(text.replace('file://', ''))) },
     EventEmitter,
     Disposable: class {
       constructor(f) {

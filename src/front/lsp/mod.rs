@@ -90,7 +90,14 @@ impl Server<'_> {
                     let answer = self.answer(request);
                     self.connection.sender.send(answer.into())?;
                 }
-                Message::Notification(told) => self.hear(told)?,
+                // What cannot be understood changes nothing; an editor shows what is said on standard error.
+                Message::Notification(told) => {
+                    if let Err(error) = self.hear(told) {
+                        crate::output::remark(format_args!(
+                            "NOTE: a message is passed over: {error:#}"
+                        ));
+                    }
+                }
                 Message::Response(_) => {}
             }
         }
