@@ -23,7 +23,7 @@ class Result:
     """What a script, or a grid of them, has left."""
 
     #: What the script ends with, as JSON has it; of a grid the table, a list for each column.
-    value: Any
+    value: Any = field(repr=False)
     #: Folder of the results; none if the script has made no run.
     folder: Path | None
     #: Folders of its runs, in order; of a grid those of its cells, in the order of the table's rows.
