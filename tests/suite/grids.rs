@@ -261,7 +261,7 @@ fn a_job_script_for_slurm_is_a_script() {
 #[ignore = "long: tests/run"]
 fn a_job_that_is_told_to_save_is_queued_again_and_goes_on() {
     let scratch = Scratch::new();
-    let script = "let t = target(potential::gaussian(#{ dim: 3 })); let run = sample(t, sampler::hmc(), #{ chains: 4, steps: 2_000_000, every: 20 }); run.summary().cost";
+    let script = "let t = target(potential::gaussian(#{ dim: 3 })); let run = sample(t, sampler::hmc(), #{ chains: 4, steps: 1_000_000, every: 10 }); run.summary().cost";
     scratch.file("s.rhai", script);
     let ergodic_path = env!("CARGO_BIN_EXE_ergodic");
     let slurm = ergodic()
