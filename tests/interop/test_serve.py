@@ -65,18 +65,18 @@ def test_a_run_is_watched_stopped_and_continued(site, size, scheme):
         page.get_by_text("1 running", exact=True).wait_for()
         keep(page, f"{size}-{scheme}-runs")
         page.get_by_role("link", name="growing").click()
-        page.locator("main svg").first.wait_for(timeout=30_000)
+        page.locator("main svg").first.wait_for(timeout=120_000)
         before = page.locator("main").inner_text()
         # It grows by itself, without being loaded again.
         page.evaluate("window.stays = true")
-        page.wait_for_function("before => document.querySelector('main').innerText !== before", arg=before, timeout=30_000)
+        page.wait_for_function("before => document.querySelector('main').innerText !== before", arg=before, timeout=120_000)
         assert page.evaluate("window.stays")
         keep(page, f"{size}-{scheme}-growing")
         page.get_by_role("button", name="Stop and save").click()
-        assert run.wait(timeout=30) == 130
-        page.get_by_role("button", name="Go on").click(timeout=30_000)
-        page.get_by_role("button", name="Stop and save").click(timeout=30_000)
-        page.get_by_role("button", name="Go on").wait_for(timeout=30_000)
+        assert run.wait(timeout=120) == 130
+        page.get_by_role("button", name="Go on").click(timeout=120_000)
+        page.get_by_role("button", name="Stop and save").click(timeout=120_000)
+        page.get_by_role("button", name="Go on").wait_for(timeout=120_000)
         # Nothing stands beyond the edge of the page, and nothing is fetched from elsewhere.
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
         keep(page, f"{size}-{scheme}-stopped")

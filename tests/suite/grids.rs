@@ -303,7 +303,7 @@ fn a_job_that_is_told_to_save_is_queued_again_and_goes_on() {
     let mut first = job("1", "").spawn().unwrap();
     let lock = scratch.join("res/shard-1-of-2/sample-1");
     let began = std::time::Instant::now();
-    while !lock.exists() && began.elapsed().as_secs() < 60 {
+    while !lock.exists() && began.elapsed().as_secs() < 300 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let kill = std::process::Command::new("kill");
