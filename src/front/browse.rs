@@ -1,7 +1,7 @@
 //! The reference in a pager and in a browser.
 
 use super::cache;
-use super::docs::{self, PAGES};
+use super::docs::{self, PAGES, first_line};
 use crate::error::Result;
 use crate::output;
 use crate::report::document;
@@ -81,28 +81,21 @@ fn in_book(page: &str) -> Option<PathBuf> {
 
 /// A text of the reference as a page in the user's cache.
 fn written(name: Option<&str>) -> Result<PathBuf> {
-    let (stem, text) = match name {
-        None => ("index", index()),
-        Some(name) => match PAGES.iter().find(|(page, _)| *page == name) {
-            Some((page, text)) => (*page, (*text).to_string()),
-            None => ("name", docs::lookup(Some(name))?),
-        },
-    };
     let folder = cache::folder()?.join(format!("ergodic/docs-{}", env!("CARGO_PKG_VERSION")));
     for (page, text) in PAGES {
         write(&folder, page, text)?;
     }
-    write(&folder, "index", &index())?;
-    write(&folder, stem, &text)
+    let index = write(&folder, "index", &index())?;
+    match (name, name.and_then(page_of)) {
+        (None, _) => Ok(index),
+        (_, Some(page)) => Ok(index.with_file_name(format!("{page}.html"))),
+        (Some(name), None) => write(&folder, "name", &docs::lookup(Some(name))?),
+    }
 }
 
 fn write(folder: &Path, stem: &str, text: &str) -> Result<PathBuf> {
     let file = folder.join(format!("{stem}.html"));
-    let title = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches(['#', ' ']);
+    let title = first_line(text).trim_start_matches(['#', ' ']);
     let body = format!(
         "<header><p class=\"kicker\"><a href=\"index.html\">all pages</a></p></header>\n<main>{}</main>\n",
         rendered(text)
@@ -116,12 +109,7 @@ fn write(folder: &Path, stem: &str, text: &str) -> Result<PathBuf> {
 fn index() -> String {
     let mut out = String::from("# ergodic\n\n");
     for (name, text) in PAGES {
-        let title = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches(['#', ' ']);
-        out += &format!("* [{title}]({name}.md)\n");
+        out += &format!("* [{}]({name}.md)\n", first_line(text));
     }
     out + "\n`ergodic docs NAME` shows a function, `ergodic docs --all` the whole reference.\n"
 }

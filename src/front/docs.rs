@@ -194,7 +194,7 @@ fn line(name: &str, what: &str) -> String {
 }
 
 /// The heading of a page, or of a part of one.
-fn first_line(text: &str) -> &str {
+pub(super) fn first_line(text: &str) -> &str {
     text.lines()
         .next()
         .unwrap_or_default()

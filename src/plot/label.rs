@@ -45,10 +45,7 @@ fn raised(c: char) -> char {
 
 /// What an observable or a statistic is called in a figure.
 pub(crate) fn name(name: &str) -> String {
-    let of = |what: &str, split: &str| match split {
-        "" => format!("training {what}"),
-        split => format!("{} {what}", split.replace('_', " ")),
-    };
+    let of = |what: &str, split: &str| format!("{} {what}", split.replace('_', " "));
     match name {
         "norm2" => "|w|²".into(),
         "gradient_norm2" => "|∇U|²".into(),
@@ -56,8 +53,8 @@ pub(crate) fn name(name: &str) -> String {
         "energy" => "energy U".into(),
         "overlap" => "overlap q".into(),
         "tempered_energy" => "tempered energy E".into(),
-        "error" => of("error", ""),
-        "loss" => of("loss", ""),
+        "error" => "training error".into(),
+        "loss" => "training loss".into(),
         _ => match (name.strip_prefix("error_"), name.strip_prefix("loss_")) {
             (Some(split), _) => of("error", split),
             (_, Some(split)) => of("loss", split),

@@ -130,7 +130,7 @@ impl Figure {
     /// # Errors
     /// If its style leaves no room for it.
     pub fn to_svg(&self) -> Result<String> {
-        svg::render(self, svg::ALONE)
+        svg::render(self, svg::ALONE, self.style.size)
     }
 
     /// The drawing as a PDF document of one page, with its own font.
@@ -156,14 +156,7 @@ impl Figure {
 
     /// The same, smaller and with legends under the panels: to stand on a page with others, which a telephone shows too.
     pub fn to_inline_svg(&self) -> Result<String> {
-        let own = Style {
-            size: None,
-            ..self.style.clone()
-        };
-        Ok(svg::fitting(&svg::render(
-            &self.clone().styled(own),
-            svg::INLINE,
-        )?))
+        Ok(svg::fitting(&svg::render(self, svg::INLINE, None)?))
     }
 
     /// Every panel as a figure of its own, unless panels share their x axis; the first keeps the heading.

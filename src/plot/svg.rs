@@ -74,8 +74,12 @@ impl Layout<'_> {
     }
 }
 
-/// The figure as an SVG document.
-pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
+/// The figure as an SVG document, so large in millimetres if it says so.
+pub(super) fn render(
+    figure: &Figure,
+    page: Page,
+    millimetres: Option<(f64, f64)>,
+) -> Result<String> {
     let style = &figure.style;
     style.check()?;
     let blank = [Panel::default()];
@@ -90,7 +94,7 @@ pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
         },
         ..page
     };
-    let (layout, size) = match style.size {
+    let (layout, size) = match millimetres {
         None => {
             let layout = lay_out(figure, panels, page);
             let size = layout.size();
@@ -98,7 +102,7 @@ pub(super) fn render(figure: &Figure, page: Page) -> Result<String> {
         }
         Some(size) => fitted(figure, panels, page, size)?,
     };
-    let svg = document(size, style.size, |canvas| {
+    let svg = document(size, millimetres, |canvas| {
         // Over the frame, not the page, where there is one frame.
         let middle = match layout.columns {
             1 => (layout.plots[0].margin + layout.plots[0].page.panel.0 - 2.0 * EDGE) / 2.0,

@@ -1,5 +1,6 @@
 //! The index of many runs: a table in order of time, which can be sorted and filtered, and a page for each run.
 
+use super::address::href;
 use super::html::{self, escape, labelled, plain};
 use super::page;
 use super::read::Results;
@@ -95,27 +96,6 @@ fn write_page(run: &Found, file: &Path, (beside, back): (bool, &Path), paint: Pa
     let results = Results::of(&run.folder)?;
     let text = page::page(&[results], (Some(&href(back)), ""), paint)?;
     store::write_atomic(file, text.as_bytes())
-}
-
-/// A path as it stands in a link.
-pub(crate) fn href(path: &Path) -> String {
-    let mut out = String::new();
-    for (k, part) in path.iter().enumerate() {
-        if k > 0 {
-            out.push('/');
-        }
-        for byte in part.as_encoded_bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    out.push(*byte as char)
-                }
-                byte => {
-                    let _ = write!(out, "%{byte:02X}");
-                }
-            }
-        }
-    }
-    out
 }
 
 /// A row of the table; `link` leads to its page.

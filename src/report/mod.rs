@@ -14,6 +14,7 @@
 //! Numbers come from the summaries that scripts have; nothing is computed here that is not there.
 
 mod about;
+pub(crate) mod address;
 mod checks;
 pub mod compare;
 pub mod diff;

@@ -169,19 +169,23 @@ fn a_run_is_stopped_and_goes_on() {
     scratch.file("s.rhai", SCRIPT);
     std::fs::create_dir(scratch.join("runs")).unwrap();
     let served = Served::of(&scratch.join(""));
-    let mut run = ergodic()
-        .current_dir(scratch.join(""))
-        .args([
+    let begin = |out: &str| {
+        let words = [
             "run",
             "s.rhai",
             "--quiet",
             "--checkpoint",
             "0.1",
             "--out",
-            "runs/long",
-        ])
-        .spawn()
-        .unwrap();
+            out,
+        ];
+        let mut run = ergodic();
+        run.current_dir(scratch.join(""))
+            .args(words)
+            .spawn()
+            .unwrap()
+    };
+    let mut run = begin("runs/long");
     served.wait("long", "\"action\":\"stop\"");
     // What is there already is shown while it runs.
     let begun = Instant::now();
@@ -199,19 +203,7 @@ fn a_run_is_stopped_and_goes_on() {
     // Nothing can be asked of it any more.
     assert_eq!(served.ask("POST /continue/run/long").0, 404);
     // A script that is gone is said.
-    let other = ergodic()
-        .current_dir(scratch.join(""))
-        .args([
-            "run",
-            "s.rhai",
-            "--quiet",
-            "--checkpoint",
-            "0.1",
-            "--out",
-            "runs/other",
-        ])
-        .spawn();
-    let mut other = other.unwrap();
+    let mut other = begin("runs/other");
     served.wait("other", "\"action\":\"stop\"");
     std::thread::sleep(Duration::from_millis(300));
     served.ask("POST /stop/run/other");

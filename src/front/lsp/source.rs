@@ -1,6 +1,7 @@
 //! Where a name is defined: in the script, in a script that it imports, or in a recipe.
 
 use crate::error::Result;
+use crate::report::address::{decoded, href};
 use crate::script::explore::declarations::declared;
 use crate::script::explore::imports;
 use crate::script::explore::tokens::{Kind, tokens};
@@ -93,31 +94,14 @@ fn written(file: &Path, text: &str) -> Result<()> {
 
 /// The folder of a script.
 fn folder(script: &Uri) -> Option<PathBuf> {
-    let path = script.as_str().strip_prefix("file://")?;
-    let mut bytes = Vec::new();
-    let mut rest = path.bytes();
-    while let Some(b) = rest.next() {
-        let hex = |b: Option<u8>| Some(char::from(b?).to_digit(16)? as u8);
-        bytes.push(match b {
-            b'%' => 16 * hex(rest.next())? + hex(rest.next())?,
-            b => b,
-        });
-    }
-    let path = PathBuf::from(String::from_utf8(bytes).ok()?);
+    let path = PathBuf::from(decoded(script.as_str().strip_prefix("file://")?)?);
     path.parent().map(Path::to_path_buf)
 }
 
 /// The address of a file.
 fn uri(file: &Path) -> Option<Uri> {
-    let mut out = String::from("file://");
-    for b in file.to_str()?.bytes() {
-        match b {
-            b'/' | b'-' | b'_' | b'.' | b'~' => out.push(b.into()),
-            b if b.is_ascii_alphanumeric() => out.push(b.into()),
-            b => out.push_str(&format!("%{b:02X}")),
-        }
-    }
-    Uri::from_str(&out).ok()
+    let inner = file.strip_prefix("/").ok()?;
+    Uri::from_str(&format!("file:///{}", href(inner))).ok()
 }
 
 #[cfg(test)]
