@@ -512,7 +512,7 @@ fn run_script(args: RunArgs) -> u8 {
         force: args.force,
         tags: args.tags.clone(),
         json: args.json,
-        quiet: args.quiet || args.json,
+        quiet: args.quiet,
         console: None,
     };
     let each = args

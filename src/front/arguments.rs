@@ -391,7 +391,7 @@ pub struct RunArgs {
     /// Give the results a tag, or several: --tag pilot --tag width=8. `ergodic ls --tag` finds them.
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = tag)]
     pub tags: Vec<String>,
-    /// Print the value of the last expression as JSON, and nothing else. (Otherwise it is shown if the script printed nothing.)
+    /// Print the value of the last expression as JSON; all else goes to standard error. (Otherwise it is shown if the script printed nothing.)
     #[arg(long)]
     pub json: bool,
     /// Print only what the script prints.

@@ -257,6 +257,9 @@ fn run_in(
     }
     if request.json {
         text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        if written && !request.quiet {
+            output::remark(format_args!("results {} ({seconds:.1} s)", out.display()));
+        }
     } else if !request.quiet {
         let mut lines = Vec::new();
         if !value_shown.is_unit() && interpreter.printed().is_empty() {

@@ -47,7 +47,10 @@ def shown(outputs):
 def shape(outputs):
     """What two runs of a cell have in common: the kinds of what it shows, of tables the headers and the number of rows, of figures the panels."""
     found = []
-    for output in outputs:
+    for before, output in zip([{}, *outputs], outputs):
+        # What a cell prints may come in one piece or several, as its time has it.
+        if output.get("name") and output.get("name") == before.get("name"):
+            continue
         data = output.get("data", {})
         html = joined(data.get("text/html"))
         found.append({

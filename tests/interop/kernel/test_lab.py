@@ -125,11 +125,16 @@ do { print(`let ${ own(#{ c: `in ${1}` }) } fn`); } until is_shared(A);
 def test_cells_are_coloured_as_rhai(page):
     page.click(f"{CELL}.jp-CodeCell .cm-content >> nth=0")
     type_cell(page, SCRIPT)
-    page.wait_for_timeout(500)
+    expected = {"const", "fn", "switch", "true", "loop", "break", "do", "print", "until", "is_shared", "let"}
+    # The mode is loaded, and colours what stands there, when the page has the time.
+    for _ in range(100):
+        found = colours_of(page, 0)
+        words = {text for text, colour in found if colour == "keyword"}
+        if words == expected:
+            break
+        page.wait_for_timeout(100)
     shot(page, "colours")
-    found = colours_of(page, 0)
-    words = {text for text, colour in found if colour == "keyword"}
-    assert words == {"const", "fn", "switch", "true", "loop", "break", "do", "print", "until", "is_shared", "let"}, found
+    assert words == expected, found
     comments = [text for text, colour in found if colour == "comment"]
     assert comments == ["// let", "/* a /* b */ let */"]
     strings = [text for text, colour in found if colour == "string"]

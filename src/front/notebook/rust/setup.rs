@@ -32,12 +32,13 @@ pub struct Request {
 const NEEDED: u64 = 2 << 30;
 
 /// How cells and their library are compiled: the library runs fast, and cells are compiled fast, unless `:opt` asks evcxr for more. Without
-/// this, its settings would hold for both, with checks for overflow.
+/// this, its settings would hold for both, with checks for overflow. As for releases, nothing is optimised once more at link time.
 const PROFILE: &str = r#"[profile.dev]
 debug = false
 strip = "debuginfo"
 rpath = true
 codegen-units = 16
+lto = "off"
 incremental = true
 debug-assertions = false
 overflow-checks = false
@@ -50,15 +51,17 @@ overflow-checks = false
 
 /// What the section for all packages would optimise to no end, for minutes: macros, which only the compiler calls, and the command line, which
 /// no cell does.
-const UNHURRIED: [&str; 14] = [
+const UNHURRIED: [&str; 16] = [
     "bytemuck_derive",
     "cc",
     "clap_builder",
     "clap_derive",
     "darling_core",
     "derive_builder_core",
+    "prost-derive",
     "rhai_codegen",
     "serde_derive",
+    "serde_repr",
     "syn",
     "synstructure",
     "thiserror-impl",
@@ -84,7 +87,7 @@ const COLD: &str = "\n[profile.release.package]\n";
 const DYNAMIC: &str = "\n[lib]\ncrate-type = [\"dylib\"]\n";
 
 /// Folders that the library is compiled from.
-const SOURCES: [&str; 5] = ["src", "stdlib", "crates", "docs", "editors"];
+const SOURCES: [&str; 5] = ["src", "stdlib", "crates", "docs", "editors/jupyterlab"];
 
 /// Prepare the folder, or find that it is ready. Says what it does.
 pub fn setup(request: &Request) -> Result<Prepared> {
@@ -361,6 +364,7 @@ fn checksum(source: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn what_is_the_same_keeps_its_time() {
@@ -406,11 +410,22 @@ mod tests {
     fn every_file_that_is_compiled_is_copied() {
         let list = std::env::current_exe().unwrap().with_extension("d");
         let list = fs::read_to_string(list).unwrap();
-        let files: Vec<_> = list.lines().filter_map(|l| l.strip_suffix(':')).collect();
-        assert!(files.contains(&"src/lib.rs") && files.contains(&"docs/tour.md"));
+        // As `src/front/../../docs/tour.md`.
+        let files: BTreeSet<_> = list
+            .lines()
+            .filter_map(|line| fs::canonicalize(line.strip_suffix(':')?).ok())
+            .collect();
+        let here = fs::canonicalize(".").unwrap();
+        let files: Vec<_> = files.iter().flat_map(|f| f.strip_prefix(&here)).collect();
+        for known in ["src/lib.rs", "docs/tour.md", "Cargo.lock"] {
+            assert!(files.contains(&Path::new(known)), "{known}");
+        }
         for file in files {
-            let copied = SOURCES.iter().any(|part| Path::new(file).starts_with(part));
-            assert!(copied || file.starts_with("Cargo."), "{file}");
+            let copied = SOURCES.iter().any(|part| file.starts_with(part));
+            let beside = ["Cargo.lock", "Cargo.toml"]
+                .iter()
+                .any(|name| file.starts_with(name));
+            assert!(copied || beside, "{file:?}");
         }
     }
 
