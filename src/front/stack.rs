@@ -35,19 +35,35 @@ pub fn with_room<T: Send + 'static>(program: fn() -> T) -> T {
     }
 }
 
-/// An allocation that fails and a stack that is full abort the process; nothing can be unwound then.
+/// An allocation that fails and a stack that is full abort the process, and what is read of a mapped file beyond its end is a bus error; nothing
+/// can be unwound then.
 #[cfg(unix)]
 fn say_why_it_ends() {
-    let end = || {
-        let text = "error: not enough memory, or values nested too deeply (see above); ask for less. What was checkpointed can be continued with --resume\n";
-        // Straight to the descriptor: nothing may be allocated or locked here.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
-        signal_hook::low_level::exit(1);
-    };
-    // SAFETY: the action only writes and ends the process. Standard error is not buffered, and its lock is one that the same thread may take again.
-    let registered = unsafe { signal_hook::low_level::register(signal_hook::consts::SIGABRT, end) };
-    // Without it such an end is silent, as everywhere.
-    drop(registered);
+    use signal_hook::consts;
+    let ends = [
+        (
+            consts::SIGABRT,
+            "not enough memory, or values nested too deeply (see above); ask for less",
+        ),
+        // Elsewhere a full stack is a bus error, too, and says so itself.
+        #[cfg(target_os = "linux")]
+        (
+            consts::SIGBUS,
+            "a file of mapped data became shorter while it was read, or cannot be read any more; restore it, or leave out `mapped`",
+        ),
+    ];
+    for (signal, why) in ends {
+        let text = format!("error: {why}. What was checkpointed can be continued with --resume\n");
+        let end = move || {
+            // Straight to the descriptor: nothing may be allocated or locked here.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+            signal_hook::low_level::exit(1);
+        };
+        // SAFETY: the action only writes and ends the process. Standard error is not buffered, and its lock is one that the same thread may take again.
+        let registered = unsafe { signal_hook::low_level::register(signal, end) };
+        // Without it such an end is silent, as everywhere.
+        drop(registered);
+    }
 }
 
 #[cfg(not(unix))]

@@ -1,7 +1,7 @@
 //! Exit codes: what a command has to say may be lost, what came of it may not.
 
 use super::support::{Scratch, ergodic, text};
-use std::io::pipe;
+use std::io::{BufRead, BufReader, pipe};
 use std::process::{Command, Stdio};
 
 /// Where nobody reads, or where nothing can be written.
@@ -114,4 +114,39 @@ fn lost_output_does_not_change_what_a_command_ends_with() {
             assert_eq!(status.code(), Some(expected), "{command}, both {lost:?}");
         }
     }
+}
+
+/// Data that stay in their file go on being read there.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_mapped_file_that_is_cut_ends_a_run_with_a_message() {
+    let scratch = Scratch::new();
+    let [x, y] = ["x.npy", "y.npy"].map(|name| scratch.join(name));
+    let script = format!(
+        "let d = dataset::digits(#{{ test: 0 }});
+         d.inputs(\"train\").save({x:?}); d.targets(\"train\").save({y:?});
+         let t = target(model::mlp(#{{ layers: [64, 1] }}), dataset::npy({x:?}, {y:?}, #{{ mapped: true }}));
+         print(\"mapped\");
+         sample(t, sampler::sgld(#{{ step: 1e-6, batch: 32 }}), #{{ chains: 1, steps: 1_000_000_000, every: 1_000_000 }})"
+    );
+    scratch.file("s.rhai", script);
+    let mut run = ergodic()
+        .current_dir(scratch.join("."))
+        .args(["run", "--trust", "s.rhai"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let said = BufReader::new(run.stdout.take().unwrap()).read_line(&mut line);
+    assert!(said.is_ok() && line == "mapped\n", "{line}");
+    let file = std::fs::File::options().write(true).open(&x);
+    file.unwrap().set_len(200).unwrap();
+    let done = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("error: a file of mapped data became shorter"),
+        "{said}"
+    );
 }
