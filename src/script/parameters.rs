@@ -28,7 +28,10 @@ pub(super) fn value(
         return Ok(default);
     };
     if default.is_string() {
-        return Ok(text.into());
+        // As it stands, or in quotes as in a script.
+        let quoted = Some(&text).filter(|t| t.starts_with('"') && t.ends_with('"'));
+        let read = quoted.and_then(|t| native.engine().eval_expression::<String>(t).ok());
+        return Ok(read.unwrap_or(text).into());
     }
     let wrong = |got: &str| {
         raise(anyhow!(

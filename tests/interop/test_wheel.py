@@ -33,7 +33,7 @@ SCRIPT = """
 let t = target(potential::gaussian(#{ dim: param("dim", 2) }));
 let run = sample(t, sampler::hmc(), #{ steps: param("steps", 400), chains: 4, every: 2, observe: [observable::norm2()] });
 print("sampled");
-#{ norm2: run.summary().norm2, x: param("x", 1.5), s: param("s", "word"), b: param("b", true), l: param("l", [1.0]), m: param("m", #{ a: 1 }) }
+#{ norm2: run.summary().norm2, x: param("x", 1.5), s: param("s", "word"), q: param("q", "word"), b: param("b", true), l: param("l", [1.0]), m: param("m", #{ a: 1 }) }
 """
 # Of chains at this temperature some fall out of the well.
 FAILING = """
@@ -150,7 +150,7 @@ def test_the_files_for_jupyter_are_those_that_the_program_writes(environment, tm
 
 
 def test_a_run_and_its_draws(ergodic, capfd):
-    values = {"x": 2, "s": 'a "b", ü', "b": False, "l": [1, 2.5, 'q"\\\n', None, [True]], "m": {"k ü": [1e-12, -3]}}
+    values = {"x": 2, "s": 'a "b", ü', "q": '"in quotes"', "b": False, "l": [1, 2.5, 'q"\\\n', None, [True]], "m": {"k ü": [1e-12, -3]}}
     result = ergodic.run(SCRIPT, dim=3, seed=7, **values)
     assert {k: result.value[k] for k in values} == values
     assert result.folder == Path("runs/script").absolute() and [run.name for run in result.runs] == ["sample-1"]

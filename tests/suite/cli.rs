@@ -361,7 +361,7 @@ fn usage_errors_exit_with_2_and_say_what_is_wrong() {
 #[test]
 fn parameters_are_listed_set_and_checked() {
     let scratch = Scratch::new();
-    let script = scratch.file("s.rhai", "//! Adds.\nlet a = param(\"first\", 1, \"the first number\");\nlet b = param(\"second\", 2.0);\n#{ sum: a + b }");
+    let script = scratch.file("s.rhai", "//! Adds.\nlet a = param(\"first\", 1, \"the first number\");\nlet b = param(\"second\", 2.0);\n#{ sum: a + b, name: param(\"name\", \"x\") }");
     let run = |more: &[&str]| {
         ergodic()
             .arg("run")
@@ -378,6 +378,9 @@ fn parameters_are_listed_set_and_checked() {
     );
     let sum = |more: &[&str]| text(&run(more));
     assert!(sum(&["--json", "--set", "first=40", "--set", "second=1+1"]).contains("\"sum\": 42.0"));
+    for name in ["name=y", "name=\"y\""] {
+        assert!(sum(&["--json", "--set", name]).contains("\"name\": \"y\""));
+    }
     assert!(sum(&["--set", "frist=1"]).contains("no such parameter; did you mean 'first'?"));
     assert!(sum(&["--set", "first=\"x\""]).contains("expected an integer"));
     assert!(sum(&["--set", "first=1 +"]).contains("not an expression"));

@@ -293,7 +293,7 @@ fn only_the_same_run_is_resumed_and_it_is_completed() {
     let out = scratch.join("out");
     let run = |more: &[&str]| {
         let output = ergodic()
-            .args(["run", "--json", "--out"])
+            .args(["run", "--json", "--quiet", "--out"])
             .arg(&out)
             .arg(&script)
             .args(more)

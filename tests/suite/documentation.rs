@@ -1,6 +1,6 @@
 //! The reference and the book: complete, with examples that run, and found by their words.
 
-use super::support::{Scratch, evaluate, evaluate_in, root};
+use super::support::{Scratch, ergodic, evaluate, evaluate_in, root, text};
 use ergodic::front::docs::{self, PAGES};
 use ergodic::options::{Default, Options};
 use ergodic::script::all_items;
@@ -130,6 +130,24 @@ fn the_book_has_every_page() {
             assert!(target.exists(), "{}: no '{link}'", file.display());
         }
     }
+}
+
+#[test]
+fn the_job_script_of_a_page_is_what_the_program_writes() {
+    let (_, page) = PAGES.iter().find(|(name, _)| *name == "cluster").unwrap();
+    let between = |from: &str, to: &str| Some(page.split_once(from)?.1.split_once(to)?.0);
+    let scratch = Scratch::new();
+    scratch.file("chains.rhai", between("```rhai\n", "```").unwrap());
+    let words = between("```sh\nergodic ", " > job.sh").unwrap();
+    let mut command = ergodic();
+    let output = command
+        .args(words.split(' '))
+        .current_dir(scratch.join("."));
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let job = String::from_utf8(output.stdout).unwrap();
+    let shown = between("This is `job.sh`:\n\n```sh\n", "```");
+    assert_eq!(shown, Some(&*job));
 }
 
 #[test]

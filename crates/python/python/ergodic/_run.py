@@ -209,7 +209,8 @@ def _expression(name: str, value: Any, within: bool = False) -> str:
             return str(int(value))
         case float():
             return {"inf": "1.0/0.0", "-inf": "-1.0/0.0", "nan": "0.0/0.0"}.get(str(value), repr(float(value)))
-        case str() if within:
+        # What has quotes of its own would lose them.
+        case str() if within or value.startswith('"'):
             return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in value) + '"'
         case str():
             return value
