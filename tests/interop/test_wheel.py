@@ -293,7 +293,9 @@ def wait_for(what, seconds=30):
 def test_an_interrupt_saves_the_run_and_it_goes_on(ergodic, environment):
     """What the caller is told, and what is saved if it is killed."""
     whole = ergodic.run(LONG, out="whole", progress=False).value
-    code = "import sys, ergodic\ntry: ergodic.run(sys.argv[1], out=sys.argv[2])\nexcept KeyboardInterrupt as e: print(e)"
+    # Python does not listen to what is ignored where these tests are run, as behind `nohup … &`.
+    listen = "import signal, sys, ergodic\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code = listen + "try: ergodic.run(sys.argv[1], out=sys.argv[2])\nexcept KeyboardInterrupt as e: print(e)"
     for how, out in [(signal.SIGINT, "stopped run"), (signal.SIGKILL, "killed run")]:
         words = [environment / "bin/python", "-c", code, LONG, out]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=free(environment)) as process:

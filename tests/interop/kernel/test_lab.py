@@ -75,7 +75,12 @@ def page(request, tmp_path):
             browser.close()
     finally:
         server.terminate()
-        server.wait()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            # It has been seen to wait for a thread of its own for ever.
+            server.kill()
+            server.wait()
 
 
 def shot(page, name):
