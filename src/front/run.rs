@@ -255,10 +255,11 @@ fn run_in(
     if !leads {
         return Ok(text);
     }
+    let place = written.then(|| format!("results {} ({seconds:.1} s)", out.display()));
     if request.json {
         text = serde_json::to_string_pretty(&value).unwrap_or_default();
-        if written && !request.quiet {
-            output::remark(format_args!("results {} ({seconds:.1} s)", out.display()));
+        if let Some(place) = place.filter(|_| !request.quiet) {
+            output::remark(place);
         }
     } else if !request.quiet {
         let mut lines = Vec::new();
@@ -268,9 +269,7 @@ fn run_in(
         for figure in interpreter.session().figures() {
             lines.push(format!("figure  {}", figure.display()));
         }
-        if written {
-            lines.push(format!("results {} ({seconds:.1} s)", out.display()));
-        }
+        lines.extend(place);
         text = lines.join("\n");
     }
     if request.quick && !request.json {
