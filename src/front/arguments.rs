@@ -376,7 +376,7 @@ pub struct RunArgs {
     /// Folder for results (default: runs/SCRIPT, runs/SCRIPT-2, …).
     #[arg(long)]
     pub out: Option<PathBuf>,
-    /// Seconds between checkpoints (default: 30).
+    /// Seconds between checkpoints (default: 30, or more where they would take over a tenth of the time).
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub checkpoint: Option<f64>,
     /// Cut steps and sizes so that any script ends within a minute.

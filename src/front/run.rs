@@ -194,7 +194,7 @@ fn run_in(
     }
     session.seed = request.seed.unwrap_or(session.seed);
     session.threads = request.threads.unwrap_or(session.threads);
-    session.checkpoint_every = request.checkpoint.unwrap_or(session.checkpoint_every);
+    session.checkpoint_every = request.checkpoint;
     (session.quick, session.resume) = (request.quick, request.resume);
     session.untrusted = request.permissions.untrusted;
     session.most_steps = request.permissions.max_steps;

@@ -273,10 +273,12 @@ impl<J: Job> Drive<'_, J> {
     /// Go on to the end of the job, with a checkpoint now and then.
     fn go_on(&mut self, progress: &Progress) -> Result<()> {
         let session = self.session;
-        let mut saved = Instant::now();
+        let (mut saved, mut took) = (Instant::now(), 0.0);
         loop {
             let standing = self.job.standing();
-            let due = session.leads() && saved.elapsed().as_secs_f64() >= session.checkpoint_every;
+            // Where a disk is slow, or there is much to save, nine tenths of the time are for the chains.
+            let every = session.checkpoint_every.unwrap_or(f64::max(30.0, 9.0 * took));
+            let due = session.leads() && saved.elapsed().as_secs_f64() >= every;
             let flag = |x: bool| f64::from(u8::from(x));
             let all = session.ranks.all_gather(&[
                 flag(standing.more),
@@ -307,10 +309,12 @@ impl<J: Job> Drive<'_, J> {
                 return Err(Interrupted { what }.into());
             }
             if some(2) {
+                let begin = Instant::now();
                 self.save()?;
                 saved = Instant::now();
+                took = (saved - begin).as_secs_f64();
             }
-            let slice = Duration::from_secs_f64(session.checkpoint_every.clamp(0.01, 0.25));
+            let slice = Duration::from_secs_f64(every.clamp(0.01, 0.25));
             // What did not end when it was interrupted is lost, with what came after the last checkpoint.
             self.job.advance(Instant::now() + slice).map_err(|e| {
                 let Some(Interrupted { what }) = e.downcast_ref() else {

@@ -107,8 +107,8 @@ pub struct Session {
     pub most_steps: Option<u64>,
     /// Somebody tries things out, and this command makes what was interrupted go on. What is run once more gets another name, not an error.
     pub interactive: Option<&'static str>,
-    /// Seconds between checkpoints.
-    pub checkpoint_every: f64,
+    /// Seconds between checkpoints; none for 30, or nine times as many as the last one took, if that is longer.
+    pub checkpoint_every: Option<f64>,
     /// The processes that share the work.
     pub ranks: Arc<dyn Communicator>,
     /// Which shard of how many this is, from 0.
@@ -148,7 +148,7 @@ impl Session {
             untrusted: false,
             most_steps: None,
             interactive: None,
-            checkpoint_every: 30.0,
+            checkpoint_every: None,
             ranks: Arc::new(SingleProcess),
             shard: None,
             merge: None,

@@ -162,7 +162,7 @@ fn call(
     killed: Option<PathBuf>,
 ) -> Result<Value, Failure> {
     let mut session = Session::new(out.into()).recording();
-    (session.quiet, session.checkpoint_every) = (false, 0.001);
+    (session.quiet, session.checkpoint_every) = (false, Some(0.001));
     let interrupt = session.interrupt.clone();
     let (copy, seen) = (killed.map(|k| (out.to_path_buf(), k)), Arc::default());
     session.console = Arc::new(Stopping(Box::new(move || {

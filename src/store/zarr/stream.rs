@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result as IoResult};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A file, and where a chunk is in it.
 pub(super) type Found = (File, u64);
@@ -38,6 +38,18 @@ struct Open {
     first: u32,
 }
 
+/// A file that is not flushed yet.
+#[derive(Debug, Default)]
+struct Written {
+    /// It was made since the last flush.
+    new: bool,
+    /// It stays open, because on the disk of another machine every opening and closing waits for that machine.
+    file: Option<Arc<Output>>,
+}
+
+/// How many files stay open at most: of the 1024 that most systems allow.
+const STAY_OPEN: usize = 128;
+
 /// The beginning of the name of a file with the number and the checksum of the draws that were flushed, for each chunk that is not full. The
 /// checksum of such a chunk itself may be wrong, where a killed process has left a part of a draw behind them.
 const FLUSHED: &str = "flushed-";
@@ -51,8 +63,8 @@ pub struct Stream {
     own: Vec<usize>,
     /// Files that are there.
     there: Mutex<BTreeSet<PathBuf>>,
-    /// Files that are not flushed yet, and whether they are new.
-    written: Mutex<BTreeMap<PathBuf, bool>>,
+    /// Files that are not flushed yet.
+    written: Mutex<BTreeMap<PathBuf, Written>>,
     /// The chunks that are written to, by tensor and chain.
     open: Mutex<BTreeMap<[usize; 2], Open>>,
     /// What was flushed of chunks by those who wrote before, by tensor and chain.
@@ -219,8 +231,7 @@ impl Stream {
             self.draws.chunk_bytes(tensor),
         );
         let write = || -> IoResult<Open> {
-            self.make(tensor, chain, &path)?;
-            let file = Output::open(&path)?;
+            let file = self.file(tensor, chain, &path)?;
             let offset = at * bytes.len();
             let open = match self.begun(tensor, chain, chunk, at) {
                 Some(open) => open,
@@ -242,8 +253,23 @@ impl Stream {
         };
         let open = write().map_err(|e| cannot("write", &path, e))?;
         lock(&self.open).insert([tensor, chain], open);
-        lock(&self.written).entry(path).or_default();
         Ok(())
+    }
+
+    /// The file of a chain, made if it is not there, to be written to until the next flush.
+    fn file(&self, tensor: usize, chain: usize, path: &Path) -> IoResult<Arc<Output>> {
+        let open = |written: &BTreeMap<_, Written>| written.get(path)?.file.clone();
+        if let Some(file) = open(&lock(&self.written)) {
+            return Ok(file);
+        }
+        self.make(tensor, chain, path)?;
+        let file = Arc::new(Output::open(path)?);
+        let mut written = lock(&self.written);
+        if written.values().filter(|w| w.file.is_some()).count() >= STAY_OPEN {
+            written.values_mut().for_each(|w| w.file = None);
+        }
+        written.entry(path.into()).or_default().file = Some(file.clone());
+        Ok(file)
     }
 
     /// Bytes of a draw.
@@ -398,7 +424,7 @@ impl Stream {
             });
             temp_files::remove(&temp);
             linked?;
-            lock(&self.written).insert(path.into(), true);
+            lock(&self.written).entry(path.into()).or_default().new = true;
         }
         there.insert(path.into());
         Ok(())
@@ -424,8 +450,11 @@ impl Stream {
     pub fn sync(&self) -> Result<()> {
         let written = std::mem::take(&mut *lock(&self.written));
         let mut folders = BTreeSet::new();
-        for (path, new) in &written {
-            sync(path).map_err(|e| cannot("write", path, e))?;
+        for (path, Written { new, file }) in &written {
+            let flushed = file
+                .as_ref()
+                .map_or_else(|| sync(path), |f| f.flush_to_disk());
+            flushed.map_err(|e| cannot("write", path, e))?;
             // With the folders above it, which may be new as well.
             let above = path.ancestors().skip(1).filter(|_| *new);
             folders.extend(above.take_while(|f| f.starts_with(&self.root)));
@@ -449,11 +478,9 @@ impl Stream {
                 let path = self.path(tensor, chain, chunk);
                 let mut bytes = vec![0; self.draws.chunk_bytes(tensor) + CHECKSUM];
                 read_exact_at(&file, &mut bytes, at)
-                    .and_then(|()| self.make(tensor, chain, &path))
-                    .and_then(|()| Output::open(&path))
+                    .and_then(|()| self.file(tensor, chain, &path))
                     .and_then(|to| to.write_all_at(&bytes, self.draws.offset(tensor, chain)))
                     .map_err(|e| cannot("write", &path, e))?;
-                lock(&self.written).entry(path).or_default();
             }
         }
         Ok(())
