@@ -499,6 +499,7 @@ fn run_script(args: RunArgs) -> u8 {
         permissions: args.permissions,
         shard: args.shard,
         merge: args.merge.map(usize::from),
+        cell: false,
         ranks: ranks.clone(),
         script,
         settings: args.settings,

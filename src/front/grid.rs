@@ -157,6 +157,7 @@ impl Plan {
                     tags: Vec::new(),
                     shard: None,
                     merge: None,
+                    cell: true,
                     ranks: Arc::new(SingleProcess),
                     console: Some(Arc::new(Silent)),
                     // The whole grid is restricted as one.

@@ -58,6 +58,8 @@ pub struct Request {
     pub shard: Option<(usize, usize)>,
     /// `--merge`.
     pub merge: Option<usize>,
+    /// It is a cell of a grid: what it ended with is written down although it made no run.
+    pub cell: bool,
     /// What the script may do.
     pub permissions: Permissions,
     /// The processes of the job.
@@ -231,7 +233,7 @@ fn run_in(
     // What is resumed and gets no further, because it would be another run, keeps its record.
     let refused = session.resume && result.is_err() && session.beginning().is_idle();
     let kept = refused || session.beginning().keeps_old(result.is_ok());
-    let written = holds_something(&out) && !kept;
+    let written = (request.cell || holds_something(&out)) && !kept;
     if leads && written {
         record["imported"] = json!(interpreter.imported());
         record["parts"] = json!(session.beginning().parts);

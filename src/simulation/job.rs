@@ -277,7 +277,8 @@ impl<J: Job> Drive<'_, J> {
         loop {
             let standing = self.job.standing();
             // Where a disk is slow, or there is much to save, nine tenths of the time are for the chains.
-            let every = session.checkpoint_every.unwrap_or(f64::max(30.0, 9.0 * took));
+            let usual = f64::max(30.0, 9.0 * took);
+            let every = session.checkpoint_every.unwrap_or(usual);
             let due = session.leads() && saved.elapsed().as_secs_f64() >= every;
             let flag = |x: bool| f64::from(u8::from(x));
             let all = session.ranks.all_gather(&[

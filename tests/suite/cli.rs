@@ -530,3 +530,26 @@ fn a_device_that_is_not_there_is_found_out_before_anything_runs() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty() && !scratch.join("out").exists());
 }
+
+/// Two builds of one commit are the same, byte for byte, as long as no part of the program says when it was compiled (`.cargo/config.toml`).
+#[test]
+fn the_program_does_not_say_when_it_was_compiled() {
+    let program = std::fs::read(env!("CARGO_BIN_EXE_ergodic")).unwrap();
+    // C's __TIME__ is a string of its own.
+    let is_time = |s: &&[u8]| {
+        s.len() == 8
+            && s.iter().enumerate().all(|(k, c)| {
+                if k % 3 == 2 {
+                    *c == b':'
+                } else {
+                    c.is_ascii_digit()
+                }
+            })
+    };
+    let times: std::collections::BTreeSet<_> = program
+        .split(|c| *c == 0)
+        .filter(is_time)
+        .map(String::from_utf8_lossy)
+        .collect();
+    assert_eq!(times.into_iter().collect::<Vec<_>>(), ["00:00:00"]);
+}

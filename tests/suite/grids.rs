@@ -173,6 +173,25 @@ fn seeds_of_cells_differ_and_may_be_given() {
 }
 
 #[test]
+fn cells_that_make_no_run_have_their_values() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "script.rhai",
+        "let a = param(\"a\", 1); if a == 3 { throw \"three\" } #{ twice: 2 * a }",
+    );
+    let done = grid(&scratch, "out", &["--grid", "a=1,2,3"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done).contains("a = 3: three"), "{}", text(&done));
+    assert_eq!(cells(&scratch, "out"), "a,twice\n1,2\n2,4\n3,\n");
+    let again = grid(&scratch, "out", &["--grid", "a=1,2,3", "--resume"]);
+    assert!(
+        text(&again).contains("2 of 3 cells have ended before"),
+        "{}",
+        text(&again)
+    );
+}
+
+#[test]
 fn a_grid_of_a_script_is_a_table() {
     let found = evaluate(
         r#"

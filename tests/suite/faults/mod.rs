@@ -157,6 +157,7 @@ fn child() {
         quiet: true,
         shard: None,
         merge: None,
+        cell: false,
         permissions: Default::default(),
         ranks: Arc::new(SingleProcess),
         console: None,
