@@ -122,6 +122,12 @@ fn within(
     Err(io::Error::new(ErrorKind::PermissionDenied, Forbidden(what)))
 }
 
+/// What is left of a path within a folder, however it is written; none if it leads elsewhere.
+pub(crate) fn inside(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let (path, folder) = (resolved(path).ok()?, resolved(folder).ok()?);
+    path.strip_prefix(folder).ok().map(Path::to_path_buf)
+}
+
 /// A name in the folder that the rest of a path leads to.
 fn named(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;

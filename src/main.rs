@@ -8,8 +8,8 @@ use ergodic::front::arguments::{Cli, Command, KernelCommand, NotebookCommand, Ru
 #[cfg(feature = "evcxr")]
 use ergodic::front::kernel::kernelspec::Target;
 use ergodic::front::{
-    bench, browse, docs, doctor, grid, jupyter, lsp, manual, notebook, repl, report, run, runs,
-    serve, show, slurm, stack, verify,
+    bench, browse, docs, doctor, grid, jupyter, lsp, manual, notebook, permissions, repl, report,
+    run, runs, serve, show, slurm, stack, verify,
 };
 use ergodic::kernels;
 use ergodic::memory;
@@ -24,7 +24,6 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -234,7 +233,7 @@ fn perform(command: Command) -> anyhow::Result<u8> {
             check: Some(folder),
         } => {
             let (text, is_sound) = verify::report(&folder)?;
-            output::line(text);
+            output::line(ergodic::error::printable(&text));
             return Ok(u8::from(!is_sound));
         }
     }
@@ -297,28 +296,6 @@ fn draw(runs: &[PathBuf], out: Option<&Path>, style: (&Style, &str)) -> anyhow::
     Ok(())
 }
 
-/// How long work may go on after an interrupt when no run is there that saves itself.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Leave when nothing that goes on has anything to save: not all that takes long can look for an interrupt.
-fn leave_if_idle() {
-    let mut since = Instant::now();
-    while session::interrupted() && since.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(50));
-        if progress::saves() {
-            since = Instant::now();
-        }
-    }
-    if session::interrupted() {
-        if !store::writes_nothing() {
-            output::remark(
-                "interrupted: what was computed last could not be saved; runs that ended or were checkpointed before are kept",
-            );
-        }
-        std::process::exit(130);
-    }
-}
-
 /// Let Ctrl-C save and stop; with `leaves`, also what does not look for it.
 fn handle_interrupts(leaves: bool) {
     let handler = ctrlc::set_handler(move || {
@@ -340,7 +317,7 @@ fn handle_interrupts(leaves: bool) {
             ));
         }
         if leaves {
-            std::thread::spawn(leave_if_idle);
+            std::thread::spawn(permissions::leave_if_idle);
         }
     });
     if let Err(e) = handler {

@@ -3,11 +3,33 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The name of this machine, if the system tells.
 pub(crate) fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().into())
+}
+
+/// When a process began, if the system tells.
+pub(crate) fn start_of(process: u64) -> Option<SystemTime> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may have anything in it, but it ends with the last parenthesis. Field 22: hundredths of seconds since the machine began.
+    let ticks: u64 = stat
+        .rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(19)?
+        .parse()
+        .ok()?;
+    let all = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot: u64 = all
+        .lines()
+        .find_map(|l| l.strip_prefix("btime "))?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(UNIX_EPOCH + Duration::from_secs(boot) + Duration::from_millis(10 * ticks))
 }
 
 /// Whether an open file is the one of that name.
@@ -24,6 +46,31 @@ pub(crate) fn stands(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn stands(_: &File, path: &Path) -> bool {
     path.exists()
+}
+
+/// Whether a process holds the lock of an open file (`flock`), as the system says; elsewhere than on Linux whoever says so.
+pub(crate) fn holds_lock(process: u32, file: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // 1: FLOCK  ADVISORY  WRITE 4711 fe:00:265 0 EOF. The device is not that of `metadata` on every file system.
+        let inode = file
+            .metadata()
+            .map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        let (Ok(inode), Ok(locks)) = (inode, std::fs::read_to_string("/proc/locks")) else {
+            return false;
+        };
+        let (process, inode) = (process.to_string(), format!(":{inode}"));
+        locks.lines().map(str::split_whitespace).any(|mut words| {
+            words.nth(1) == Some("FLOCK")
+                && words.nth(2) == Some(&process)
+                && words.next().is_some_and(|place| place.ends_with(&inode))
+        })
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        process > 1
+    }
 }
 
 /// Flush the names in a folder to the disk.

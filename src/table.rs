@@ -132,6 +132,15 @@ fn tone(text: &str) -> Option<&'static str> {
     Some(colour)
 }
 
+/// A text with spaces before or behind it. The widths that `format!` knows end at 65,535.
+pub fn padded(text: &str, width: usize, before: bool) -> String {
+    let space = " ".repeat(width.saturating_sub(text.chars().count()));
+    match before {
+        true => format!("{space}{text}"),
+        false => format!("{text}{space}"),
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = || std::iter::once(&self.header).chain(&self.rows);
@@ -145,10 +154,7 @@ impl fmt::Display for Table {
         let shown = all().filter(|r| !r.is_empty()).map(|row| {
             let cells = columns.iter().enumerate().map(|(k, (width, words))| {
                 let text = cell(row, k);
-                match words {
-                    true => format!("{text:<width$}"),
-                    false => format!("{text:>width$}"),
-                }
+                padded(&text, *width, !words)
             });
             let line = cells.collect::<Vec<_>>().join("  ");
             line.trim_end().to_string()

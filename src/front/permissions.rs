@@ -2,13 +2,15 @@
 
 use crate::access::{self, Access, Restricted};
 use crate::error::Result;
-use crate::simulation::session;
-use crate::store::disk;
+use crate::report::record::LIMITS;
+use crate::simulation::{progress, session};
+use crate::store::{self, disk};
 use crate::{memory, output};
 use anyhow::Context;
 use clap::Args;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds that an untrusted script may run without `--max-time`.
 const LONGEST: f64 = 3600.0;
@@ -61,6 +63,20 @@ impl Permissions {
         access::restrict(to).context("--allow-read, --allow-write")
     }
 
+    /// The limits that were given, by name.
+    pub(super) fn limits(&self) -> Map<String, Value> {
+        let all = [
+            self.max_memory.map(Value::from),
+            self.max_steps.map(Value::from),
+            self.max_time.map(Value::from),
+        ];
+        let given = LIMITS
+            .iter()
+            .zip(all)
+            .filter_map(|(name, value)| Some((name.to_string(), value?)));
+        given.collect()
+    }
+
     /// Limit the memory and the time of this process, one of so many on this machine, from now on.
     ///
     /// # Errors
@@ -73,7 +89,8 @@ impl Permissions {
         };
         if let Some(most) = most {
             memory::limit(most, || {
-                leave_soon(Duration::from_secs(2), 1);
+                // Whatever goes on takes more all the time.
+                leave_soon(Duration::from_millis(250), 1);
                 output::remark(
                     "error: this run has more in memory than --max-memory allows, and ends here; what was checkpointed can be continued with --resume",
                 );
@@ -86,6 +103,7 @@ impl Permissions {
                 session::interrupt();
                 leave_soon(SAVING, 130);
                 output::remark(format_args!("\n--max-time: {seconds} seconds are over"));
+                leave_if_idle();
             });
         }
         Ok(())
@@ -98,6 +116,28 @@ fn leave_soon(after: Duration, code: i32) {
         std::thread::sleep(after);
         std::process::exit(code);
     });
+}
+
+/// How long work may go on after an interrupt when no run is there that saves itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Leave when nothing that goes on has anything to save: not all that takes long can look for an interrupt.
+pub fn leave_if_idle() {
+    let mut since = Instant::now();
+    while session::interrupted() && since.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(50));
+        if progress::saves() {
+            since = Instant::now();
+        }
+    }
+    if session::interrupted() {
+        if !store::writes_nothing() {
+            output::remark(
+                "interrupted: what was computed last could not be saved; runs that ended or were checkpointed before are kept",
+            );
+        }
+        std::process::exit(130);
+    }
 }
 
 /// "8GiB", "500 MB", "1e9".

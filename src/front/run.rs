@@ -1,7 +1,7 @@
 //! `ergodic run`: one script from its file to its results.
 
 use super::permissions::Permissions;
-use crate::error::{Result, did_you_mean};
+use crate::error::{self, Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
 use crate::ranks::{self, Communicator};
@@ -105,7 +105,7 @@ pub fn help(script: &Path) -> Result<String> {
         out += &format!("  {:<16} {} (default {})\n", p.name, p.doc, p.default);
     }
     out += "\n`ergodic run --help` lists the options of the command itself.\n";
-    Ok(out)
+    Ok(error::printable(&out).into())
 }
 
 fn fail(e: anyhow::Error) -> Failure {
@@ -161,6 +161,14 @@ fn ensure_same(request: &Request, out: &Path, source: &str) -> Result<()> {
         return Ok(());
     };
     let named = Path::new(&before.script).file_name() == request.script.file_name();
+    let Permissions {
+        trust, untrusted, ..
+    } = request.permissions;
+    anyhow::ensure!(
+        untrusted || trust || !before.untrusted,
+        "--resume: what is in {} was begun with --untrusted; go on with that, or with --trust if you trust the script now",
+        out.display()
+    );
     anyhow::ensure!(
         named || before.source == source,
         "--resume: what is in {} is of the script '{}', not of '{}'; resume with that one, or choose another --out",
@@ -176,10 +184,18 @@ fn record_of(request: &Request, source: &str, session: &Session) -> Value {
     let settings: BTreeMap<_, _> = request.settings.iter().cloned().collect();
     let defaults = declared(source).into_iter().map(|d| (d.name, d.default));
     let defaults: BTreeMap<_, _> = defaults.collect();
-    json!({
+    let mut record = json!({
         "format": FORMAT, "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
         "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
-    })
+    });
+    let limits = request.permissions.limits();
+    if request.permissions.untrusted {
+        record["untrusted"] = true.into();
+    }
+    if !limits.is_empty() {
+        record["limits"] = limits.into();
+    }
+    record
 }
 
 /// Run it in a session of its own.
@@ -269,7 +285,8 @@ fn run_in(
             lines.push(interpreter.show(&value_shown));
         }
         for figure in interpreter.session().figures() {
-            lines.push(format!("figure  {}", figure.display()));
+            let path = figure.display().to_string().replace('\n', "\\n");
+            lines.push(format!("figure  {}", error::printable(&path)));
         }
         lines.extend(place);
         text = lines.join("\n");

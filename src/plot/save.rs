@@ -2,6 +2,7 @@
 
 use super::Figure;
 use crate::error::Result;
+use crate::memory;
 use crate::store::write_atomic;
 use anyhow::{Context, anyhow, bail, ensure};
 use resvg::tiny_skia::{Pixmap, Transform};
@@ -72,6 +73,10 @@ pub(super) fn png(svg: &str, dpi: f64) -> Result<Vec<u8>> {
         width.max(height) <= MOST_PIXELS,
         "{width} by {height} pixels at {dpi} dpi; at most {MOST_PIXELS} along a side"
     );
+    memory::check_elements::<[u8; 4]>(
+        &[width as usize, height as usize],
+        "a figure of so many pixels",
+    )?;
     let mut page = Pixmap::new(width as u32, height as u32)
         .ok_or_else(|| anyhow!("there is no memory for {width} by {height} pixels"))?;
     resvg::render(

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::simulation::compare::{Line, lines, not_trusted};
 use crate::simulation::run::Run;
 use crate::simulation::summary::{Summary, with_error};
+use crate::table::padded;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -259,10 +260,7 @@ fn aligned(rows: &[Vec<String>], f: &mut fmt::Formatter<'_>) -> fmt::Result {
             .iter()
             .zip(&widths)
             .enumerate()
-            .map(|(k, (c, w))| match k {
-                0 => format!("{c:<w$}"),
-                _ => format!("{c:>w$}"),
-            });
+            .map(|(k, (c, w))| padded(c, *w, k > 0));
         writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())

@@ -11,6 +11,9 @@ use std::time::{Duration, SystemTime};
 /// The number of the format of run.json, which changes when an entry gets another meaning.
 pub const FORMAT: u64 = 1;
 
+/// The options that limit a script, without their dashes.
+pub const LIMITS: [&str; 3] = ["max-memory", "max-steps", "max-time"];
+
 /// A record that is of a later version than this.
 #[derive(Debug)]
 pub struct Newer(PathBuf);
@@ -47,6 +50,10 @@ pub struct Record {
     pub device: String,
     /// Whether steps were cut by --quick.
     pub quick: bool,
+    /// Whether it was run with --untrusted.
+    pub untrusted: bool,
+    /// [`LIMITS`] that it was given.
+    pub limits: Vec<(String, String)>,
     /// Program, system, instruction set.
     pub versions: Map<String, Value>,
     /// Seconds it took.
@@ -90,6 +97,8 @@ impl Record {
             threads: all["threads"].as_u64(),
             device: text("device"),
             quick: all["quick"] == Value::Bool(true),
+            untrusted: all["untrusted"] == Value::Bool(true),
+            limits: words("limits"),
             versions: pairs("versions"),
             seconds: all["timings"]["seconds"].as_f64(),
             status: text("status"),
@@ -99,7 +108,7 @@ impl Record {
             parts: Deserialize::deserialize(&all["parts"]).unwrap_or_default(),
             started: all["started"]
                 .as_u64()
-                .map(|s| SystemTime::UNIX_EPOCH + Duration::from_secs(s)),
+                .and_then(|s| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(s))),
             written: None,
         })
     }
@@ -153,6 +162,14 @@ impl Record {
         if self.quick {
             words.push("--quick".into());
         }
+        if self.untrusted {
+            words.push("--untrusted".into());
+        }
+        let known = self
+            .limits
+            .iter()
+            .filter(|(name, _)| LIMITS.contains(&name.as_str()));
+        words.extend(known.map(|(name, value)| format!("--{name}={value}")));
         words
     }
 }
@@ -178,11 +195,16 @@ mod tests {
             seed: Some(7),
             device: "cuda:0".into(),
             quick: true,
+            untrusted: true,
+            limits: vec![
+                ("max-time".into(), "60".into()),
+                ("trust".into(), "".into()),
+            ],
             ..Record::default()
         };
         assert_eq!(
             record.command(),
-            r"ergodic run 'my scripts/it'\''s.rhai' --set 'temperatures=[1e-3, 2]' --seed 7 --device cuda:0 --quick"
+            r"ergodic run 'my scripts/it'\''s.rhai' --set 'temperatures=[1e-3, 2]' --seed 7 --device cuda:0 --quick --untrusted --max-time=60"
         );
     }
 }

@@ -97,6 +97,9 @@ pub(super) fn bind(b: &mut Binder) {
         "Write the table of a grid as CSV, with all digits, into the folder of the results (or to an absolute path); returns the path.",
         move |c: &mut Arc<Cells>, name: &str| -> Bound<String> {
             let path = context.session.place("cells.save", "", name).or_raise()?;
+            if path.extension().is_none_or(|e| e != "csv") {
+                return Err(raise(anyhow!("cells.save: the name is \"{name}\", but must end with .csv")));
+            }
             if context.session.leads() {
                 crate::store::write_atomic(&path, c.to_csv().as_bytes()).or_raise()?;
             }

@@ -36,6 +36,7 @@ pub(super) fn bind(b: &mut Binder) {
             if context.session.leads() {
                 f.save(&path).or_raise()?;
             }
+            context.session.note_figure(&path);
             Ok(path.display().to_string())
         },
     );

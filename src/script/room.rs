@@ -12,11 +12,14 @@ fn more(to: i64, now: usize) -> usize {
 }
 
 /// Elements of a value, those of what it holds included, and no further than they matter.
+/// How many elements, with those of what is in it.
 fn size(x: &Dynamic) -> usize {
     let text = x
         .read_lock::<ImmutableString>()
         .map_or(0, |s| s.len() / size_of::<Dynamic>());
-    1 + text + x.read_lock::<Array>().map_or(0, |a| a.len())
+    1 + text
+        + x.read_lock::<Array>()
+            .map_or(0, |a| a.iter().map(size).sum())
 }
 
 fn pad_text(text: &mut ImmutableString, to: i64, with: &str) -> Bound<()> {

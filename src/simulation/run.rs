@@ -555,7 +555,17 @@ impl Run {
         let (mut params, mut steps) = (Vec::<f32>::new(), Vec::<u64>::new());
         archive.copied("params", &mut params)?;
         archive.copied("steps", &mut steps)?;
-        let mut records = vec![Vec::<f64>::new(); meta.info.all_chains()];
+        let info = &meta.info;
+        let chains = info.chains.checked_mul(info.temperatures.len());
+        anyhow::ensure!(
+            chains == Some(steps.len())
+                && meta.failures.len() == steps.len()
+                && info.burn_in <= info.steps
+                && info.warm_draws.checked_mul(info.width()).is_some(),
+            "{}: the checkpoint is damaged: its numbers do not belong together",
+            folder.display()
+        );
+        let mut records = vec![Vec::<f64>::new(); steps.len()];
         for (i, r) in records.iter_mut().enumerate() {
             archive.copied(&format!("records.{i}"), r)?;
         }

@@ -6,6 +6,7 @@ use super::beginning::Beginning;
 use super::console::Console;
 use super::terminal::Terminal;
 use super::transcript::{self, Transcript};
+use crate::access;
 use crate::error::Result;
 use crate::kernels::device::{Device, Precision};
 use crate::ranks::{Communicator, SingleProcess};
@@ -13,6 +14,7 @@ use crate::store::claim::{Claim, holds_something};
 use crate::store::tags::TAGS;
 use crate::store::writes_nothing;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -429,28 +431,37 @@ impl Session {
             !name.is_empty() && !name.split(['/', '\\']).any(|part| part == ".."),
             "{what}: the name is \"{name}\", but must be a name within {within}, or an absolute path"
         );
+        let path = self.out.join(folder).join(name);
         // What the program itself keeps there would be lost, and its lock with it.
-        let first = name.split(['/', '\\']).next().unwrap_or_default();
-        let own = first.starts_with('.') || OWN.contains(&first);
-        anyhow::ensure!(
-            !(own && folder.is_empty()),
-            "{what}: the name is \"{name}\", but \"{first}\" is one of the program's own; choose another"
-        );
+        let inside = access::inside(&path, &self.out).unwrap_or_default();
+        let own = |part: &&OsStr| {
+            part.as_encoded_bytes().starts_with(b".") || OWN.iter().any(|own| part == own)
+        };
+        if let Some(part) = inside.iter().find(own) {
+            let part = part.to_string_lossy();
+            anyhow::bail!(
+                "{what}: the name is \"{name}\", but \"{part}\" is one of the program's own; choose another"
+            );
+        }
         match Path::new(name).is_absolute() {
             true => self.own()?,
             false => self.enter()?,
         }
-        Ok(self.out.join(folder).join(name))
+        Ok(path)
     }
 
     /// Where a figure of that name goes; see [`Session::place`].
     pub fn figure_path(&self, what: &str, name: &str) -> Result<PathBuf> {
-        let path = self.place(what, "figures", name)?;
+        self.place(what, "figures", name)
+    }
+
+    /// Take note of a figure that was saved.
+    pub fn note_figure(&self, path: &Path) {
+        let path = path.to_path_buf();
         let mut figures = self.figures.lock().unwrap_or_else(|e| e.into_inner());
         if !figures.contains(&path) {
-            figures.push(path.clone());
+            figures.push(path);
         }
-        Ok(path)
     }
 
     /// The figures saved so far.

@@ -17,6 +17,7 @@ use crate::ranks::Communicator;
 use crate::rng::{Purpose, Stream};
 use crate::sampler::{Before, ConfiguredSampler};
 use crate::target::{Energies, Target, Workspace};
+use anyhow::Context;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -534,7 +535,10 @@ impl Lent<'_> {
         if records.capacity() - records.len() < record.len() && run.plan.course.is_none() {
             // All that will come: a vector that doubles takes three times what is in it while it moves. What is not written yet takes no memory.
             let all = run.plan.every.count(run.plan.steps) * record.len();
-            records.reserve_exact(all.saturating_sub(records.len()));
+            let more = all.saturating_sub(records.len());
+            let why =
+                "there is no memory for all its records; take fewer (`every`), or fewer steps";
+            records.try_reserve_exact(more).context(why)?;
         }
         records.extend_from_slice(&record);
         Ok(())

@@ -12,7 +12,7 @@ pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
 use crate::error::Result;
-use crate::table::{Table, VERDICT};
+use crate::table::{Table, VERDICT, padded};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -383,7 +383,7 @@ impl fmt::Display for Summary {
         let count = self.temperatures.len();
         let mut columns = self.columns().into_iter().map(|cells| -> Vec<String> {
             let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or(0);
-            cells.iter().map(|c| format!("{c:>width$}")).collect()
+            cells.iter().map(|c| padded(c, width, true)).collect()
         });
         let Some(first) = columns.next() else {
             return self.notes.iter().try_for_each(|l| writeln!(f, "{l}"));

@@ -1,7 +1,7 @@
 //! The terminal: a bar with rate and time left, or a line now and then where there is no terminal.
 
 use super::console::{Bar, Console, Stage, Task};
-use crate::error::Result;
+use crate::error::{Result, printable};
 use crate::output;
 use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,17 +18,17 @@ pub struct Terminal {
 impl Console for Terminal {
     fn print(&self, text: &str) {
         match self.json {
-            true => output::remark(text),
-            false => output::line(text),
+            true => output::remark(printable(text)),
+            false => output::line(printable(text)),
         }
     }
 
     fn remark(&self, text: &str) {
-        output::remark(text);
+        output::remark(printable(text));
     }
 
     fn ask(&self, prompt: &str) -> Result<String> {
-        output::remark_part(prompt);
+        output::remark_part(printable(prompt));
         let mut line = String::new();
         ensure!(
             std::io::stdin().read_line(&mut line)? > 0,

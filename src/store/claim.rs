@@ -160,10 +160,13 @@ fn owner() -> String {
     format!("{} {machine}", std::process::id())
 }
 
-/// The id of the process of this machine that owns a folder at this moment; none if nobody does, or one of another machine.
+/// The id of the process of this machine that owns a folder at this moment; none if nobody does, or one of another machine, or if somebody
+/// has written another's id into the lock.
 pub fn owner_here(folder: &Path) -> Option<u32> {
     let owner = owner_of(folder)?;
-    owner.strip_prefix("process ")?.parse().ok()
+    let process = owner.strip_prefix("process ")?.parse().ok()?;
+    let lock = disk::open(&folder.join(LOCK)).ok()?;
+    platform::holds_lock(process, &lock).then_some(process)
 }
 
 /// Who owns a folder at this moment, as "process 4711 on thales"; none if nobody does. No claim is made.
@@ -186,12 +189,16 @@ fn is_here(machine: &str) -> bool {
     machine.is_empty() || owner().ends_with(&format!(" {machine}"))
 }
 
+/// Bytes that an owner says of itself, at most.
+const LONGEST_NAME: u64 = 1024;
+
 /// What the owner of a folder says of itself.
 fn said(mut file: &File) -> String {
     let mut said = String::new();
     for _ in 0..20 {
         said.clear();
-        let _ = file.rewind().and_then(|()| file.read_to_string(&mut said));
+        let _ = file.rewind();
+        let _ = file.take(LONGEST_NAME).read_to_string(&mut said);
         if said.ends_with('\n') {
             break;
         }

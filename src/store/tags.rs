@@ -14,7 +14,11 @@ const LONGEST: usize = 60;
 pub fn of(folder: &Path) -> Vec<String> {
     let path = folder.join(TAGS);
     match path.is_file() {
-        true => read_json(&path).unwrap_or_default(),
+        true => {
+            // Whoever else has written there: what is no tag is left out.
+            let all: Vec<String> = read_json(&path).unwrap_or_default();
+            all.into_iter().filter(|tag| checked(tag).is_ok()).collect()
+        }
         false => Vec::new(),
     }
 }

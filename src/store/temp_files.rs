@@ -4,10 +4,11 @@
 //! reused at once (a container starts with the same id each time), the third tells its writes apart.
 
 use super::disk;
+use crate::platform;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A suffix that no other write has.
 pub(super) fn suffix() -> String {
@@ -68,18 +69,19 @@ fn is_left_over(suffix: &str) -> bool {
     let [pid, start, count] = parts[..] else {
         return false;
     };
-    if [pid, start, count]
-        .iter()
-        .any(|n| n.parse::<u64>().is_err())
-    {
+    let [Ok(id), Ok(began), Ok(_)] = [pid, start, count].map(str::parse::<u64>) else {
         return false;
-    }
+    };
     let own_id = mine.split('-').next() == Some(pid);
     if own_id {
         return format!("{pid}-{start}") != mine;
     }
-    // Where there is no /proc, another id counts as gone: two processes do not share a run directory.
-    !Path::new("/proc").join(pid).exists()
+    // Where there is no /proc, another id counts as gone: two processes do not share a run directory. A process that is younger than what it
+    // should have written has got the id of one that is gone; clocks may have been set meanwhile.
+    let later = |age: Duration| {
+        platform::start_of(id).is_some_and(|at| at > UNIX_EPOCH + Duration::from_nanos(began) + age)
+    };
+    !Path::new("/proc").join(pid).exists() || later(Duration::from_secs(60))
 }
 
 /// "<process id>-<time of the first write in nanoseconds>".

@@ -57,7 +57,8 @@ impl Served {
     }
 
     fn cookie(&self) -> String {
-        format!("Cookie: other=1; ergodic-token={}\r\n", self.token)
+        let (_, port) = self.address.rsplit_once(':').unwrap();
+        format!("Cookie: other=1; ergodic-token-{port}={}\r\n", self.token)
     }
 
     /// As its page asks.
@@ -208,8 +209,83 @@ fn a_run_is_stopped_and_goes_on() {
     std::thread::sleep(Duration::from_millis(300));
     served.ask("POST /stop/run/other");
     other.wait().unwrap();
-    std::fs::remove_file(scratch.join("s.rhai")).unwrap();
     served.wait("other", "\"action\":\"continue\"");
-    served.ask("POST /continue/run/other");
-    served.wait("other", "s.rhai");
+    // What its page shows is not what would run.
+    scratch.file("s.rhai", "print(\"something else\");");
+    let (status, said) = served.ask("POST /continue/run/other");
+    assert!(
+        status == 404 && said.contains("s.rhai is not what it was"),
+        "{said}"
+    );
+    std::fs::remove_file(scratch.join("s.rhai")).unwrap();
+    let (status, said) = served.ask("POST /continue/run/other");
+    assert!(
+        status == 404 && said.contains("s.rhai: No such file"),
+        "{said}"
+    );
+}
+
+/// Without the token, nobody ends the server or keeps it from its work.
+#[test]
+fn strangers_do_not_hinder_it() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("runs")).unwrap();
+    let served = Served::of(&scratch.join(""));
+    for length in ["5000", "100000000000000", "18446744073709551615"] {
+        let (status, said) = served.send("POST /", &format!("Content-Length: {length}\r\n"));
+        assert_eq!(status, 413, "{said}");
+    }
+    let long = format!("X: {}\r\n", "x".repeat(20_000));
+    assert_eq!(served.send("GET /", &long).0, 431);
+    assert_eq!(served.send("\u{1}", "").0, 400);
+    // Those that say nothing, or do not go on, or do not read.
+    let connect = || TcpStream::connect(&served.address).unwrap();
+    let idle: Vec<_> = (0..20).map(|_| connect()).collect();
+    for mut half in (0..20).map(|_| connect()) {
+        half.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+    }
+    assert_eq!(served.send("GET /", &served.cookie()).0, 200);
+    // More of them than have room, for as long as they are waited for.
+    let more: Vec<_> = (0..100).map(|_| connect()).collect();
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(served.send("GET /", &served.cookie()).0, 200);
+    drop((idle, more));
+}
+
+/// Whoever can write a lock cannot have another process stopped by it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lock_that_names_another_process_stops_nobody() {
+    let scratch = Scratch::new();
+    scratch.file("s.rhai", SCRIPT);
+    let run = ergodic()
+        .current_dir(scratch.join(""))
+        .args([
+            "run",
+            "s.rhai",
+            "--set",
+            "steps=3000",
+            "--quiet",
+            "--out",
+            "runs/forged",
+        ])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", text(&run));
+    let mut victim = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let served = Served::of(&scratch.join(""));
+    for said in [victim.id().to_string(), "0".into(), u32::MAX.to_string()] {
+        let path = scratch.file("runs/forged/.lock", format!("{said}\n"));
+        let lock = std::fs::File::open(path).unwrap();
+        lock.lock().unwrap();
+        served.wait("forged", "running");
+        let (status, _) = served.ask("POST /stop/run/forged");
+        assert_eq!(status, 404);
+    }
+    assert!(victim.try_wait().unwrap().is_none());
+    victim.kill().unwrap();
+    victim.wait().unwrap();
 }

@@ -324,3 +324,84 @@ fn time_that_is_over_saves_the_run() {
         "{said}"
     );
 }
+
+#[test]
+fn what_was_not_trusted_goes_on_untrusted() {
+    let place = Place::new();
+    let source = format!(
+        r#"{TARGET} sample(t, s, #{{ steps: 30_000_000, every: 10_000, chains: 1, name: "it" }}).done"#
+    );
+    let stopped = place.run(&source, &["--untrusted", "--max-time", "0.5"]);
+    assert_eq!(stopped.status.code(), Some(130), "{}", text(&stopped));
+    let refused = place.run(&source, &["--resume"]);
+    assert!(
+        refused.status.code() == Some(1) && text(&refused).contains("was begun with --untrusted"),
+        "{}",
+        text(&refused)
+    );
+    let shown = ergodic()
+        .arg("show")
+        .arg(place.0.join("home/out"))
+        .output()
+        .unwrap();
+    assert!(
+        text(&shown).contains("--untrusted --max-time=0.5"),
+        "{}",
+        text(&shown)
+    );
+    for more in ["--untrusted", "--trust"] {
+        let gone_on = place.run(&source, &["--resume", more, "--max-time", "0.5"]);
+        assert_eq!(gone_on.status.code(), Some(130), "{}", text(&gone_on));
+    }
+}
+
+#[test]
+fn files_of_the_program_are_not_those_of_a_script() {
+    let place = Place::new();
+    for name in [
+        "HOME/out/cells.rhai",
+        "HOME/out/run.json",
+        "HOME/out/.lock",
+        "HOME/out/sub/tags.json",
+        "/proc/self/cwd/out/run.json",
+        "index.html",
+    ] {
+        let source = format!(r#"let g = grid(#{{ a: [1] }}, |p| 1); g.save("{name}");"#);
+        let refused = place.run(&source, &["--untrusted"]);
+        let said = text(&refused);
+        let why = said.contains("one of the program's own") || said.contains("must end with .csv");
+        assert!(refused.status.code() == Some(1) && why, "{name}: {said}");
+        place.remove("home/out");
+    }
+}
+
+/// What it prints, asks and names neither moves the cursor nor ends the program.
+#[test]
+fn texts_are_shown_as_they_are() {
+    let place = Place::new();
+    let long = r#"let s = ""; s.pad(70_000, 'x'); print(grid(#{ a: [s] }, |p| 1)); print(table([s, "e"], [[1, 2]]));"#;
+    assert!(place.run(long, &["--untrusted"]).status.success());
+    let odd = r#"
+        let g = grid(#{ "\x1b]0;a": [1] }, |p| 1);
+        plot::curve([1], [1]).save("\x1b[2J\nfigure  b.svg");
+        try { plot::curve([1], [1]).save("none/\x1b.gif"); } catch { }
+        input("\x1b]0;b");
+    "#;
+    let mut command = ergodic();
+    let script = place.0.file("home/s.rhai", odd);
+    let done = command
+        .args(["run", "--untrusted", "--out"])
+        .arg(place.0.join("home/out"))
+        .arg(script)
+        .output()
+        .unwrap();
+    let said = text(&done);
+    assert!(
+        said.contains("\\u{1b}]0;b") && !said.contains('\x1b'),
+        "{said}"
+    );
+    assert!(
+        !said.lines().any(|l| l.starts_with("figure  b.svg")),
+        "{said}"
+    );
+}

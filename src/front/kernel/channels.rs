@@ -100,6 +100,7 @@ fn queue(
         let arrived = Instant::now();
         match codec.decode(frames) {
             Ok(message) => {
+                peer.trust();
                 let to = match message.kind() {
                     "interrupt_request" => &urgent,
                     _ => &work,

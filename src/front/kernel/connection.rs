@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// The five channels, in the order of the connection file.
 pub const CHANNELS: [&str; 5] = ["shell", "iopub", "stdin", "control", "hb"];
 
+/// Bytes of a key that nobody guesses.
+const SHORTEST: usize = 16;
+
 /// What a connection file says.
 #[derive(Debug, Clone)]
 pub struct Connection {
@@ -47,6 +50,14 @@ impl Connection {
         };
         for channel in CHANNELS {
             let endpoint = connection.endpoint(channel)?;
+            ensure!(
+                connection.key.is_empty()
+                    || connection.key.len() >= SHORTEST
+                    || endpoint.is_local(),
+                "the connection file {} has a key of {} bytes, and {endpoint} can be reached from other machines, where so short a key can be guessed; set one of at least {SHORTEST}",
+                path.display(),
+                connection.key.len()
+            );
             // Jupyter's way to do without signatures; over a network, anybody would run code here.
             ensure!(
                 !connection.key.is_empty() || endpoint.is_local(),

@@ -2,8 +2,16 @@
 
 use std::io::Write;
 
-/// Write a note. That nobody can read it any more, because a server that was killed held the other end, must not matter: the
+/// Characters of a note: what strangers send stands in some.
+const LONGEST: usize = 600;
+
+/// Write a note, on one line. That nobody can read it any more, because a server that was killed held the other end, must not matter: the
 /// macros of the standard library would panic.
 pub fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "kernel: {text}");
+    let text = text.to_string();
+    let plain = text
+        .chars()
+        .take(LONGEST)
+        .map(|c| if c.is_control() { ' ' } else { c });
+    let _ = writeln!(std::io::stderr(), "kernel: {}", plain.collect::<String>());
 }

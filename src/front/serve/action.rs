@@ -1,9 +1,11 @@
 //! What can be asked of a run: to stop, and to go on.
 
 use crate::error::Result;
+use crate::report::record::Record;
 use crate::report::runs::{Found, State};
 use crate::store::claim;
 use anyhow::{Context, ensure};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -66,10 +68,34 @@ pub struct Begun {
     said: tempfile::NamedTempFile,
 }
 
+/// Fail unless the script that would run is the one that the page shows, and this user began it.
+fn may_go_on(found: &Found, record: &Record, own: &File) -> Result<()> {
+    let source = std::fs::read_to_string(&record.script).with_context(|| record.script.clone())?;
+    ensure!(
+        source == record.source,
+        "{} is not what it was when this run began; go on by hand: {} --out {} --resume",
+        record.script,
+        record.command(),
+        found.folder.display()
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let file = found.folder.join("run.json").metadata()?;
+        ensure!(
+            file.uid() == own.metadata()?.uid(),
+            "this run is another user's"
+        );
+    }
+    let _ = (found, own);
+    Ok(())
+}
+
 impl Begun {
     fn of(found: &Found) -> Result<Self> {
         let record = found.record.as_ref().context("it has no record")?;
         let said = tempfile::NamedTempFile::new()?;
+        may_go_on(found, record, said.as_file())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(record.arguments());
         command

@@ -11,9 +11,9 @@
   said.setAttribute("role", "status");
   button.type = "button";
   bar.append(said, " ", button);
-  let stamp, wait = false;
+  let stamp, wait = false, refused = "";
   const show = (text, action) => {
-    said.textContent = text;
+    said.textContent = refused ? `${text}; ${refused}` : text;
     button.hidden = !action;
     button.textContent = action === "stop" ? "Stop and save" : "Go on";
     button.dataset.action = action ?? "";
@@ -21,10 +21,11 @@
   };
   button.addEventListener("click", async () => {
     button.disabled = true;
+    refused = "";
     try {
       await ask(`/${button.dataset.action}${location.pathname}`, "POST");
     } catch (e) {
-      said.textContent = e.message;
+      refused = e.message.trim();
     }
     setTimeout(() => { button.disabled = false; look(); }, 1000);
   });
@@ -49,7 +50,10 @@
     wait = true;
     try {
       const news = await (await ask(`/state${location.pathname}`)).json();
-      if (stamp !== undefined && news.stamp !== stamp) await renew();
+      if (stamp !== undefined && news.stamp !== stamp) {
+        refused = "";
+        await renew();
+      }
       stamp = news.stamp;
       show(news.says, news.action);
     } catch (e) {

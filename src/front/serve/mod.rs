@@ -4,6 +4,7 @@
 //! which is part of the address that is printed, may look, stop and go on; a cookie keeps it. Nothing is fetched from elsewhere.
 
 mod action;
+mod http;
 
 use crate::error::Result;
 use crate::output;
@@ -12,23 +13,14 @@ use crate::report::{self, address::decoded, index, runs::Runs};
 use crate::script::explore::tokens::paint;
 use action::{Action, Begun};
 use anyhow::{Context, anyhow, ensure};
+use http::{Answer, Request};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::io::Cursor;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::sync::Mutex;
 
 const LIVE: &str = include_str!("live.js");
-
-/// Requests that are answered at once.
-const WORKERS: usize = 3;
-
-/// The cookie that holds the token.
-const COOKIE: &str = "ergodic-token";
-
-type Answer = Response<Cursor<Vec<u8>>>;
 
 /// Show the runs in and below a folder until the process is ended.
 ///
@@ -41,16 +33,16 @@ pub fn serve(folder: &Path, (host, port): (IpAddr, u16)) -> Result<()> {
         folder.display()
     );
     let address = SocketAddr::new(host, port);
-    let server = Server::http(address).map_err(|error| {
+    let listener = TcpListener::bind(address).map_err(|error| {
         anyhow!("cannot listen at {address}: {error}; name another port with --port")
     })?;
-    let address = server.server_addr().to_ip().unwrap_or(address);
-    let site = Arc::new(Site {
+    let address = listener.local_addr()?;
+    let site = Site {
         folder: folder.to_path_buf(),
         token: token()?,
         begun: Mutex::default(),
         address,
-    });
+    };
     output::line(format_args!(
         "runs in {}: http://{address}/?token={}",
         folder.display(),
@@ -61,25 +53,7 @@ pub fn serve(folder: &Path, (host, port): (IpAddr, u16)) -> Result<()> {
             "NOTE: other machines can reach this address, and what goes there and back is not encrypted",
         );
     }
-    let server = Arc::new(server);
-    let work = |(server, site): (Arc<Server>, Arc<Site>)| {
-        for request in server.incoming_requests() {
-            let answer = site.answer(&request);
-            // A browser that has gone needs no answer.
-            let _ = request.respond(answer);
-        }
-    };
-    let others: Vec<_> = (1..WORKERS)
-        .map(|_| {
-            let own = (server.clone(), site.clone());
-            std::thread::spawn(move || work(own))
-        })
-        .collect();
-    work((server, site));
-    for other in others {
-        let _ = other.join();
-    }
-    Ok(())
+    http::serve(&listener, move |request| site.answer(request))
 }
 
 /// 128 bits that nobody can guess, in hexadecimal digits.
@@ -106,46 +80,57 @@ struct Site {
 
 impl Site {
     fn answer(&self, request: &Request) -> Answer {
-        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
+        let target = request.target.as_str();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if !self.is_for_us(request) {
-            return refused(403, "this address is not that of ergodic serve");
+            return Answer::refusal(403, "this address is not that of ergodic serve");
         }
         let given = query.split('&').find_map(|p| p.strip_prefix("token="));
-        if given.is_some_and(|given| same(given, &self.token)) && *request.method() == Method::Get {
-            let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict", self.token);
-            return Response::from_data(Vec::new())
-                .with_status_code(303)
-                .with_header(header("Set-Cookie", &cookie))
-                .with_header(header("Location", path));
+        if given.is_some_and(|given| same(given, &self.token)) && request.method == "GET" {
+            let cookie = format!(
+                "{}={}; Path=/; HttpOnly; SameSite=Strict",
+                self.cookie(),
+                self.token
+            );
+            let answer = Answer::new([]).code(303);
+            return answer
+                .header("Set-Cookie", &cookie)
+                .header("Location", path);
         }
         if !self.has_token(request) {
-            return refused(
+            return Answer::refusal(
                 403,
                 "open the address that ergodic serve has printed, with its token",
             );
         }
-        let answer = match (request.method(), path.split('/').nth(1).unwrap_or("")) {
-            (Method::Get, "" | "run") => self.page(path),
-            (Method::Get, "state") => self.state(&path["/state".len()..]),
+        let answer = match (
+            request.method.as_str(),
+            path.split('/').nth(1).unwrap_or(""),
+        ) {
+            ("GET", "" | "run") => self.page(path),
+            ("GET", "state") => self.state(&path["/state".len()..]),
             // A form of another site cannot send this header.
-            (Method::Post, _) if field(request, "X-Ergodic").is_none() => {
-                return refused(403, "this must be asked by the page itself");
+            ("POST", _) if request.field("X-Ergodic").is_none() => {
+                return Answer::refusal(403, "this must be asked by the page itself");
             }
-            (Method::Post, "stop") => self.act(Action::Stop, &path["/stop".len()..]),
-            (Method::Post, "continue") => self.act(Action::Continue, &path["/continue".len()..]),
-            _ => return refused(404, "there is nothing here"),
+            ("POST", "stop") => self.act(Action::Stop, &path["/stop".len()..]),
+            ("POST", "continue") => self.act(Action::Continue, &path["/continue".len()..]),
+            _ => return Answer::refusal(404, "there is nothing here"),
         };
-        answer.unwrap_or_else(|error| refused(404, &format!("{error:#}")))
+        answer.unwrap_or_else(|error| Answer::refusal(404, &format!("{error:#}")))
+    }
+
+    /// The cookie that holds the token; cookies of one machine are common to all ports.
+    fn cookie(&self) -> String {
+        format!("ergodic-token-{}", self.address.port())
     }
 
     /// Whether the browser means this server: a name that somebody else has given to this address is not ours.
     fn is_for_us(&self, request: &Request) -> bool {
-        let Some(host) = field(request, "Host") else {
+        let Some(host) = request.field("Host") else {
             return false;
         };
-        let name = host
-            .rsplit_once(':')
-            .map_or(host.as_str(), |(name, _)| name);
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let name = name.trim_matches(['[', ']']);
         name == "localhost"
             || name.parse::<IpAddr>().is_ok_and(|ip| {
@@ -154,15 +139,8 @@ impl Site {
     }
 
     fn has_token(&self, request: &Request) -> bool {
-        let cookies = field(request, "Cookie").unwrap_or_default();
-        let own = |c: &str| {
-            Some(
-                c.trim()
-                    .strip_prefix(COOKIE)?
-                    .strip_prefix('=')?
-                    .to_string(),
-            )
-        };
+        let (cookies, name) = (request.field("Cookie").unwrap_or_default(), self.cookie());
+        let own = |c: &str| Some(c.trim().strip_prefix(&name)?.strip_prefix('=')?.to_string());
         let given = cookies.split(';').find_map(own);
         given.is_some_and(|given| same(&given, &self.token))
     }
@@ -177,11 +155,17 @@ impl Site {
         let name = PathBuf::from(decoded(name).context("this is no address")?);
         let inside = name.components().all(|c| matches!(c, Component::Normal(_)));
         ensure!(inside, "{}: this is no run", name.display());
-        Ok(match name.as_os_str().is_empty() {
-            // The folder may be a run itself.
+        // The folder may be a run itself.
+        let folder = match name.as_os_str().is_empty() {
             true => self.folder.clone(),
             false => self.folder.join(name),
-        })
+        };
+        let real = |path: &Path| path.canonicalize().context("there is no such run");
+        ensure!(
+            real(&folder)?.starts_with(real(&self.folder)?),
+            "this run lies elsewhere"
+        );
+        Ok(folder)
     }
 
     fn page(&self, path: &str) -> Result<Answer> {
@@ -189,11 +173,11 @@ impl Site {
             "/" => index::live(&self.folder, &self.all()?, LIVE),
             _ => report::live_page(&self.run_of(path)?, LIVE, paint)?,
         };
-        Ok(Response::from_data(text)
-            .with_header(header("Content-Type", "text/html; charset=utf-8"))
-            .with_header(header("Cache-Control", "no-store"))
-            .with_header(header("X-Frame-Options", "DENY"))
-            .with_header(header("Referrer-Policy", "no-referrer")))
+        Ok(Answer::new(text)
+            .header("Content-Type", "text/html; charset=utf-8")
+            .header("Cache-Control", "no-store")
+            .header("X-Frame-Options", "DENY")
+            .header("Referrer-Policy", "no-referrer"))
     }
 
     /// Whether there is something new, and what can be done.
@@ -219,9 +203,9 @@ impl Site {
                 json!({"stamp": stamp(std::slice::from_ref(&found)), "says": says, "action": action})
             }
         };
-        Ok(Response::from_data(value.to_string())
-            .with_header(header("Content-Type", "application/json"))
-            .with_header(header("Cache-Control", "no-store")))
+        Ok(Answer::new(value.to_string())
+            .header("Content-Type", "application/json")
+            .header("Cache-Control", "no-store"))
     }
 
     fn act(&self, action: Action, path: &str) -> Result<Answer> {
@@ -242,7 +226,7 @@ impl Site {
             all.retain(|b| b.folder != folder);
             all.push(begun);
         }
-        Ok(Response::from_data("done"))
+        Ok(Answer::new("done"))
     }
 
     /// Why a run that was asked to go on does not.
@@ -266,49 +250,37 @@ fn stamp(all: &[Found]) -> String {
         .collect()
 }
 
-fn header(name: &str, value: &str) -> Header {
-    let clean: String = value
-        .chars()
-        .filter(|c| c.is_ascii() && !c.is_ascii_control())
-        .collect();
-    Header::from_bytes(name, clean).unwrap_or_else(|()| unreachable!("a header of plain letters"))
-}
-
-fn field(request: &Request, name: &'static str) -> Option<String> {
-    let found = request.headers().iter().find(|h| h.field.equiv(name))?;
-    Some(found.value.as_str().into())
-}
-
-fn refused(code: u16, why: &str) -> Answer {
-    Response::from_data(format!("{why}\n"))
-        .with_status_code(code)
-        .with_header(header("Content-Type", "text/plain; charset=utf-8"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn addresses_stay_inside() {
+        let all = tempfile::tempdir().unwrap();
+        let runs = all.path().join("runs");
+        for folder in [runs.join("a/b"), all.path().join("x")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
         let site = Site {
-            folder: "runs".into(),
+            folder: runs.clone(),
             token: token().unwrap(),
             begun: Mutex::default(),
             address: ([127, 0, 0, 1], 1).into(),
         };
-        assert_eq!(site.run_of("/run/a/b").unwrap(), Path::new("runs/a/b"));
+        assert_eq!(site.run_of("/run/a/b").unwrap(), runs.join("a/b"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../x", runs.join("link")).unwrap();
+            assert!(site.run_of("/run/link").is_err());
+        }
         for odd in [
             "/run/../x",
             "/run//etc",
             "/run/a/../../x",
             "/run/%2e%2e/x",
-            "/run/./x",
+            "/run/none",
         ] {
-            let found = site.run_of(odd).ok();
-            let inside = found
-                .is_none_or(|f| f.starts_with("runs") && !f.display().to_string().contains(".."));
-            assert!(inside, "{odd}");
+            assert!(site.run_of(odd).is_err(), "{odd}");
         }
         assert_eq!(site.token.len(), 32);
         assert!(same("abc", "abc") && !same("abc", "abd") && !same("", "abc"));

@@ -222,7 +222,9 @@ fn results(folder: &Path) -> Option<Found> {
     };
     let mut out = found(folder, kind, state).with(&parts);
     if let Some(record) = record.ok().flatten() {
-        let took = record.seconds.map(Duration::from_secs_f64);
+        let took = record
+            .seconds
+            .and_then(|s| Duration::try_from_secs_f64(s).ok());
         let ended = record.written.zip(took);
         let ended = ended.and_then(|(at, took)| at.checked_sub(took));
         out.begun = record.started.or(ended).unwrap_or(out.begun);
@@ -277,7 +279,7 @@ fn grid(folder: &Path) -> Found {
     let definition: Value = store::read_json(&folder.join(GRID)).unwrap_or_default();
     let values = |setting: &Value| setting[1].as_array().map_or(0, Vec::len);
     let settings = definition["grid"].as_array().into_iter().flatten();
-    let all = settings.map(values).product();
+    let all = settings.map(values).fold(1, usize::saturating_mul);
     let cells: Vec<_> = inner(folder).iter().filter_map(|p| results(p)).collect();
     together(folder, format!("grid of {all}"), all, cells)
 }

@@ -21,11 +21,15 @@ fn a_write_replaces_the_file_and_leaves_nothing_else() {
 fn leftovers_of_dead_processes_go_and_other_files_stay() {
     let scratch = Scratch::new("leftovers");
     let earlier_life = format!("a.txt.tmp-{}-1-0", std::process::id());
-    let alive = "a.txt.tmp-1-1-0";
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+    let alive = &format!("a.txt.tmp-1-{now}-0");
+    // The first process of this machine has the same id, but is younger.
+    let same_id = "a.txt.tmp-1-1-0";
     for name in [
         &format!("a.txt.tmp-{DEAD}"),
         &earlier_life,
         alive,
+        same_id,
         "a.txt.tmp-notes",
         "b.txt",
     ] {

@@ -39,7 +39,8 @@ impl Kind {
     /// Bytes that may wait for a client that reads slowly: anybody can ask for echoes and not read them.
     pub(super) fn outbox(self) -> usize {
         match self {
-            Self::Router | Self::Publisher => 64 << 20,
+            Self::Router => 64 << 20,
+            Self::Publisher => 16 << 20,
             Self::Echo => 64 << 10,
         }
     }

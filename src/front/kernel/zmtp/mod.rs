@@ -14,6 +14,7 @@ pub(crate) mod client;
 mod endpoint;
 mod frame;
 mod handshake;
+mod hurried;
 mod outbox;
 mod peer;
 mod socket;

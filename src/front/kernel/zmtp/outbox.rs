@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long senders wait, once, for a client that does not read.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One thing to write.
 #[derive(Debug, Clone)]
@@ -26,6 +26,10 @@ impl Parcel {
             Self::Message(frames) => frames.iter().map(|f| f.len() + 16).sum(),
             Self::Pong(context) => context.len() + 16,
         }
+    }
+
+    fn is_pong(&self) -> bool {
+        matches!(self, Self::Pong(_))
     }
 }
 
@@ -59,12 +63,17 @@ impl Outbox {
         }
     }
 
-    /// Add a parcel. Returns whether it was taken.
-    pub fn push(&self, parcel: Parcel) -> bool {
+    /// Answers to PINGs that wait.
+    pub fn pongs(&self) -> usize {
+        self.lock().queue.iter().filter(|p| p.is_pong()).count()
+    }
+
+    /// Add a parcel, for which there is room after so long at most. Returns whether it was taken.
+    pub fn push(&self, parcel: Parcel, patience: Duration) -> bool {
         let mut state = self.lock();
         if state.bytes > state.full && !state.stalled && !state.closed {
             let full = |s: &mut State| s.bytes > s.full && !s.closed;
-            state = match self.changed.wait_timeout_while(state, PATIENCE, full) {
+            state = match self.changed.wait_timeout_while(state, patience, full) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
@@ -150,27 +159,27 @@ mod tests {
     #[test]
     fn a_client_that_does_not_read_delays_senders_once() {
         let outbox = Outbox::new(FULL);
-        assert!(outbox.push(parcel(FULL)));
+        assert!(outbox.push(parcel(FULL), PATIENCE));
         let start = Instant::now();
-        assert!(!outbox.push(parcel(1)));
+        assert!(!outbox.push(parcel(1), PATIENCE));
         assert!(start.elapsed() >= PATIENCE);
         let start = Instant::now();
-        assert!(!outbox.push(parcel(1)));
+        assert!(!outbox.push(parcel(1), PATIENCE));
         assert!(start.elapsed() < PATIENCE / 2);
         assert!(outbox.pop().is_some());
-        assert!(outbox.push(parcel(1)), "it caught up");
+        assert!(outbox.push(parcel(1), PATIENCE), "it caught up");
     }
 
     #[test]
     fn a_sender_goes_on_when_the_client_reads_or_leaves() {
         let outbox = Arc::new(Outbox::new(FULL));
-        outbox.push(parcel(FULL));
+        outbox.push(parcel(FULL), PATIENCE);
         let reader = outbox.clone();
         let thread = std::thread::spawn(move || reader.pop().is_some());
-        assert!(outbox.push(parcel(1)));
+        assert!(outbox.push(parcel(1), PATIENCE));
         assert!(thread.join().unwrap());
         outbox.close();
-        assert!(!outbox.push(parcel(1)));
+        assert!(!outbox.push(parcel(1), PATIENCE));
         assert!(outbox.pop().is_none());
     }
 }

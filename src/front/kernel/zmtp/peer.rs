@@ -4,13 +4,14 @@ use super::allowance::Allowance;
 use super::endpoint::Stream;
 use super::frame::{self, Frames, Item};
 use super::handshake::Kind;
-use super::outbox::{Outbox, Parcel};
+use super::hurried::Hurried;
+use super::outbox::{Outbox, PATIENCE, Parcel};
 use anyhow::{Result, bail, ensure};
-use std::io::{BufReader, BufWriter, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Enough for reading and writing, and small, since there are two such threads per client.
 pub(super) const STACK: usize = 256 << 10;
@@ -19,6 +20,12 @@ pub(super) const STACK: usize = 256 << 10;
 const BUFFER: usize = 4 << 10;
 /// Clients subscribe to everything, once; more than this is no use to them, and memory to us.
 const MOST_TOPICS: usize = 32;
+/// The same over the whole of a connection: each is answered, and the answer may not be read.
+const MOST_SUBSCRIPTIONS: usize = 256;
+/// Answers to PINGs that may wait.
+const MOST_PONGS: usize = 64;
+/// How long a message may take to arrive once it has begun.
+const ARRIVAL: Duration = Duration::from_secs(60);
 /// The context of a PING has at most 16 bytes (ZMTP 3.1).
 const CONTEXT: usize = 16;
 
@@ -29,6 +36,12 @@ pub struct Peer {
     /// Whether there is a thread that writes.
     writes: AtomicBool,
     subscriptions: Mutex<Vec<Vec<u8>>>,
+    /// How many there were, with those that were cancelled.
+    subscribed: AtomicUsize,
+    /// Whether it has sent something with our key.
+    trusted: AtomicBool,
+    /// When it last sent anything.
+    heard: Mutex<Instant>,
     stream: Stream,
 }
 
@@ -47,6 +60,9 @@ impl Peer {
             outbox: Outbox::new(kind.outbox()),
             writes: AtomicBool::new(false),
             subscriptions: Mutex::default(),
+            subscribed: AtomicUsize::new(0),
+            trusted: AtomicBool::new(false),
+            heard: Mutex::new(Instant::now()),
             stream,
         }
     }
@@ -58,10 +74,33 @@ impl Peer {
 
     /// Send a message. Returns false if the client is gone, or has not read for long.
     pub fn send(self: &Arc<Self>, frames: Arc<Frames>) -> bool {
-        self.push(Parcel::Message(frames))
+        self.send_within(frames, PATIENCE)
     }
 
-    fn push(self: &Arc<Self>, parcel: Parcel) -> bool {
+    /// Send a message for which there is room after so long at most.
+    pub(super) fn send_within(self: &Arc<Self>, frames: Arc<Frames>, patience: Duration) -> bool {
+        self.push(Parcel::Message(frames), patience)
+    }
+
+    /// Note that it has our key.
+    pub fn trust(&self) {
+        self.trusted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has our key, as far as is known.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted.load(Ordering::Relaxed)
+    }
+
+    /// How long it has sent nothing.
+    pub(super) fn silence(&self) -> Duration {
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+    }
+
+    fn push(self: &Arc<Self>, parcel: Parcel, patience: Duration) -> bool {
         if !self.writes.swap(true, Ordering::SeqCst) {
             let writer = self.clone();
             let started = thread::Builder::new()
@@ -73,7 +112,7 @@ impl Peer {
                 self.close();
             }
         }
-        self.outbox.push(parcel)
+        self.outbox.push(parcel, patience)
     }
 
     /// Whether the connection has ended.
@@ -128,9 +167,15 @@ impl Peer {
         publisher: bool,
         allowance: &Allowance,
     ) -> Result<()> {
-        let mut stream = BufReader::with_capacity(BUFFER, &self.stream);
+        let mut stream = BufReader::with_capacity(BUFFER, Hurried::new(&self.stream));
         let ended = loop {
-            let item = frame::read(&mut stream, allowance);
+            stream.get_mut().within(None);
+            let begun = stream.fill_buf().map(<[u8]>::len);
+            stream.get_mut().within(Some(ARRIVAL));
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            let item = begun
+                .map_err(Into::into)
+                .and_then(|_| frame::read(&mut stream, allowance));
             if let Err(e) = item.and_then(|item| self.take(item, &on, publisher)) {
                 break Err(e);
             }
@@ -156,8 +201,12 @@ impl Peer {
             Item::Command(name, data) => match name.as_str() {
                 // Two bytes say how long the client waits; the rest comes back.
                 "PING" => {
+                    ensure!(
+                        self.outbox.pongs() < MOST_PONGS,
+                        "it does not read the answers to its PINGs"
+                    );
                     let context = data.iter().skip(2).take(CONTEXT).copied();
-                    self.push(Parcel::Pong(context.collect()));
+                    self.push(Parcel::Pong(context.collect()), PATIENCE);
                 }
                 "SUBSCRIBE" if publisher => self.subscribe(&data, on)?,
                 "CANCEL" if publisher => self.cancel(&data),
@@ -176,6 +225,10 @@ impl Peer {
         ensure!(
             subscriptions.len() < MOST_TOPICS,
             "it subscribed more than {MOST_TOPICS} times"
+        );
+        ensure!(
+            self.subscribed.fetch_add(1, Ordering::Relaxed) < MOST_SUBSCRIPTIONS,
+            "it subscribed more than {MOST_SUBSCRIPTIONS} times in all"
         );
         subscriptions.push(topic.to_vec());
         // Under the lock: what answers this is sent before anything that the client has subscribed to.

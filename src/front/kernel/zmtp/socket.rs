@@ -5,9 +5,10 @@ use super::allowance::Allowance;
 use super::endpoint::{Endpoint, Listener, Stream};
 use super::frame::Frames;
 use super::handshake::{self, Kind};
+use super::hurried::Hurried;
+use super::outbox::PATIENCE;
 use super::peer::{Arrival, Peer, STACK};
 use anyhow::{Context, Result};
-use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 const GREETING: Duration = Duration::from_secs(5);
 /// How many clients a socket serves. Every front end that shows a notebook is one; five sockets stay below 256 open files.
 const MOST_CLIENTS: usize = 32;
+/// How long a front end may send no heartbeat; they send one every few seconds.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// What happens on a socket.
 pub enum Event {
     /// A client sent a message.
@@ -83,8 +87,13 @@ impl Socket {
             .filter(|p| p.wants(topic))
             .cloned()
             .collect();
+        // However many do not read, they are waited for together.
+        let until = Instant::now() + PATIENCE;
         for peer in wanting {
-            peer.send(frames.clone());
+            peer.send_within(
+                frames.clone(),
+                until.saturating_duration_since(Instant::now()),
+            );
         }
     }
 
@@ -141,7 +150,8 @@ impl Shared {
             if self.closing.load(Ordering::SeqCst) {
                 return;
             }
-            if accepted.is_ok() && self.connected.load(Ordering::SeqCst) >= MOST_CLIENTS {
+            let full = self.connected.load(Ordering::SeqCst) >= MOST_CLIENTS;
+            if accepted.is_ok() && full && !self.makes_room() {
                 if !std::mem::replace(&mut told, true) {
                     note(format_args!(
                         "{} has {MOST_CLIENTS} clients; more are turned away until some leave",
@@ -166,6 +176,21 @@ impl Shared {
         }
     }
 
+    /// Close the oldest client that has no claim to its place: one that has sent nothing with our key, or no heartbeat for long. Who
+    /// subscribes sends nothing else, so that all of them look alike.
+    fn makes_room(&self) -> bool {
+        let peers = self.lock();
+        let idle = peers.iter().find(|peer| match self.kind {
+            Kind::Router => !peer.is_trusted(),
+            Kind::Echo => peer.silence() > SILENCE,
+            Kind::Publisher => false,
+        });
+        if let Some(peer) = idle {
+            peer.close();
+        }
+        idle.is_some()
+    }
+
     /// Serve a client in a thread of its own.
     fn start(self: &Arc<Self>, stream: Stream) -> std::io::Result<()> {
         let place = Place::take(self);
@@ -185,13 +210,14 @@ impl Shared {
     }
 
     fn serve(&self, stream: Stream) -> Result<()> {
-        let greeted = handshake::greet(&mut Hurried::new(&stream, GREETING), self.kind);
+        let mut hurried = Hurried::new(&stream);
+        hurried.within(Some(GREETING));
+        let greeted = handshake::greet(&mut hurried, self.kind);
         let identity = match greeted {
             // Someone only looked whether the port is open, or left.
             Err(e) if e.is::<std::io::Error>() => return Ok(()),
             greeted => greeted?,
         };
-        stream.set_read_timeout(None)?;
         let peer = Arc::new(Peer::new(identity, stream, self.kind));
         self.lock().push(peer.clone());
         if self.closing.load(Ordering::SeqCst) {
@@ -228,39 +254,5 @@ impl Drop for Place {
         self.0.connected.fetch_sub(1, Ordering::SeqCst);
         // Each thread has some memory of its own; what is left behind by those that ended before this one.
         crate::memory::give_back();
-    }
-}
-
-/// A stream that must be done by some time: a limit for each read would let a client send one byte now and then.
-struct Hurried<'a> {
-    stream: &'a Stream,
-    end: Instant,
-}
-
-impl<'a> Hurried<'a> {
-    fn new(stream: &'a Stream, limit: Duration) -> Self {
-        let end = Instant::now() + limit;
-        Self { stream, end }
-    }
-}
-
-impl Read for Hurried<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for Hurried<'_> {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.stream.write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
