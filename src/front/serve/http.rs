@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer may take to be read.
 const DELIVERY: Duration = Duration::from_secs(60);
 
+/// How long to wait, after an answer, for what the browser has not sent yet.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// Bytes of a request.
 const LONGEST: usize = 16 << 10;
 
@@ -155,7 +158,11 @@ fn talk(stream: &TcpStream, answer: &dyn Fn(&Request) -> Answer) -> std::io::Res
         let sent = (&*stream).write(rest)?;
         rest = &rest[sent..];
     }
-    stream.shutdown(std::net::Shutdown::Write)
+    stream.shutdown(std::net::Shutdown::Write)?;
+    // What is closed with something unread takes back what it has answered.
+    stream.set_read_timeout(Some(FAREWELL))?;
+    std::io::copy(&mut stream.take(4 * LONGEST as u64), &mut std::io::sink())?;
+    Ok(())
 }
 
 /// Why there is no request.
