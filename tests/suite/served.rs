@@ -93,24 +93,28 @@ impl Drop for Served {
 /// Long enough to be stopped in the middle of it.
 const SCRIPT: &str = "//! A long <b>run</b>.\nlet t = target(potential::gaussian(#{ dim: 3 }));\nlet run = sample(t, sampler::hmc(), #{ chains: 2, steps: param(\"steps\", 3_000_000), every: 30, name: \"it\" });\nrun.done";
 
-#[test]
-fn only_who_has_the_token_may_look_and_act() {
+/// A folder with a run that has ended.
+fn with_a_run(out: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.file("s.rhai", SCRIPT);
-    let run = ergodic()
-        .current_dir(scratch.join(""))
-        .args([
-            "run",
-            "s.rhai",
-            "--set",
-            "steps=3000",
-            "--quiet",
-            "--out",
-            "runs/a b",
-        ])
-        .output()
-        .unwrap();
+    let mut command = ergodic();
+    command.current_dir(scratch.join("")).args([
+        "run",
+        "s.rhai",
+        "--quiet",
+        "--set",
+        "steps=3000",
+        "--out",
+        out,
+    ]);
+    let run = command.output().unwrap();
     assert!(run.status.success(), "{}", text(&run));
+    scratch
+}
+
+#[test]
+fn only_who_has_the_token_may_look_and_act() {
+    let scratch = with_a_run("runs/a b");
     let served = Served::of(&scratch.join(""));
     let cookie = served.cookie();
     // Nothing without the token, whatever is asked.
@@ -256,22 +260,7 @@ fn strangers_do_not_hinder_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_lock_that_names_another_process_stops_nobody() {
-    let scratch = Scratch::new();
-    scratch.file("s.rhai", SCRIPT);
-    let run = ergodic()
-        .current_dir(scratch.join(""))
-        .args([
-            "run",
-            "s.rhai",
-            "--set",
-            "steps=3000",
-            "--quiet",
-            "--out",
-            "runs/forged",
-        ])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", text(&run));
+    let scratch = with_a_run("runs/forged");
     let mut victim = std::process::Command::new("sleep")
         .arg("1000")
         .spawn()
