@@ -266,6 +266,7 @@ fn overlay(figures: Array) -> Bound<Figure> {
     for other in figures {
         for (panel, more) in first.panels.iter_mut().zip(other.panels) {
             panel.series.extend(more.series);
+            panel.y.label = common(&panel.y.label, &more.y.label);
             match (&mut panel.colours, more.colours) {
                 (Colours::By(_, own), Colours::By(_, values)) => own.extend(values),
                 // What has no number has no place in a bar.
@@ -275,6 +276,17 @@ fn overlay(figures: Array) -> Bound<Figure> {
         }
     }
     Ok(first)
+}
+
+/// What two labels end with, word by word ("error" of "training error" and "test error"), or the first where that is nothing.
+fn common(a: &str, b: &str) -> String {
+    let words = a.rsplit(' ').zip(b.rsplit(' '));
+    let count = words.take_while(|(a, b)| a == b).count();
+    let from = a.split(' ').count() - count;
+    match count {
+        0 => a.into(),
+        _ => a.split(' ').skip(from).collect::<Vec<_>>().join(" "),
+    }
 }
 
 fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
@@ -348,4 +360,17 @@ pub(super) fn ladders(b: &mut Binder) {
         "The heat capacity along a ladder with its error, and the 68 % interval of the temperature where it peaks.",
         |t: Arc<Transition>| figures::heat_capacity(&t),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common;
+
+    #[test]
+    fn a_label_is_what_those_of_two_figures_end_with() {
+        assert_eq!(common("training error", "test error"), "error");
+        assert_eq!(common("error", "test error"), "error");
+        assert_eq!(common("cost", "cost"), "cost");
+        assert_eq!(common("cost", "energy"), "cost");
+    }
 }

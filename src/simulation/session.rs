@@ -82,7 +82,15 @@ fn of_program() -> Session {
 }
 
 /// Files of the program itself in the folder of a script's results; those that begin with a dot are others.
-const OWN: [&str; 4] = ["run.json", TAGS, transcript::FILE, transcript::RUST_FILE];
+const OWN: [&str; 7] = [
+    "run.json",
+    "checkpoint",
+    "trace.zarr",
+    "draws.zarr",
+    TAGS,
+    transcript::FILE,
+    transcript::RUST_FILE,
+];
 
 /// What all runs of one script share. Clones share also which names are taken.
 #[derive(Clone)]

@@ -364,6 +364,7 @@ fn files_of_the_program_are_not_those_of_a_script() {
         "HOME/out/.lock",
         "HOME/out/sub/tags.json",
         "/proc/self/cwd/out/run.json",
+        "it/checkpoint/current.safetensors",
         "index.html",
     ] {
         let source = format!(r#"let g = grid(#{{ a: [1] }}, |p| 1); g.save("{name}");"#);
