@@ -150,3 +150,34 @@ fn ipc_works_and_cleans_up_but_touches_no_files() {
     assert!(folder.join("socket").exists());
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn a_client_does_not_subscribe_for_ever() {
+    let socket = Socket::bind(&anywhere(), Kind::Publisher, |_| {}).unwrap();
+    let mut client = Client::connect(socket.endpoint(), "SUB", b"");
+    for _ in 0..256 {
+        client.command("SUBSCRIBE", b"a");
+        client.command("CANCEL", b"a");
+    }
+    let until = Instant::now() + Duration::from_secs(5);
+    while socket.only_peer().is_none() {
+        assert!(Instant::now() < until);
+    }
+    client.command("SUBSCRIBE", b"a");
+    assert!(client.next().is_err(), "it was not cut off");
+}
+
+#[test]
+fn clients_without_the_key_make_room() {
+    let socket = Socket::bind(&anywhere(), Kind::Router, echo).unwrap();
+    let mut strangers: Vec<_> = (0..32)
+        .map(|_| Client::connect(socket.endpoint(), "DEALER", b""))
+        .collect();
+    let mut one = Client::connect(socket.endpoint(), "DEALER", b"");
+    one.send(&message(&[b"here"]));
+    assert_eq!(one.receive(), message(&[b"here"]));
+    assert!(
+        strangers[0].next().is_err(),
+        "the oldest has its place still"
+    );
+}
