@@ -122,7 +122,7 @@ fn within(
     Err(io::Error::new(ErrorKind::PermissionDenied, Forbidden(what)))
 }
 
-/// What is left of a path within a folder, however it is written; none if it leads elsewhere.
+/// A path relative to a folder, with the links of both followed; none if it lies elsewhere, or cannot be followed.
 pub(crate) fn inside(path: &Path, folder: &Path) -> Option<PathBuf> {
     let (path, folder) = (resolved(path).ok()?, resolved(folder).ok()?);
     path.strip_prefix(folder).ok().map(Path::to_path_buf)

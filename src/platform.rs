@@ -32,6 +32,19 @@ pub(crate) fn start_of(process: u64) -> Option<SystemTime> {
     Some(UNIX_EPOCH + Duration::from_secs(boot) + Duration::from_millis(10 * ticks))
 }
 
+/// Whether two files belong to the same user.
+#[cfg(unix)]
+pub(crate) fn same_user(path: &Path, file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Ok(path.metadata()?.uid() == file.metadata()?.uid())
+}
+
+/// Whether two files belong to the same user: not told here, so they do.
+#[cfg(not(unix))]
+pub(crate) fn same_user(_: &Path, _: &File) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// Whether an open file is the one of that name.
 #[cfg(unix)]
 pub(crate) fn stands(file: &File, path: &Path) -> bool {

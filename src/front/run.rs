@@ -58,7 +58,7 @@ pub struct Request {
     pub shard: Option<(usize, usize)>,
     /// `--merge`.
     pub merge: Option<usize>,
-    /// It is a cell of a grid: what it ended with is written down although it made no run.
+    /// Whether it is a cell of a grid, whose record is written also where the script made no run.
     pub cell: bool,
     /// What the script may do.
     pub permissions: Permissions,

@@ -1,6 +1,7 @@
 //! What can be asked of a run: to stop, and to go on.
 
 use crate::error::Result;
+use crate::platform;
 use crate::report::record::Record;
 use crate::report::runs::{Found, State};
 use crate::store::claim;
@@ -78,16 +79,10 @@ fn may_go_on(found: &Found, record: &Record, own: &File) -> Result<()> {
         record.command(),
         found.folder.display()
     );
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let file = found.folder.join("run.json").metadata()?;
-        ensure!(
-            file.uid() == own.metadata()?.uid(),
-            "this run is another user's"
-        );
-    }
-    let _ = (found, own);
+    ensure!(
+        platform::same_user(&found.folder.join("run.json"), own)?,
+        "this run is another user's"
+    );
     Ok(())
 }
 

@@ -25,7 +25,7 @@ const LONGEST: usize = 16 << 10;
 /// Connections at a time; those above are closed at once.
 const MOST: usize = 64;
 
-/// What a browser asks.
+/// A request of a browser: method, target and headers.
 pub struct Request {
     pub method: String,
     /// Path and query.
@@ -44,7 +44,7 @@ impl Request {
     }
 }
 
-/// What it gets.
+/// The answer to a request: code, headers and body.
 pub struct Answer {
     pub code: u16,
     headers: Vec<(&'static str, String)>,

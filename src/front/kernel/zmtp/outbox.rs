@@ -27,10 +27,6 @@ impl Parcel {
             Self::Pong(context) => context.len() + 16,
         }
     }
-
-    fn is_pong(&self) -> bool {
-        matches!(self, Self::Pong(_))
-    }
 }
 
 #[derive(Default)]
@@ -65,7 +61,8 @@ impl Outbox {
 
     /// Answers to PINGs that wait.
     pub fn pongs(&self) -> usize {
-        self.lock().queue.iter().filter(|p| p.is_pong()).count()
+        let is_pong = |p: &&Parcel| matches!(p, Parcel::Pong(_));
+        self.lock().queue.iter().filter(is_pong).count()
     }
 
     /// Add a parcel, for which there is room after so long at most. Returns whether it was taken.

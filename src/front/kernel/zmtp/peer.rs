@@ -20,7 +20,7 @@ pub(super) const STACK: usize = 256 << 10;
 const BUFFER: usize = 4 << 10;
 /// Clients subscribe to everything, once; more than this is no use to them, and memory to us.
 const MOST_TOPICS: usize = 32;
-/// The same over the whole of a connection: each is answered, and the answer may not be read.
+/// Subscriptions over the whole of a connection, cancelled ones too: each is answered, and the answer waits until it is read.
 const MOST_SUBSCRIPTIONS: usize = 256;
 /// Answers to PINGs that may wait.
 const MOST_PONGS: usize = 64;
