@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::report::runs::size;
+use crate::simulation::draws;
 use crate::store::{self, checkpoint, weights, zarr};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,9 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             continue;
         }
         let found = match () {
+            () if name == "draws.zarr" => {
+                zarr::check(&path).and_then(|()| draws::check_files(folder))
+            }
             () if is_tree => zarr::check(&path),
             () if name.ends_with(".safetensors") => weights::check_weights(&path),
             () if name.ends_with(".json") => store::read_json::<Value>(&path).map(|_| ()),

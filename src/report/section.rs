@@ -140,22 +140,25 @@ pub fn own_figures(r: &Results, room: &mut Room) -> String {
     for path in &r.figures {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // What a link leads to may be anything.
-        let link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
-        let read = match link {
-            true => Err(std::io::Error::other("a link is not shown")),
-            false => disk::read_text(path),
+        let size = match path.symlink_metadata() {
+            Ok(about) if about.is_symlink() => Err(std::io::Error::other("a link is not shown")),
+            about => about.map(|a| a.len() as usize),
         };
-        match read {
-            Ok(svg) if svg.len() <= LARGEST && room.used + svg.len() <= MOST_FIGURES => {
+        let text = |size| match size <= LARGEST && room.used + size <= MOST_FIGURES {
+            true => disk::read_text(path).map(Ok),
+            false => Ok(Err(size)),
+        };
+        match size.and_then(text) {
+            Ok(Ok(svg)) => {
                 room.used += svg.len();
                 out += &html::picture(&svg, &name);
             }
-            Ok(svg) => {
+            Ok(Err(size)) => {
                 let _ = writeln!(
                     out,
                     "<p class=\"note\">{}: {} kB, left out so that the page stays small</p>",
                     escape(&name),
-                    svg.len() / 1000
+                    size / 1000
                 );
             }
             Err(e) => {

@@ -53,6 +53,7 @@ use crate::simulation::session::{self, Session};
 use binder::Binder;
 use item::Item;
 use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Scope, Token};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -369,13 +370,16 @@ impl Interpreter {
     }
 
     /// What can be called: what is bound, and what was imported under the names it has here.
-    fn known_items(&self) -> Vec<Item> {
+    fn known_items(&self) -> Cow<'_, [Item]> {
+        if self.imports.is_empty() {
+            return Cow::Borrowed(&self.items);
+        }
         let mut out = self.items.clone();
         for (alias, module) in &self.imports {
             let items = self.context.library.items(module.id().unwrap_or(""));
             out.extend(items.into_iter().map(|i| i.called(alias)));
         }
-        out
+        Cow::Owned(out)
     }
 
     /// The scripts of one's own that were imported, by file.

@@ -12,6 +12,7 @@ use crate::store::zarr::{Draws, Reader, Stream};
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::{Context, bail, ensure};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -132,6 +133,15 @@ impl Keeper {
         self.stream.describe_up_to(step, temperatures)
     }
 
+    /// Fail if a file is missing or cut off with draws of chains, each with the step up to which they were made.
+    pub fn check_files(&self, chains: impl Iterator<Item = (usize, u64)>) -> Result<()> {
+        let made: BTreeMap<_, _> = chains.collect();
+        let steps = &self.stream.draws().steps;
+        let count = |step: &u64| steps.partition_point(|s| s <= step);
+        self.stream
+            .check_files(|chain| made.get(&chain).map_or(0, count))
+    }
+
     /// Flush what was written.
     pub fn sync(&self) -> Result<()> {
         self.stream.sync()
@@ -193,6 +203,12 @@ impl KeptDraws {
             apart,
             counts,
         })
+    }
+
+    /// Fail if a file of them is missing or cut off.
+    fn check_files(&self) -> Result<()> {
+        self.stream
+            .check_files(|chain| self.counts[chain] * self.apart)
     }
 
     /// After which steps they were made.
@@ -278,6 +294,20 @@ impl KeptDraws {
     }
 }
 
+/// Fail if a file with draws that were kept of the run in this folder is missing or cut off.
+pub fn check_files(folder: &Path) -> Result<()> {
+    let kept = folder.join(FOLDER);
+    if !kept.exists() {
+        return Ok(());
+    }
+    let stream = Stream::open(&kept)?;
+    let all = stream.draws().steps.len();
+    // Of chains that have failed, or are on their way, there are fewer; to know how many, the run has to be read.
+    stream
+        .check_files(|_| all)
+        .or_else(|_| KeptDraws::of(&Run::open(folder)?)?.check_files())
+}
+
 /// The draws of a chain, one after the other.
 pub struct ChainDraws<'a> {
     reader: Reader<'a>,
@@ -287,7 +317,7 @@ pub struct ChainDraws<'a> {
 }
 
 impl ChainDraws<'_> {
-    /// The `i`-th draw, all parameters; NaN if it was never made.
+    /// The `i`-th draw, all parameters.
     pub fn draw(&mut self, i: usize) -> Result<Vec<f32>> {
         let mut out = Vec::with_capacity(self.parameters);
         for tensor in 0..self.tensors {

@@ -1,5 +1,6 @@
 //! A run on disk: traces for ArviZ, weights for PyTorch, run.json for people.
 
+use super::draws;
 use super::run::{Column, Group, Run, versions};
 use super::summary::Summary;
 use crate::diagnostic::Verdict;
@@ -241,5 +242,7 @@ pub(super) fn damage(folder: &Path) -> Vec<String> {
     }
     let advice =
         "the numbers here are from the checkpoint, which is intact; --resume rewrites this file";
-    out.iter().map(|e| format!("{e:#}; {advice}")).collect()
+    let rewritten = out.iter().map(|e| format!("{e:#}; {advice}"));
+    let kept = draws::check_files(folder).err().map(|e| format!("{e:#}"));
+    rewritten.chain(kept).collect()
 }

@@ -1,6 +1,6 @@
 //! The job of a run: chains step until they come to the next look or to the end, are saved on the way, and looked at.
 
-use super::draws::Keeper;
+use super::draws::{self, Keeper};
 use super::exchange::Ladders;
 use super::job::{Job, Record, Standing};
 use super::look::{self, Judge, Look};
@@ -50,6 +50,21 @@ impl Sampling<'_> {
             Some(keeper) => keeper.describe(&self.info.temperatures),
             None => Ok(()),
         }
+    }
+
+    /// Fail if draws that were kept are not there: their files must not be made again without them.
+    fn check_kept(&self) -> Result<()> {
+        let (state, Some(keeper)) = (&self.state, &self.run.keeper) else {
+            return Ok(());
+        };
+        let made = |c: usize| match &state.failures[c] {
+            Some(failed) => failed.step.saturating_sub(1),
+            None => state.steps[c],
+        };
+        // Where chains change their temperatures all are as far.
+        let least = (0..state.chains).map(made).min().unwrap_or(0);
+        let made = |c| state.ladders.as_ref().map_or_else(|| made(c), |_| least);
+        keeper.check_files((0..state.chains).map(|c| (state.index[c], made(c))))
     }
 
     /// Whether a chain of this process is on its way to the next look, or to the end.
@@ -216,7 +231,8 @@ impl Job for Sampling<'_> {
         let furthest = all.iter().flatten().copied().fold(0.0, f64::max);
         self.run.end = self.run.plan.look_from(furthest as u64);
         // What had ended has, unless more is asked for now.
-        self.look()
+        self.look()?;
+        self.check_kept()
     }
 
     fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
@@ -243,9 +259,6 @@ impl Job for Sampling<'_> {
                 }
             }
         };
-        if let Some(keeper) = run.keeper.as_ref().filter(|_| record.done) {
-            keeper.describe_up_to(run.end, &self.info.temperatures)?;
-        }
         let meta = Meta {
             info: self.info.clone(),
             notes: record.notes.clone(),
@@ -266,10 +279,26 @@ impl Job for Sampling<'_> {
         )
     }
 
-    fn finish(self, folder: &Path, _: Record, session: &Session) -> Result<Arc<Run>> {
+    fn finish(mut self, folder: &Path, _: Record, session: &Session) -> Result<Arc<Run>> {
+        let (keeper, end) = (self.run.keeper.take(), self.run.end);
         // Its records are read from the disk: they must not be there twice.
         drop(self);
-        finish(folder, session)
+        let Some((run, _)) = Run::load(folder)? else {
+            anyhow::bail!("{}: this folder belongs to a training", folder.display())
+        };
+        let write = || {
+            if let Some(keeper) = &keeper {
+                keeper.describe_up_to(end, &run.info.temperatures)?;
+                draws::check_files(folder)?;
+            }
+            run.write()
+        };
+        let written = match session.leads() {
+            true => saving(write(), folder, session),
+            false => Ok(()),
+        };
+        agree(&*session.ranks, written)?;
+        survived(run)
     }
 
     fn opens(&self) -> bool {
@@ -290,16 +319,8 @@ pub(super) fn watched(info: &RunInfo) -> Option<(String, usize)> {
     NAMES.iter().find_map(|name| at(name))
 }
 
-/// The finished run, with its traces, weights and record on disk; an error if no chain survived.
-fn finish(folder: &std::path::Path, session: &Session) -> Result<Arc<Run>> {
-    let Some((run, _)) = Run::load(folder)? else {
-        anyhow::bail!("{}: this folder belongs to a training", folder.display())
-    };
-    let written = match session.leads() {
-        true => saving(run.write(), folder, session),
-        false => Ok(()),
-    };
-    agree(&*session.ranks, written)?;
+/// A finished run; an error if no chain survived.
+fn survived(run: Run) -> Result<Arc<Run>> {
     let all = run.failures.iter().all(Option::is_some);
     // A replica that has failed stays on its rung: without any swap there is no ladder.
     let stuck = |l: &Ladders| l.sweeps > 0 && l.going().next().is_none();

@@ -119,6 +119,19 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
+/// The bytes of a file that somebody else may have made: so many of them at most, whatever it says of its length.
+pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut out)?;
+    match out.len() as u64 > most {
+        true => Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has more than {} MiB", most >> 20),
+        )),
+        false => Ok(out),
+    }
+}
+
 /// The text of a file.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)

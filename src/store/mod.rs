@@ -132,9 +132,12 @@ pub fn write_first(path: &Path, bytes: &[u8]) -> Result<()> {
     }
 }
 
+/// Bytes of a JSON file that is read, at most: a record of ten thousand chains has a hundredth of it.
+const LARGEST_JSON: u64 = 256 << 20;
+
 /// Reads the JSON file at `path`.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = disk::read(path).map_err(|e| cannot("read", path, e))?;
+    let text = disk::read_at_most(path, LARGEST_JSON).map_err(|e| cannot("read", path, e))?;
     serde_json::from_slice(&text).with_context(|| {
         format!(
             "'{}' is not the JSON that was expected; it was edited or damaged: restore it or delete it and run again",

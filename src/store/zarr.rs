@@ -14,6 +14,7 @@
 //! | `zarr/reader.rs`  | reading them one after the other             |
 
 mod check;
+mod chunks;
 mod draws;
 mod layout;
 mod reader;
@@ -149,6 +150,9 @@ fn array_metadata(
 
 /// The codec that adds a checksum to a chunk: CRC-32C of all bytes before it, four bytes, little-endian.
 const CRC32C: &str = "crc32c";
+
+/// The codec by which several chunks are in one file.
+const SHARDING: &str = "sharding_indexed";
 
 /// Bytes of the checksum.
 const CHECKSUM: usize = 4;

@@ -286,9 +286,10 @@ fn files_are_read_and_changed_in_one_place() {
     assert!(seen > 50, "only {seen} found: the test has lost its sight");
 }
 
-/// Every crate that a manifest names stands in the list of dependencies, with its reason, and no other.
+/// Every crate that a manifest names stands in the list of dependencies, with its reason, and no other. What a manifest asks for at least is what all
+/// tests ran with: an older version may not even compile.
 #[test]
-fn every_dependency_has_its_reason() {
+fn every_dependency_has_its_reason_and_the_version_that_is_tested() {
     let list = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
     let rows = list
         .lines()
@@ -298,6 +299,7 @@ fn every_dependency_has_its_reason() {
         .flat_map(|names| names.split(", "))
         .map(|name| name.split(" (").next().unwrap().to_string())
         .collect();
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let mut named = BTreeSet::new();
     for manifest in ["Cargo.toml", "crates/kernels/Cargo.toml"] {
         let text = std::fs::read_to_string(root().join(manifest)).unwrap();
@@ -305,8 +307,15 @@ fn every_dependency_has_its_reason() {
         for line in text.lines() {
             if line.starts_with('[') {
                 dependencies = line.contains("dependencies]");
-            } else if let Some((name, _)) = line.split_once(" = ").filter(|_| dependencies) {
+            } else if let Some((name, asked)) = line.split_once(" = ").filter(|_| dependencies) {
                 named.insert(name.to_string());
+                let digit = |c: char| c.is_ascii_digit();
+                let version = asked.split('"').find(|part| part.starts_with(digit));
+                let locked = format!("name = \"{name}\"\nversion = \"{}", version.unwrap());
+                let rest = lock.split_once(&locked).map(|(_, rest)| rest);
+                // Behind a plus there are remarks.
+                let same = rest.is_some_and(|rest| rest.starts_with(['"', '+']));
+                assert!(same, "{manifest}: {line} is not the version of Cargo.lock");
             }
         }
     }

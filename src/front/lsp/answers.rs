@@ -5,7 +5,7 @@ use super::text::{byte, position, range};
 use crate::script::Interpreter;
 use crate::script::explore::declarations::declared;
 use crate::script::explore::layout;
-use crate::script::explore::tokens::tokens;
+use crate::script::explore::tokens::{Token, tokens};
 use crate::simulation::session::Session;
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionParams, CompletionTextEdit, Diagnostic,
@@ -40,6 +40,9 @@ about! {
     DocumentFormattingParams: text_document;
 }
 
+/// Mistakes that are shown, at most.
+const MOST_MISTAKES: usize = 100;
+
 fn interpreter() -> Interpreter {
     Interpreter::new(Session::new("runs".into()), Default::default())
 }
@@ -53,11 +56,12 @@ fn markdown(text: impl Into<String>) -> MarkupContent {
 
 /// What is certainly wrong.
 pub fn diagnostics(text: &str) -> Vec<Diagnostic> {
-    let found = interpreter().mistakes(text);
+    let (found, tokens) = (interpreter().mistakes(text), tokens(text));
     found
         .into_iter()
+        .take(MOST_MISTAKES)
         .map(|(line, column, message)| Diagnostic {
-            range: word_at(text, line, column),
+            range: word_at(text, &tokens, line, column),
             severity: Some(DiagnosticSeverity::ERROR),
             source: Some("ergodic".into()),
             message,
@@ -67,7 +71,7 @@ pub fn diagnostics(text: &str) -> Vec<Diagnostic> {
 }
 
 /// The range of the token at a place of the compiler, which counts lines and characters from 1.
-fn word_at(text: &str, line: usize, column: usize) -> Range {
+fn word_at(text: &str, tokens: &[Token<'_>], line: usize, column: usize) -> Range {
     let start: usize = text
         .split_inclusive('\n')
         .take(line - 1)
@@ -76,8 +80,7 @@ fn word_at(text: &str, line: usize, column: usize) -> Range {
     let rest = text.get(start..).unwrap_or("");
     let within = rest.char_indices().nth(column - 1);
     let start = start + within.map_or(rest.trim_end().len(), |(k, _)| k);
-    let all = tokens(text);
-    let end = all.iter().find(|t| t.start <= start && start < t.end());
+    let end = tokens.iter().find(|t| t.start <= start && start < t.end());
     let end = end.map_or(start, |t| t.end());
     // A string over many lines is marked on its first.
     let stop = text[start..end].find('\n').map_or(end, |k| start + k);

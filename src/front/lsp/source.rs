@@ -5,6 +5,7 @@ use crate::report::address::{decoded, href};
 use crate::script::explore::declarations::declared;
 use crate::script::explore::imports;
 use crate::script::explore::tokens::{Kind, tokens};
+use crate::script::library::read_text;
 use crate::script::recipes::RECIPES;
 use anyhow::Context;
 use lsp_types::Uri;
@@ -58,7 +59,7 @@ fn elsewhere(script: &Uri, source: &str, alias: &str, name: &str) -> Option<Foun
         None => recipe(alias)?,
         Some((path, _)) => recipe(path).or_else(|| {
             let own = folder(script)?.join(format!("{path}.rhai"));
-            Some((own.clone(), std::fs::read_to_string(own).ok()?))
+            Some((own.clone(), read_text(&own).ok()?))
         })?,
     };
     let function = declared(&text);

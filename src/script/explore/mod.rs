@@ -151,7 +151,7 @@ impl Interpreter {
 
     /// What can be called, with the recipes that the script itself imports.
     fn items_in(&self, source: &str) -> Vec<Item> {
-        let mut out = self.known_items();
+        let mut out = self.known_items().into_owned();
         for (name, alias) in imports(source) {
             if !out.iter().any(|i| i.namespace == alias) {
                 let own = recipes::recipe_items().iter();

@@ -1,9 +1,9 @@
 //! Whether a tree is as it was written. Whatever is missing, cut off or damaged is an error that names the file.
 
-use super::super::{cannot, disk, read_json};
-use super::layout::Layout;
+use super::super::read_json;
+use super::chunks;
 use super::stream::Stream;
-use super::{CHECKSUM, CRC32C, METADATA, checksum, standing};
+use super::{METADATA, SHARDING, standing};
 use crate::error::Result;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
@@ -14,22 +14,33 @@ use std::path::Path;
 pub fn check(root: &Path) -> Result<()> {
     let folder = standing(root);
     let metadata: Root = read_json(&folder.join(METADATA))?;
-    if metadata.attributes.contains_key("draws") {
-        return Stream::open(&folder)?.check();
+    for (path, metadata) in &metadata.consolidated_metadata.metadata {
+        node(&folder.join(path), metadata).with_context(|| {
+            format!("cannot read '{}'; restore it or run again", root.display())
+        })?;
     }
-    for (path, node) in &metadata.consolidated_metadata.metadata {
-        if node["node_type"] == "array" {
-            array(&folder.join(path), node)
-                .with_context(|| format!("array '{path}'"))
-                .with_context(|| {
-                    format!(
-                        "cannot read the trace '{}'; restore it or run again",
-                        root.display()
-                    )
-                })?;
+    match metadata.attributes.contains_key("draws") {
+        true => Stream::open(&folder)?.check(),
+        false => Ok(()),
+    }
+}
+
+/// Fail if a group or an array is not what the root says of it, which other programs need not read.
+fn node(folder: &Path, metadata: &Value) -> Result<()> {
+    let path = folder.join(METADATA);
+    let own: Value = read_json(&path)?;
+    ensure!(
+        own == *metadata,
+        "'{}' was damaged: it is not what the metadata of the whole tree says",
+        path.display()
+    );
+    // The shards of draws are checked one by one.
+    match metadata["node_type"] == "array" && metadata["codecs"][0]["name"] != SHARDING {
+        true => {
+            chunks::check(folder, metadata).with_context(|| format!("array '{}'", folder.display()))
         }
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// The root's metadata, which lists all groups and arrays below.
@@ -43,31 +54,4 @@ struct Root {
 #[derive(Deserialize)]
 struct Consolidated {
     metadata: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    shape: Vec<usize>,
-    chunk_grid: Value,
-    codecs: Vec<Value>,
-}
-
-fn array(folder: &Path, metadata: &Value) -> Result<()> {
-    let metadata = Metadata::deserialize(metadata).context("its metadata is damaged")?;
-    let chunk_shape = &metadata.chunk_grid["configuration"]["chunk_shape"];
-    let chunk_shape = Vec::deserialize(chunk_shape).context("its chunk shape is damaged")?;
-    let layout = Layout::parse(&metadata.shape, &chunk_shape)?;
-    let checked = metadata.codecs.last().is_some_and(|c| c["name"] == CRC32C);
-    for k in 0..layout.chunks() {
-        let path = layout.path(folder, k);
-        let bytes = disk::read(&path).map_err(|e| cannot("read", &path, e))?;
-        let split = bytes.split_last_chunk::<CHECKSUM>();
-        let right = split.is_some_and(|(content, stored)| checksum(content) == *stored);
-        ensure!(
-            right || !checked,
-            "'{}' was cut off or damaged: its checksum is wrong",
-            path.display()
-        );
-    }
-    Ok(())
 }

@@ -5,9 +5,11 @@ use super::stream::{Found, Stream, lock};
 use super::{CHECKSUM, checksum};
 use crate::error::Result;
 use crate::platform::read_exact_at;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use half::f16;
-use std::io::Result as IoResult;
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Result as IoResult};
+use std::path::Path;
 use std::time::Duration;
 
 impl Stream {
@@ -18,6 +20,42 @@ impl Stream {
             chain,
             open: self.draws.tensors.iter().map(|_| None).collect(),
         }
+    }
+
+    /// Fail if a file in which the first draws of a chain are, so many of each, is missing or has not the length that it was made with.
+    pub fn check_files(&self, made: impl Fn(usize) -> usize) -> Result<()> {
+        let draws = &self.draws;
+        // From the least to the most, as it was made for some chains or for all.
+        let mut lengths = BTreeMap::<_, (u64, u64)>::new();
+        for chain in 0..draws.chains * draws.temperatures.unwrap_or(1) {
+            let made = made(chain).min(draws.steps.len());
+            for tensor in 0..draws.tensors.len() {
+                let bytes = draws.chunk_bytes(tensor) + CHECKSUM;
+                let end = draws.offset(tensor, chain) + bytes as u64;
+                let of_made = made.div_ceil(draws.cut(tensor).draws);
+                for chunk in 0..draws.chunks(tensor) {
+                    let path = self.path(tensor, chain, chunk);
+                    let (least, most) = lengths.entry(path).or_default();
+                    *most = end.max(*most);
+                    if chunk < of_made {
+                        *least = end.max(*least);
+                    }
+                }
+            }
+        }
+        for (path, (least, most)) in lengths.iter().filter(|(_, (least, _))| *least > 0) {
+            match path.metadata() {
+                Ok(file) if (*least..=*most).contains(&file.len()) => {}
+                Ok(file) => bail!(
+                    "'{}' has {} bytes where {most} were written, {LOST}",
+                    path.display(),
+                    file.len()
+                ),
+                Err(e) if e.kind() == ErrorKind::NotFound => return Err(missing(path)),
+                Err(e) => return Err(cannot("read", path, e)),
+            }
+        }
+        Ok(())
     }
 
     /// Fail if a chunk of draws that were made is not as it was written.
@@ -56,7 +94,8 @@ impl Stream {
             Ok(whole || self.is_not_flushed(at) || flushed())
         };
         // Whoever makes draws at this time writes numbers and checksum one after the other.
-        for _ in 0..5 {
+        let tries = if self.is_growing() { 5 } else { 1 };
+        for _ in 0..tries {
             if right().map_err(|e| cannot("read", &path, e))? {
                 lock(&self.sound).insert(at);
                 return Ok(Some((file, start)));
@@ -70,6 +109,13 @@ impl Stream {
     }
 }
 
+/// What follows from it for a run.
+const LOST: &str = "with draws that were made: restore it from a backup, or run again";
+
+fn missing(path: &Path) -> anyhow::Error {
+    anyhow!("'{}' is missing, {LOST}", path.display())
+}
+
 /// What reads the draws of a chain; chunks stay open from one draw to the next.
 pub struct Reader<'a> {
     stream: &'a Stream,
@@ -79,10 +125,10 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Append a tensor of the `k`-th draw; NaN if it was never made.
+    /// Append a tensor of the `k`-th draw, which was made.
     ///
     /// # Errors
-    /// If it cannot be read, or its chunk is damaged.
+    /// If it cannot be read, or its chunk is damaged or missing.
     pub fn read(&mut self, tensor: usize, k: usize, out: &mut Vec<f32>) -> Result<()> {
         let (stream, draws) = (self.stream, &self.stream.draws);
         let (chunk, at) = stream.place(tensor, k);
@@ -95,8 +141,7 @@ impl Reader<'_> {
             }
         };
         let Some((file, start)) = found else {
-            out.extend(std::iter::repeat_n(f32::NAN, numbers));
-            return Ok(());
+            return Err(missing(&stream.path(tensor, self.chain, chunk)));
         };
         let mut bytes = vec![0; numbers * draws.size()];
         let offset = start + (at * bytes.len()) as u64;

@@ -9,7 +9,9 @@ use super::super::bytes::{decode, encode};
 use super::super::disk::{self, Output, sync, sync_folder};
 use super::super::{cannot, temp_files, write_atomic};
 use super::draws::Draws;
-use super::{CHECKSUM, CRC32C, METADATA, array_metadata, checksum, little_endian};
+use super::{
+    CHECKSUM, CRC32C, METADATA, SHARDING, array_metadata, checksum, chunks, little_endian,
+};
 use crate::access;
 use crate::error::Result;
 use crate::platform::read_exact_at;
@@ -102,6 +104,10 @@ impl Stream {
                     root.display()
                 )
             })?;
+        chunks::check(
+            &root.join("step"),
+            &metadata["consolidated_metadata"]["metadata"]["step"],
+        )?;
         let steps = root.join("step/c/0");
         let bytes = disk::read(&steps).map_err(|e| cannot("read", &steps, e))?;
         draws.steps = decode(&bytes);
@@ -158,7 +164,7 @@ impl Stream {
             let (dims, [shape, file, chunk]) = draws.layout(tensor);
             let codecs = [little_endian(), json!({ "name": CRC32C })];
             let sharding = json!({
-                "name": "sharding_indexed",
+                "name": SHARDING,
                 "configuration": { "chunk_shape": chunk, "codecs": codecs, "index_codecs": codecs, "index_location": "start" },
             });
             let metadata = array_metadata(
@@ -207,10 +213,19 @@ impl Stream {
         bytes: &[u8],
         nodes: &mut Map<String, Value>,
     ) -> Result<()> {
-        let shape = [length];
-        write_atomic(&self.root.join(name).join("c/0"), bytes)?;
-        let (dims, codecs) = ([dim.to_string()], [little_endian()]);
-        let metadata = array_metadata(kind, &dims, (&shape, &shape), &codecs, &Map::new());
+        let all = [bytes, &checksum(bytes)].concat();
+        write_atomic(&self.root.join(name).join("c/0"), &all)?;
+        let (dims, codecs) = (
+            [dim.to_string()],
+            [little_endian(), json!({ "name": CRC32C })],
+        );
+        let metadata = array_metadata(
+            kind,
+            &dims,
+            (&[length], &[length.max(1)]),
+            &codecs,
+            &Map::new(),
+        );
         self.array(name, metadata, nodes)
     }
 
@@ -391,7 +406,12 @@ impl Stream {
     pub(super) fn is_not_flushed(&self, [tensor, chain, chunk]: [usize; 3]) -> bool {
         let known = self.flushed().get(&[tensor, chain]);
         let earlier = known.is_none_or(|all| all.iter().all(|open| open.chunk < chunk));
-        earlier && self.flushed_files().next().is_some()
+        earlier && self.is_growing()
+    }
+
+    /// Whether draws are still made, or will be once the run goes on.
+    pub(super) fn is_growing(&self) -> bool {
+        self.flushed_files().next().is_some()
     }
 
     /// Make the file of a chain, with chunks without draws, if it is not there: a disk that is full is met here, before any of them is made.

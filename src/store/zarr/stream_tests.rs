@@ -59,6 +59,57 @@ fn draws_come_back_and_what_was_not_made_is_nan() {
 }
 
 #[test]
+fn files_that_are_gone_or_cut_off_are_found() {
+    let s = stream("gone", false);
+    s.describe(&[1.0, 2.0]).unwrap();
+    for tensor in 0..2 {
+        let values = vec![0.0; s.draws.numbers(tensor)];
+        (0..3).for_each(|k| s.write(tensor, 3, k, &values).unwrap());
+    }
+    let made = |n| move |chain| if chain == 3 { n } else { 0 };
+    assert!(s.check_files(made(3)).is_ok());
+    std::fs::remove_file(s.path(1, 3, 2)).unwrap();
+    assert!(s.check_files(made(2)).is_ok());
+    for said in [
+        s.check_files(made(3)).unwrap_err(),
+        s.reader(3).read(1, 2, &mut Vec::new()).unwrap_err(),
+    ] {
+        assert!(
+            said.to_string().contains("big/c/0/2/0/0' is missing"),
+            "{said}"
+        );
+    }
+    let file = File::options().write(true).open(s.path(1, 3, 0)).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    let said = s.check_files(made(1)).unwrap_err();
+    assert!(said.to_string().contains(" were written"), "{said}");
+    file.set_len(file.metadata().unwrap().len() + 2).unwrap();
+    assert!(s.check_files(made(1)).is_err());
+    std::fs::remove_dir_all(&s.root).unwrap();
+}
+
+#[test]
+fn metadata_that_is_damaged_is_found() {
+    let s = stream("metadata", false);
+    s.describe(&[1.0, 2.0]).unwrap();
+    assert!(super::super::check(&s.root).is_ok());
+    for name in ["step/c/0", "temperature/c/0", "w/zarr.json"] {
+        let (path, whole) = (s.root.join(name), std::fs::read(s.root.join(name)).unwrap());
+        let mut bytes = whole.clone();
+        // A digit, where it is text.
+        let at = whole.windows(2).position(|two| two == b"2,").unwrap_or(3);
+        bytes[at] = whole[at] ^ 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let said = format!("{:#}", super::super::check(&s.root).unwrap_err());
+        assert!(said.contains("damaged"), "{said}");
+        // What says which draws there are is checked before it is believed.
+        assert_eq!(Stream::open(&s.root).is_err(), name.starts_with("step"));
+        std::fs::write(&path, &whole).unwrap();
+    }
+    std::fs::remove_dir_all(&s.root).unwrap();
+}
+
+#[test]
 fn a_tensor_with_the_name_of_a_coordinate_is_refused() {
     let mut s = stream("names", false);
     assert!(s.draws.check().is_ok());

@@ -79,10 +79,16 @@ const FILES: &[[&str; 3]] = &[
     ["zarr", "run/trace.zarr/zarr.json", LOOK],
     ["array", "run/trace.zarr/posterior/zarr.json", LOOK],
     ["chunk", "run/trace.zarr/sample_stats/energy/c/0/0/0", LOOK],
+    ["draws", "kept/draws.zarr/zarr.json", DRAW],
+    ["steps", "kept/draws.zarr/step/c/0", DRAW],
+    ["kept", "kept/draws.zarr/w/c/0/0/0", DRAW],
 ];
 
 /// What there is to a run on disk.
 const LOOK: &str = r#"let r = open("FOLDER/run"); print(r); print(r.summary()); print(r.trace("energy", 0)); print(r.verdict())"#;
+
+/// What reads draws that were kept.
+const DRAW: &str = r#"let r = open("FOLDER/kept"); print(r.draw(0, 1)); print(r.kept("w", 1))"#;
 
 /// Something that reads bytes.
 pub struct Reader {
@@ -171,6 +177,8 @@ fn fill(folder: &Path) {
     tar::Archive::new(flate2::read::GzDecoder::new(&packed[..]))
         .unpack(folder)
         .expect("a run of tests/data");
-    fs::rename(folder.join("format-1/done/ladder"), folder.join("run"))
-        .expect("a run of tests/data");
+    for (old, new) in [("ladder", "run"), ("run", "kept")] {
+        fs::rename(folder.join("format-1/done").join(old), folder.join(new))
+            .expect("a run of tests/data");
+    }
 }

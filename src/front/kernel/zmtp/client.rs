@@ -43,9 +43,9 @@ impl Client {
         frame::write(&mut &self.0, frames).unwrap();
     }
 
-    /// Send a command.
-    pub fn command(&mut self, name: &str, data: &[u8]) {
-        frame::write_command(&mut &self.0, name, data).unwrap();
+    /// Send a command. Returns false if the connection has ended.
+    pub fn command(&mut self, name: &str, data: &[u8]) -> bool {
+        frame::write_command(&mut &self.0, name, data).is_ok()
     }
 
     /// The next message or command.

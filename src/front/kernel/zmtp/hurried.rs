@@ -44,3 +44,35 @@ impl Write for Hurried<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Endpoint;
+    use super::*;
+
+    #[test]
+    fn bytes_now_and_then_do_not_win_time() {
+        let (listener, endpoint) = Endpoint::Tcp("127.0.0.1".into(), 0).listen().unwrap();
+        let sender = endpoint.connect().unwrap();
+        let stream = listener.accept().unwrap();
+        let sending = std::thread::spawn(move || {
+            while (&sender).write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let mut hurried = Hurried::new(&stream);
+        hurried.within(Some(Duration::from_millis(200)));
+        let mut rest = Vec::new();
+        let error = hurried.read_to_end(&mut rest).unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::TimedOut | ErrorKind::WouldBlock
+        ));
+        assert!(!rest.is_empty());
+        // Another message has time of its own.
+        hurried.within(None);
+        hurried.read_exact(&mut [0]).unwrap();
+        stream.close();
+        sending.join().unwrap();
+    }
+}

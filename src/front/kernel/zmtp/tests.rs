@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::frame::Item;
+use super::outbox::PATIENCE;
 use super::{Endpoint, Event, Frames, Kind, Socket};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -165,6 +166,45 @@ fn a_client_does_not_subscribe_for_ever() {
     }
     client.command("SUBSCRIBE", b"a");
     assert!(client.next().is_err(), "it was not cut off");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_client_does_not_ping_for_ever_without_reading() {
+    // A socket of this kind keeps little for a client that does not read.
+    let file = std::env::temp_dir().join(format!("zmtp-{}", super::super::id::fresh()));
+    let socket = Socket::bind(&Endpoint::Ipc(file), Kind::Router, echo).unwrap();
+    let mut client = Client::connect(socket.endpoint(), "DEALER", b"");
+    let all_sent = (0..200_000).all(|_| client.command("PING", b"\x00\x00context"));
+    assert!(!all_sent, "it was not cut off");
+}
+
+#[test]
+fn subscribers_that_do_not_read_are_waited_for_together() {
+    let (seen, subscribed) = mpsc::channel();
+    let socket = Socket::bind(&anywhere(), Kind::Publisher, move |event| {
+        if let Event::Subscribed(..) = event {
+            seen.send(()).unwrap();
+        }
+    })
+    .unwrap();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = Client::connect(socket.endpoint(), "SUB", b"");
+            client.send(&message(&[b"\x01"]));
+            subscribed.recv_timeout(Duration::from_secs(5)).unwrap();
+            client
+        })
+        .collect();
+    // What the system does not keep for them, and more than waits here.
+    let large = Arc::new(vec![vec![0; 32 << 20]]);
+    let begin = Instant::now();
+    for _ in 0..4 {
+        socket.publish(large.clone());
+    }
+    // One after the other, they take the patience with one of them eight times.
+    assert!(begin.elapsed() < 4 * PATIENCE);
+    drop(clients);
 }
 
 #[test]
