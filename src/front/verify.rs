@@ -80,7 +80,11 @@ pub fn report(folder: &Path) -> Result<(String, bool)> {
     out.push(format!("damaged    {}", damaged.len()));
     for item in &damaged {
         if let State::Damaged { why, remedy } = &item.state {
-            out.push(format!("\n{}: {why:#}\n  {remedy}", short(item)));
+            out.push(format!("\n{}: {why:#}", short(item)));
+            let said = out.last().is_some_and(|line| line.ends_with(remedy));
+            if !said {
+                out.push(format!("  {remedy}"));
+            }
         }
     }
     Ok((out.join("\n"), damaged.is_empty()))

@@ -149,6 +149,7 @@ impl Keeper {
 
     /// Take over the draws of some chains from the folder of a shard.
     pub fn merge(&self, shard: &Path, chains: &[usize]) -> Result<()> {
+        check_files(shard)?;
         let from = Stream::open(&shard.join(FOLDER))?;
         chains.iter().try_for_each(|c| self.stream.take(&from, *c))
     }

@@ -139,6 +139,56 @@ fn what_had_begun_does_not_begin_again_in_silence() {
     );
 }
 
+/// Kept draws are nowhere else: a run that goes on, or a merge, must not make their files again without them.
+#[test]
+fn kept_draws_that_are_gone_are_missed() {
+    let scratch = Scratch::new();
+    let script = scratch.file(
+        "s.rhai",
+        "let r = sample(target(potential::gaussian(#{ dim: 2 })), sampler::hmc(#{ leapfrog: 3 }), #{ chains: 2, steps: 200_000, every: 10_000, keep: 1000, name: \"it\" });
+         print(r.kept(\"w\", 1).mean());",
+    );
+    let file = "it/draws.zarr/w/c/0/0/0";
+    let out = scratch.join("killed");
+    killed(&script, &out, "it");
+    std::fs::remove_file(out.join(file)).unwrap();
+    let done = scratch.join("done");
+    assert!(run(&script, &done, &[]).status.success());
+    std::fs::remove_file(done.join(file)).unwrap();
+    let shards = scratch.join("shards");
+    for shard in ["1/2", "2/2"] {
+        // Chain 1 has no draws in the first shard, of which the script asks.
+        let _ = run(&script, &shards, &["--shard", shard]);
+    }
+    std::fs::remove_file(shards.join("shard-2-of-2").join(file)).unwrap();
+    for (folder, how) in [
+        (&out, &["--resume"][..]),
+        (&done, &["--resume"]),
+        (&shards, &["--merge", "2"]),
+    ] {
+        let doctor = ergodic_says(&["doctor", "--check"], folder);
+        let output = run(&script, folder, how);
+        for said in [doctor, text(&output)] {
+            assert!(said.contains("0/0/0' is missing"), "{how:?}: {said}");
+        }
+        assert_eq!(output.status.code(), Some(1));
+    }
+    assert!(!out.join(file).exists() && !done.join(file).exists());
+    let shown = ergodic_says(&["show"], &done.join("it"));
+    assert!(
+        shown.contains("is missing, with draws that were made"),
+        "{shown}"
+    );
+    // Of an array that is not what the whole tree says of it other programs read something else.
+    let own = done.join("it/trace.zarr/posterior/chain/zarr.json");
+    let damaged = std::fs::read_to_string(&own)
+        .unwrap()
+        .replace("int64", "int32");
+    std::fs::write(&own, damaged).unwrap();
+    let said = ergodic_says(&["doctor", "--check"], &done);
+    assert!(said.contains("chain/zarr.json' was damaged"), "{said}");
+}
+
 #[test]
 fn a_flipped_bit_in_weights_or_traces_is_found() {
     let scratch = Scratch::new();
