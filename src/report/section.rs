@@ -9,6 +9,7 @@ use super::verdict::{self, Check, Level};
 use crate::simulation::summary::Summary;
 use crate::store::disk;
 use std::fmt::Write;
+use std::io::Error;
 
 /// Bytes of figures beyond which the rest are left out, and named.
 const MOST_FIGURES: usize = 1_400_000;
@@ -139,27 +140,20 @@ pub fn own_figures(r: &Results, room: &mut Room) -> String {
     let mut out = String::new();
     for path in &r.figures {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // What a link leads to may be anything.
-        let size = match path.symlink_metadata() {
-            Ok(about) if about.is_symlink() => Err(std::io::Error::other("a link is not shown")),
-            about => about.map(|a| a.len() as usize),
-        };
-        let text = |size| match size <= LARGEST && room.used + size <= MOST_FIGURES {
-            true => disk::read_text(path).map(Ok),
-            false => Ok(Err(size)),
-        };
-        match size.and_then(text) {
-            Ok(Ok(svg)) => {
+        let room_left = LARGEST.min(MOST_FIGURES.saturating_sub(room.used)) as u64;
+        let read = path.symlink_metadata().and_then(|about| match about.len() {
+            // What a link leads to may be anything.
+            _ if about.is_symlink() => Err(Error::other("a link is not shown")),
+            bytes if bytes <= room_left => disk::read_text(path),
+            bytes => Err(Error::other(format!(
+                "{} kB, left out so that the page stays small",
+                bytes / 1000
+            ))),
+        });
+        match read {
+            Ok(svg) => {
                 room.used += svg.len();
                 out += &html::picture(&svg, &name);
-            }
-            Ok(Err(size)) => {
-                let _ = writeln!(
-                    out,
-                    "<p class=\"note\">{}: {} kB, left out so that the page stays small</p>",
-                    escape(&name),
-                    size / 1000
-                );
             }
             Err(e) => {
                 let _ = writeln!(

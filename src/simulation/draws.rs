@@ -133,6 +133,11 @@ impl Keeper {
         self.stream.describe_up_to(step, temperatures)
     }
 
+    /// Whether there are any: whoever needs the room may remove the draws of a run that has ended.
+    pub fn is_there(&self) -> bool {
+        self.stream.is_there()
+    }
+
     /// Fail if a file is missing or cut off with draws of chains, each with the step up to which they were made.
     pub fn check_files(&self, chains: impl Iterator<Item = (usize, u64)>) -> Result<()> {
         let made: BTreeMap<_, _> = chains.collect();
@@ -303,10 +308,11 @@ pub fn check_files(folder: &Path) -> Result<()> {
     }
     let stream = Stream::open(&kept)?;
     let all = stream.draws().steps.len();
-    // Of chains that have failed, or are on their way, there are fewer; to know how many, the run has to be read.
-    stream
-        .check_files(|_| all)
-        .or_else(|_| KeptDraws::of(&Run::open(folder)?)?.check_files())
+    if stream.check_files(|_| all).is_ok() {
+        return Ok(());
+    }
+    // Of chains that have failed, or are on their way, there are fewer; to know how many, the run has to be read. Without a checkpoint nobody counts on any.
+    Run::open(folder).map_or(Ok(()), |run| KeptDraws::of(&run)?.check_files())
 }
 
 /// The draws of a chain, one after the other.

@@ -57,6 +57,9 @@ impl Sampling<'_> {
         let (state, Some(keeper)) = (&self.state, &self.run.keeper) else {
             return Ok(());
         };
+        if !keeper.is_there() && !self.going() && !self.goes_on() {
+            return Ok(());
+        }
         let made = |c: usize| match &state.failures[c] {
             Some(failed) => failed.step.saturating_sub(1),
             None => state.steps[c],
@@ -287,7 +290,7 @@ impl Job for Sampling<'_> {
             anyhow::bail!("{}: this folder belongs to a training", folder.display())
         };
         let write = || {
-            if let Some(keeper) = &keeper {
+            if let Some(keeper) = keeper.as_ref().filter(|k| k.is_there()) {
                 keeper.describe_up_to(end, &run.info.temperatures)?;
                 draws::check_files(folder)?;
             }

@@ -114,6 +114,11 @@ impl Stream {
         Ok(Self::new(root.into(), draws, Vec::new()))
     }
 
+    /// Whether its folder is there.
+    pub fn is_there(&self) -> bool {
+        self.root.exists()
+    }
+
     /// What is written.
     pub fn draws(&self) -> &Draws {
         &self.draws
