@@ -27,6 +27,7 @@ pub(super) fn bind(b: &mut Binder) {
         move |native: NativeCallContext, value: Dynamic| {
             if context.session.leads() {
                 let shown = shown(&value, &|x| written(&native, x));
+                context.spent.say(shown.text.len());
                 context.session.console.show(&shown);
             }
         },
@@ -82,6 +83,7 @@ pub(super) fn bind(b: &mut Binder) {
         "Ask whoever runs the session for a line of text. A script that is to run unattended takes values by `param` instead.",
         ImmutableString::default(),
         move |prompt: ImmutableString| -> Bound<String> {
+            context.spent.say(prompt.len());
             context.session.console.ask(&prompt).or_raise()
         },
     )

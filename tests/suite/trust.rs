@@ -146,6 +146,10 @@ const RESOURCES: &[(&str, &str)] = &[
         r#"loop { print("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"); }"#,
         "printed",
     ),
+    (
+        r#"let s = "0123456789abcdef"; for k in 0..4 { s += s; } loop { display(s); }"#,
+        "printed",
+    ),
     ("sleep(1e9)", "--max-time"),
     ("loop { try { loop {} } catch { } }", "--max-steps"),
     (
