@@ -1,6 +1,7 @@
 //! The test suite: one binary, one module per contract.
 
 /// The program's: glibc gives memory back to the system at every chance, and asks for it again.
+#[cfg(not(system_allocator))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
