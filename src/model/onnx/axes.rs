@@ -233,6 +233,9 @@ fn gather(n: &Node) -> Result<Value> {
     picked.reshape(&[&dims[..axis], &entries.dims()?, rest].concat())
 }
 
+/// By how much an axis may be padded.
+const LONGEST: u64 = 1 << 20;
+
 fn pad(n: &Node) -> Result<Value> {
     let x = n.input(0)?;
     let dims = x.dims()?;
@@ -269,8 +272,17 @@ fn pad(n: &Node) -> Result<Value> {
             matches!(&*mode, "constant" | "edge" | "reflect" | "wrap"),
             "the mode '{mode}' is not supported"
         );
-        let places: Vec<_> = (-before..length + behind).map(place).collect();
+        ensure!(
+            mode == "constant" || length > 0,
+            "an axis of length 0 has nothing to be padded with"
+        );
         let inner = out.inner(axis)? as usize - usize::from(out.has_rows());
+        let fine = |pad: i64| pad.unsigned_abs() <= LONGEST;
+        ensure!(
+            fine(before) && fine(behind),
+            "it pads an axis by {before} and {behind}; at most {LONGEST} are possible"
+        );
+        let places: Vec<_> = (-before..length + behind).map(place).collect();
         out = match places.iter().copied().collect::<Option<Vec<_>>>() {
             Some(all) => out.pick(axis, &sizes("pads", &all)?)?,
             None if before < 0 || behind < 0 => bail!("it cuts one edge and pads another"),
@@ -487,9 +499,9 @@ fn slice(n: &Node) -> Result<Value> {
         } else {
             (-1, length - 1)
         };
-        let start = from_end(starts[i]).clamp(0, high);
+        let start = from_end(starts[i]).clamp(0, high.max(0));
         let end = from_end(ends[i]).clamp(low, length);
-        if (start, end, step) == (0, length, 1) {
+        if length == 0 || (start, end, step) == (0, length, 1) {
             continue;
         }
         out.inner(axis)?;
@@ -497,7 +509,7 @@ fn slice(n: &Node) -> Result<Value> {
         let mut all = Vec::new();
         while if step > 0 { at < end } else { at > end } {
             all.push(at as usize);
-            at += step;
+            at = at.saturating_add(step);
         }
         out = out.pick(axis, &all)?;
     }
@@ -523,6 +535,7 @@ fn split(n: &Node) -> Result<Vec<Value>> {
 
 /// Parts of these lengths along an axis.
 pub fn parts(x: &Value, axis: usize, lengths: &[usize]) -> Result<Vec<Value>> {
+    x.inner(axis)?;
     let length = x.dims()?[axis];
     let sum = lengths.iter().try_fold(0usize, |s, l| s.checked_add(*l));
     ensure!(

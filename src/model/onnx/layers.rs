@@ -63,6 +63,9 @@ fn gemm(n: &Node) -> Result<Value> {
     }
 }
 
+/// Lengths of filters, strides, gaps and pads.
+const LONGEST: usize = 1 << 20;
+
 /// How windows lie on the axes of images behind rows and channels.
 struct Layout {
     kernel: Vec<usize>,
@@ -83,19 +86,24 @@ fn layout(n: &Node, image: &[usize], kernel: Vec<usize>) -> Result<Layout> {
     );
     let all = |name: &str| -> Result<Vec<usize>> {
         let given = n.sizes(name)?.unwrap_or(vec![1; axes]);
-        let fine = given.len() == axes && given.iter().all(|n| *n > 0);
+        let fine = given.len() == axes && given.iter().all(|n| (1..=LONGEST).contains(n));
         ensure!(fine, "its '{name}' is {given:?}");
         Ok(given)
     };
     let (stride, dilation) = (all("strides")?, all("dilations")?);
     let reach = |i: usize| dilation[i] * (kernel[i].max(1) - 1) + 1;
     let pads = n.sizes("pads")?.unwrap_or(vec![0; 2 * axes]);
-    ensure!(pads.len() == 2 * axes, "its 'pads' are {pads:?}");
+    let fine = pads.len() == 2 * axes && pads.iter().all(|n| *n <= LONGEST);
+    ensure!(fine, "its 'pads' are {pads:?}");
+    ensure!(
+        kernel.iter().all(|n| *n <= LONGEST),
+        "its filters have the lengths {kernel:?}"
+    );
     let automatic = n.text("auto_pad", "NOTSET");
     let edge = |i: usize| match &*automatic {
         "SAME_UPPER" | "SAME_LOWER" => {
             let windows = image[i].div_ceil(stride[i]);
-            let all = ((windows - 1) * stride[i] + reach(i)).saturating_sub(image[i]);
+            let all = (windows.saturating_sub(1) * stride[i] + reach(i)).saturating_sub(image[i]);
             let less = all / 2;
             Ok(if automatic == "SAME_UPPER" {
                 [less, all - less]

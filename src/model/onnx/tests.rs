@@ -142,6 +142,68 @@ fn what_cannot_be_read_is_named() {
     assert!(fails(short).contains("it has 3 numbers, but its shape [2, 2] needs 4"));
 }
 
+/// What a fuzzer has found, and its like: none may end the program.
+#[test]
+fn numbers_out_of_all_bounds_are_refused() {
+    let product = node("MatMul", &["h", "scalar"], "y");
+    let mut scalar = message(&[0, 2], vec![product]);
+    let graph = scalar.graph.as_mut().unwrap();
+    graph.initializers.push(floats("scalar", &[], &[1.0]));
+    assert!(fails(scalar).contains("a single number has no rows"));
+    let with = |mut node: Node, given: &[(&str, Vec<i64>)]| {
+        let ints = |(name, ints): &(&str, Vec<i64>)| Attribute {
+            name: (*name).into(),
+            ints: ints.clone(),
+            ..Attribute::default()
+        };
+        node.attributes.extend(given.iter().map(ints));
+        node
+    };
+    let (least, most) = (i64::MIN, i64::MAX);
+    for pads in [[0, least, 0, 0], [0, most, 0, most], [0, -1, 0, most]] {
+        for mode in ["constant", "edge", "reflect", "wrap"] {
+            let mut pad = with(node("Pad", &["h"], "y"), &[("pads", pads.to_vec())]);
+            pad.attributes.push(Attribute {
+                name: "mode".into(),
+                text: mode.into(),
+                ..Attribute::default()
+            });
+            let said = fails(message(&[0, 2], vec![pad]));
+            assert!(said.contains("it pads an axis by"), "{said}");
+        }
+    }
+    for name in ["kernel_shape", "strides", "dilations", "pads"] {
+        for value in [most, 1 << 40] {
+            let mut given = vec![("kernel_shape", vec![1, 1])];
+            given.retain(|(n, _)| *n != name);
+            given.push((name, vec![value; if name == "pads" { 4 } else { 2 }]));
+            let pool = with(node("MaxPool", &["h"], "y"), &given);
+            let said = fails(message(&[0, 1, 4, 2], vec![pool]));
+            assert!(said.contains("(MaxPool)"), "{said}");
+        }
+    }
+    let slice = |from: &str, to: &str, [start, end, step]: [i64; 3]| {
+        let given = [
+            ("starts", start),
+            ("ends", end),
+            ("axes", 1),
+            ("steps", step),
+        ];
+        let given = given.map(|(name, value)| (name, vec![value]));
+        with(node("Slice", &[from], to), &given)
+    };
+    for one in [[0, most, most], [most, least, least], [least, most, 1]] {
+        let nodes = vec![slice("h", "y", one)];
+        assert!(read(message(&[0, 2], nodes), Path::new(".")).is_ok());
+    }
+    // An axis without entries, backwards.
+    let nodes = vec![
+        slice("h", "e", [0, 0, 1]),
+        slice("e", "y", [most, least, -1]),
+    ];
+    let _ = read(message(&[0, 2], nodes), Path::new("."));
+}
+
 #[test]
 fn numbers_of_their_own_file_lie_below_the_folder() {
     let folder = std::env::temp_dir().join(format!("ergodic-onnx-{}", std::process::id()));

@@ -412,6 +412,10 @@ impl Value {
     /// Matrix product, as NumPy's.
     pub fn matmul(&self, other: &Value) -> Result<Self> {
         let (a, b) = (self.dims()?, other.dims()?);
+        ensure!(
+            !a.is_empty() && !b.is_empty(),
+            "a single number has no rows and columns: a product of matrices needs at least one axis on both sides"
+        );
         if a.len() == 1 {
             let out = self.reshape(&[1, a[0]])?.matmul(other)?;
             let mut dims = out.dims()?;
