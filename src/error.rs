@@ -4,7 +4,9 @@
 //! between add context with `anyhow::Context`. Only errors with an exit code of their own are types.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,6 +231,27 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
         0 => shown.join(", "),
         more => format!("{} … and {more} more", shown.join(", ")),
     }
+}
+
+thread_local! {
+    /// Whether a package is reading something at which it may panic.
+    static READING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a package makes of somebody's file, where it panics at some that are damaged: then it is an error with these words, and nobody is told of the panic.
+///
+/// # Errors
+/// Those of the package, and these words.
+pub fn of_package<T>(words: &'static str, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    READING.set(true);
+    let made = catch_unwind(AssertUnwindSafe(read));
+    READING.set(false);
+    made.unwrap_or_else(|_| Err(anyhow::Error::msg(words)))
+}
+
+/// Whether a panic of this thread becomes an error in [`of_package`].
+pub fn panic_is_caught() -> bool {
+    READING.get()
 }
 
 /// A text that may have parts of somebody's file in it, as it is safe on a terminal: control characters but line breaks and tabulators, and

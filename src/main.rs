@@ -34,6 +34,9 @@ const HARDLY_ANY: u64 = 64 << 20;
 
 /// Say that a panic is a defect of ours, or that hardly any memory is left. [`main`] decides the exit code.
 fn report_panic(info: &std::panic::PanicHookInfo) {
+    if ergodic::error::panic_is_caught() {
+        return;
+    }
     let is_short = memory::available_memory().is_some_and(|free| free < HARDLY_ANY);
     output::remark(match is_short {
         true => format!(

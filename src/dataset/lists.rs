@@ -1,12 +1,11 @@
 //! A column of tokens of a Parquet file: lists, each a text, or numbers, one text.
 
-use crate::error::Result;
+use crate::error::{Result, of_package};
 use crate::memory::Growing;
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,8 +15,7 @@ pub type Column = (String, Vec<f64>, Option<Vec<usize>>);
 /// The column that is chosen of those that hold whole numbers or lists of them.
 pub fn read(path: &str, choose: impl Fn(&[String]) -> Result<String>) -> Result<Column> {
     // The library panics at some damaged files.
-    let read = catch_unwind(AssertUnwindSafe(|| column(path, choose)));
-    let read = read.unwrap_or_else(|_| Err(anyhow!("it is damaged")));
+    let read = of_package("it is damaged", || column(path, choose));
     read.with_context(|| format!("cannot read '{path}' as Parquet"))
 }
 

@@ -3,10 +3,9 @@
 use super::file::File;
 use super::sequences::MOST_TOKENS;
 use crate::access;
-use crate::error::{Result, in_file};
+use crate::error::{Result, in_file, of_package};
 use crate::memory;
 use anyhow::{Context, anyhow, ensure};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Bytes of memory per byte of text while it is taken apart.
@@ -33,8 +32,9 @@ impl Tokenizer {
             serde_json::from_slice::<serde::de::IgnoredAny>(&file.bytes)
                 .map_err(|e| anyhow!("'{path}' is no tokenizer.json: {e}"))?;
             // The package panics at some of what is no JSON, and of what is none of its own.
-            let made = catch_unwind(|| tokenizers::Tokenizer::from_bytes(&file.bytes));
-            let made = made.unwrap_or_else(|_| Err("it cannot be read".into()));
+            let made = of_package("it cannot be read", || {
+                tokenizers::Tokenizer::from_bytes(&file.bytes).map_err(|e| anyhow!("{e}"))
+            });
             let mut inner = made.map_err(|e| anyhow!("'{path}' is no tokenizer.json: {e}"))?;
             // What it was told to do with the sentences of another program.
             inner.with_padding(None);
@@ -64,8 +64,10 @@ impl Tokenizer {
     pub fn tokens(&self, path: &str, text: &str) -> Result<Vec<u32>> {
         let bytes = BYTES * text.len() as u128;
         memory::check(bytes, &format!("'{path}', taken apart into tokens,"))?;
-        let encoded = catch_unwind(AssertUnwindSafe(|| self.inner.encode_fast(text, false)));
-        let encoded = encoded.unwrap_or_else(|_| Err("it cannot do what its file says".into()));
+        let encoded = of_package("it cannot do what its file says", || {
+            let encoded = self.inner.encode_fast(text, false);
+            encoded.map_err(|e| anyhow!("{e}"))
+        });
         let encoded = encoded.map_err(|e| anyhow!("'{path}': the tokenizer fails: {e}"))?;
         Ok(encoded.get_ids().to_vec())
     }

@@ -526,3 +526,32 @@ fn runs_of_earlier_versions_are_read_and_go_on() {
     );
     assert_eq!(std::fs::read_to_string(&record).unwrap(), later);
 }
+
+/// The package of tokenizers panics at some files: that is told as what it is, and not as a defect.
+#[test]
+fn a_file_at_which_a_package_panics_is_only_damaged() {
+    let scratch = Scratch::new();
+    let whole = std::fs::read_to_string("tests/data/pretrained/tokenizer.json").unwrap();
+    let at = whole.find(r#""decoder": {"#).unwrap() + 12;
+    // Half of a pair.
+    let damaged = format!(r#"{}"a": "\ud800", {}"#, &whole[..at], &whole[at..]);
+    scratch.file("tokenizer.json", &damaged);
+    scratch.file("text.txt", "to be or not to be");
+    let script = scratch.file(
+        "s.rhai",
+        r#"dataset::text("text.txt", #{ tokenizer: "tokenizer.json", context: 4 })"#,
+    );
+    let said = text(
+        &ergodic()
+            .arg("run")
+            .arg(&script)
+            .current_dir(script.parent().unwrap())
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("is no tokenizer.json: it cannot be read"),
+        "{said}"
+    );
+    assert!(!said.contains("defect"), "{said}");
+}

@@ -3,13 +3,12 @@
 use super::lines::Take;
 use crate::dataset::date;
 use crate::dataset::file::File;
-use crate::error::Result;
-use anyhow::{Context, anyhow};
+use crate::error::{Result, of_package};
+use anyhow::Context;
 use csv::ByteRecord;
 use parquet::basic::{LogicalType, TimeUnit};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// The beginning of the name of a column that is the index of a pandas data frame.
@@ -22,13 +21,11 @@ pub fn each(f: &File, take: Take) -> Result<()> {
     let mut failed = None;
     let mut take = |record: &ByteRecord, row| take(record, row).map_err(|e| failed = Some(e));
     // The library panics at some damaged files.
-    let read = catch_unwind(AssertUnwindSafe(|| read(&f.path, &mut take)));
-    match (failed, read) {
-        (Some(e), _) => return Err(e),
-        (None, Ok(read)) => read,
-        (None, Err(_)) => Err(anyhow!("it is damaged")),
+    let read = of_package("it is damaged", || read(&f.path, &mut take));
+    match failed {
+        Some(e) => Err(e),
+        None => read.with_context(|| format!("cannot read '{}' as Parquet", f.path)),
     }
-    .with_context(|| format!("cannot read '{}' as Parquet", f.path))
 }
 
 fn read(path: &str, take: &mut dyn FnMut(&ByteRecord, u64) -> Result<(), ()>) -> Result<()> {
