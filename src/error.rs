@@ -238,18 +238,18 @@ thread_local! {
     static READING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a package makes of somebody's file, where it panics at some that are damaged: then it is an error with these words, and nobody is told of the panic.
+/// The result of a package that panics at some damaged files. A panic becomes an error with these words, and is not reported as a defect.
 ///
 /// # Errors
 /// Those of the package, and these words.
-pub fn of_package<T>(words: &'static str, read: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn of_package<T>(words: &'static str, read: impl FnOnce() -> Result<T>) -> Result<T> {
     READING.set(true);
     let made = catch_unwind(AssertUnwindSafe(read));
     READING.set(false);
     made.unwrap_or_else(|_| Err(anyhow::Error::msg(words)))
 }
 
-/// Whether a panic of this thread becomes an error in [`of_package`].
+/// Whether a panic of this thread is that of a package at somebody's file, and becomes an error.
 pub fn panic_is_caught() -> bool {
     READING.get()
 }

@@ -9,6 +9,7 @@
 //! | `zarr/layout.rs`  | how an array is cut into chunks              |
 //! | `zarr/write.rs`   | a tree to files, swapped in as a whole       |
 //! | `zarr/check.rs`   | whether a tree is as it was written          |
+//! | `zarr/chunks.rs`  | whether the chunks of an array are whole     |
 //! | `zarr/draws.rs`   | which arrays of draws there are              |
 //! | `zarr/stream.rs`  | writing them while a run goes on             |
 //! | `zarr/reader.rs`  | reading them one after the other             |

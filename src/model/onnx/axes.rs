@@ -1,6 +1,6 @@
 //! Operators of ONNX that move numbers about, count them, or sum them along axes.
 
-use super::node::{Node, Operator, sizes};
+use super::node::{LONGEST, Node, Operator, sizes};
 use super::value::{ROWS, Value};
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Reduce, Tensor, Unary};
@@ -233,9 +233,6 @@ fn gather(n: &Node) -> Result<Value> {
     picked.reshape(&[&dims[..axis], &entries.dims()?, rest].concat())
 }
 
-/// By how much an axis may be padded.
-const LONGEST: u64 = 1 << 20;
-
 fn pad(n: &Node) -> Result<Value> {
     let x = n.input(0)?;
     let dims = x.dims()?;
@@ -277,7 +274,7 @@ fn pad(n: &Node) -> Result<Value> {
             "an axis of length 0 has nothing to be padded with"
         );
         let inner = out.inner(axis)? as usize - usize::from(out.has_rows());
-        let fine = |pad: i64| pad.unsigned_abs() <= LONGEST;
+        let fine = |pad: i64| pad.unsigned_abs() <= LONGEST as u64;
         ensure!(
             fine(before) && fine(behind),
             "it pads an axis by {before} and {behind}; at most {LONGEST} are possible"

@@ -1,6 +1,6 @@
 //! Operators of ONNX that are layers: products, convolutions, windows, norms.
 
-use super::node::{Node, Operator};
+use super::node::{LONGEST, Node, Operator};
 use super::value::Value;
 use crate::error::Result;
 use crate::kernels::tensor::{Binary, Reduce, Tensor, Windows};
@@ -62,9 +62,6 @@ fn gemm(n: &Node) -> Result<Value> {
         None => Ok(product),
     }
 }
-
-/// Lengths of filters, strides, gaps and pads.
-const LONGEST: usize = 1 << 20;
 
 /// How windows lie on the axes of images behind rows and channels.
 struct Layout {

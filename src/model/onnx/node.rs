@@ -109,6 +109,9 @@ impl Node<'_> {
     }
 }
 
+/// The greatest length of a filter, a stride, a gap or a pad.
+pub const LONGEST: usize = 1 << 20;
+
 /// What an operator does with its operands.
 #[derive(Clone, Copy)]
 pub enum Operator {

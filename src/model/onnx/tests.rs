@@ -142,7 +142,7 @@ fn what_cannot_be_read_is_named() {
     assert!(fails(short).contains("it has 3 numbers, but its shape [2, 2] needs 4"));
 }
 
-/// What a fuzzer has found, and its like: none may end the program.
+/// Lengths and steps far beyond those of any model, as a fuzzer writes them, are errors and no panics.
 #[test]
 fn numbers_out_of_all_bounds_are_refused() {
     let product = node("MatMul", &["h", "scalar"], "y");
