@@ -147,7 +147,8 @@ def test_what_was_made_since_an_interrupt_stays(client):
 
 
 def test_every_answer_is_shown(client):
-    reply, outputs = run(client, "%set --seed 1\n%who\n1 + 1")
+    run(client, "let shown = 1;")
+    _, outputs = run(client, "%set --seed 1\n%who\n1 + 1")
     data = [o["content"]["data"] for o in outputs]
     assert "seed 1" in data[0]["text/plain"] and "<table" in data[1]["text/html"] and data[2]["text/plain"] == "2"
 
