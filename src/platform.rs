@@ -1,6 +1,6 @@
 //! What differs between operating systems, for all layers below the command line.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -59,6 +59,40 @@ pub(crate) fn stands(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn stands(_: &File, path: &Path) -> bool {
     path.exists()
+}
+
+/// Whether a file is on NFS; elsewhere than on Linux nobody says so.
+pub(crate) fn is_on_nfs(path: &Path) -> bool {
+    let (Ok(path), Ok(mounts)) = (
+        path.canonicalize(),
+        std::fs::read_to_string("/proc/self/mounts"),
+    ) else {
+        return false;
+    };
+    kind_of_mount(&path, &mounts).is_some_and(|kind| kind == "nfs" || kind == "nfs4")
+}
+
+/// The kind of file system of a path, as /proc/self/mounts has it: "host:/home /home nfs4 rw 0 0".
+fn kind_of_mount(path: &Path, mounts: &str) -> Option<String> {
+    let all = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let place = words.next()?.replace("\\040", " ");
+        Some((place, words.next()?.to_string()))
+    });
+    // Of those at the same place the last one hides the others.
+    all.filter(|(place, _)| path.starts_with(place))
+        .max_by_key(|(place, _)| Path::new(place).components().count())
+        .map(|(_, kind)| kind)
+}
+
+/// Let every write wait for the disk, and change no byte beside those that are written.
+pub(crate) fn write_through(options: &mut OpenOptions) {
+    #[cfg(target_os = "linux")]
+    {
+        // O_DSYNC
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, 0o10000);
+    }
+    let _ = options;
 }
 
 /// Whether a process holds the lock of an open file (`flock`), as the system says; elsewhere than on Linux whoever says so.
@@ -131,4 +165,35 @@ pub(crate) fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> i
         (bytes, at) = (&mut bytes[read..], at + read as u64);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_of_a_path_is_the_innermost() {
+        let mounts = "/dev/sda / ext4 rw 0 0\nhost:/home /home nfs4 rw 0 0\nhost:/a /home/a\\040b nfs rw 0 0\ntmpfs /home/scratch tmpfs rw 0 0\n/dev/sdb /home/scratch ext4 rw 0 0\n";
+        let kind = |path: &str| kind_of_mount(Path::new(path), mounts).unwrap();
+        assert_eq!(kind("/homes/x"), "ext4");
+        assert_eq!(kind("/home/x/draws.zarr"), "nfs4");
+        assert_eq!(kind("/home/a b/x"), "nfs");
+        assert_eq!(kind("/home/scratch/x"), "ext4");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_written_through_is_what_was_written() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let mut options = File::options();
+        write_through(options.read(true).write(true));
+        let file = options.open(place.path()).unwrap();
+        write_all_at(&file, b"abc", 2).unwrap();
+        assert_eq!(std::fs::read(place.path()).unwrap(), b"\0\0abc");
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+        let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap();
+        let flags = said.lines().find_map(|l| l.strip_prefix("flags:")).unwrap();
+        let flags = u32::from_str_radix(flags.trim(), 8).unwrap();
+        assert_ne!(flags & 0o10000, 0, "{said}");
+    }
 }

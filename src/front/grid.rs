@@ -197,10 +197,11 @@ impl Plan {
         } else if alone {
             settle(&self.out)?;
         }
-        let now = json!({
+        let mut now = json!({
             "script": request.script.display().to_string(), "source": source, "settings": request.settings, "grid": grid.settings,
             "seed": request.seed.unwrap_or(1), "quick": request.quick,
         });
+        request.permissions.note(&mut now);
         let shown = self.out.display();
         // Of several that begin together one writes it, which takes a moment.
         for _ in 0..50 {
@@ -236,6 +237,10 @@ impl Plan {
                 "--out {shown}: the grid in this folder has another {what}; choose another folder"
             );
         }
+        let untrusted = before["untrusted"] == true;
+        request
+            .permissions
+            .ensure_trust("--grid", untrusted, &self.out)?;
         ensure!(
             request.resume || !alone,
             "--out {shown}: there is a grid in this folder already; go on with --resume, begin anew in its place with --force, or choose another"

@@ -2,13 +2,13 @@
 
 use crate::access::{self, Access, Restricted};
 use crate::error::Result;
-use crate::report::record::LIMITS;
+use crate::report::record::{FOLDERS, LIMITS};
 use crate::simulation::{progress, session};
 use crate::store::{self, disk};
 use crate::{memory, output};
 use anyhow::Context;
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,8 +63,38 @@ impl Permissions {
         access::restrict(to).context("--allow-read, --allow-write")
     }
 
+    /// Add them to what is written down of a script.
+    pub(super) fn note(&self, record: &mut Value) {
+        if self.untrusted {
+            record["untrusted"] = true.into();
+        }
+        let all = [&self.reads, &self.writes];
+        let folders = FOLDERS.iter().zip(all).flat_map(|(name, folders)| {
+            let each = folders.iter().map(|f| f.to_string_lossy());
+            each.map(move |folder| json!([name, folder]))
+        });
+        let folders: Vec<_> = folders.collect();
+        if !folders.is_empty() {
+            record["folders"] = folders.into();
+        }
+        let limits = self.limits();
+        if !limits.is_empty() {
+            record["limits"] = limits.into();
+        }
+    }
+
+    /// Fail if what goes on, in a folder, was begun by who did not trust the script, and is trusted now by nobody's word.
+    pub(super) fn ensure_trust(&self, verb: &str, untrusted: bool, folder: &Path) -> Result<()> {
+        anyhow::ensure!(
+            self.untrusted || self.trust || !untrusted,
+            "{verb}: what is in {} was begun with --untrusted; go on with that, or with --trust if you trust the script now",
+            folder.display()
+        );
+        Ok(())
+    }
+
     /// The limits that were given, by name.
-    pub(super) fn limits(&self) -> Map<String, Value> {
+    fn limits(&self) -> Map<String, Value> {
         let all = [
             self.max_memory.map(Value::from),
             self.max_steps.map(Value::from),

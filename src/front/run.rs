@@ -134,6 +134,11 @@ pub fn run(request: &Request) -> std::result::Result<String, Failure> {
     if request.resume {
         ensure_same(request, &session.out, &source).map_err(fail)?;
     }
+    let of = request.merge.unwrap_or(0);
+    for number in 0..of {
+        let shard = session.out.join(shard_folder(number, of));
+        ensure_same(request, &shard, &source).map_err(fail)?;
+    }
     let permissions = &request.permissions;
     let restricted = permissions.restrict(&request.script, &session.out);
     let restricted = restricted.map_err(fail)?;
@@ -161,17 +166,16 @@ fn ensure_same(request: &Request, out: &Path, source: &str) -> Result<()> {
         return Ok(());
     };
     let named = Path::new(&before.script).file_name() == request.script.file_name();
-    let Permissions {
-        trust, untrusted, ..
-    } = request.permissions;
-    anyhow::ensure!(
-        untrusted || trust || !before.untrusted,
-        "--resume: what is in {} was begun with --untrusted; go on with that, or with --trust if you trust the script now",
-        out.display()
-    );
+    let verb = match request.merge {
+        Some(_) => "--merge",
+        None => "--resume",
+    };
+    request
+        .permissions
+        .ensure_trust(verb, before.untrusted, out)?;
     anyhow::ensure!(
         named || before.source == source,
-        "--resume: what is in {} is of the script '{}', not of '{}'; resume with that one, or choose another --out",
+        "{verb}: what is in {} is of the script '{}', not of '{}'; go on with that one, or choose another --out",
         out.display(),
         before.script,
         request.script.display()
@@ -188,13 +192,7 @@ fn record_of(request: &Request, source: &str, session: &Session) -> Value {
         "format": FORMAT, "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
         "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
     });
-    let limits = request.permissions.limits();
-    if request.permissions.untrusted {
-        record["untrusted"] = true.into();
-    }
-    if !limits.is_empty() {
-        record["limits"] = limits.into();
-    }
+    request.permissions.note(&mut record);
     record
 }
 

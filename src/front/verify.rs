@@ -111,7 +111,7 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
         }
         let found = match () {
             () if name == "draws.zarr" => {
-                zarr::check(&path).and_then(|()| draws::check_files(folder))
+                zarr::check(&path).and_then(|()| draws::check_files(folder, None))
             }
             () if is_tree => zarr::check(&path),
             () if name.ends_with(".safetensors") => weights::check_weights(&path),

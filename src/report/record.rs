@@ -11,6 +11,9 @@ use std::time::{Duration, SystemTime};
 /// The number of the format of run.json, which changes when an entry gets another meaning.
 pub const FORMAT: u64 = 1;
 
+/// The options that let a script read and write in more folders, without their dashes.
+pub const FOLDERS: [&str; 2] = ["allow-read", "allow-write"];
+
 /// The options that limit a script, without their dashes.
 pub const LIMITS: [&str; 3] = ["max-memory", "max-steps", "max-time"];
 
@@ -52,6 +55,8 @@ pub struct Record {
     pub quick: bool,
     /// Whether it was run with --untrusted.
     pub untrusted: bool,
+    /// [`FOLDERS`] that it was given, each with a folder.
+    pub folders: Vec<(String, String)>,
     /// [`LIMITS`] that it was given.
     pub limits: Vec<(String, String)>,
     /// Program, system, instruction set.
@@ -98,6 +103,7 @@ impl Record {
             device: text("device"),
             quick: all["quick"] == Value::Bool(true),
             untrusted: all["untrusted"] == Value::Bool(true),
+            folders: Deserialize::deserialize(&all["folders"]).unwrap_or_default(),
             limits: words("limits"),
             versions: pairs("versions"),
             seconds: all["timings"]["seconds"].as_f64(),
@@ -165,11 +171,12 @@ impl Record {
         if self.untrusted {
             words.push("--untrusted".into());
         }
-        let known = self
-            .limits
-            .iter()
-            .filter(|(name, _)| LIMITS.contains(&name.as_str()));
-        words.extend(known.map(|(name, value)| format!("--{name}={value}")));
+        let named = |known: &'static [&str]| {
+            move |(name, _): &&(String, String)| known.contains(&name.as_str())
+        };
+        let given = self.folders.iter().filter(named(&FOLDERS));
+        let given = given.chain(self.limits.iter().filter(named(&LIMITS)));
+        words.extend(given.map(|(name, value)| format!("--{name}={value}")));
         words
     }
 }
@@ -196,6 +203,7 @@ mod tests {
             device: "cuda:0".into(),
             quick: true,
             untrusted: true,
+            folders: vec![("allow-read".into(), "my data".into())],
             limits: vec![
                 ("max-time".into(), "60".into()),
                 ("trust".into(), "".into()),
@@ -204,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             record.command(),
-            r"ergodic run 'my scripts/it'\''s.rhai' --set 'temperatures=[1e-3, 2]' --seed 7 --device cuda:0 --quick --untrusted --max-time=60"
+            r"ergodic run 'my scripts/it'\''s.rhai' --set 'temperatures=[1e-3, 2]' --seed 7 --device cuda:0 --quick --untrusted '--allow-read=my data' --max-time=60"
         );
     }
 }

@@ -7,8 +7,8 @@ use crate::error::{Result, did_you_mean};
 use crate::memory::gib;
 use crate::model::Layout;
 use crate::options::{Kind, Spec, optional};
-use crate::store::free_space;
 use crate::store::zarr::{Draws, Reader, Stream};
+use crate::store::{free_space, remove_folder};
 use crate::target::Target;
 use crate::target::prior::Parameters;
 use anyhow::{Context, bail, ensure};
@@ -98,12 +98,13 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Of these chains of a run in this folder, if it keeps any.
+    /// Of these chains of a run in this folder, if it keeps any; `shared` says that others write into the same files.
     pub fn of(
         plan: &Plan,
         target: &Target,
         folder: &Path,
         own: Vec<usize>,
+        shared: bool,
     ) -> Result<Option<Self>> {
         let Some(keep) = &plan.keep else {
             return Ok(None);
@@ -113,7 +114,8 @@ impl Keeper {
         if let Ok(begun) = Stream::open(&folder.join(FOLDER)) {
             draws.expected = begun.draws().expected;
         }
-        let stream = Stream::new(folder.join(FOLDER), draws, own);
+        let mut stream = Stream::new(folder.join(FOLDER), draws, own);
+        stream.shared = shared;
         Ok(Some(Self { stream, ranges }))
     }
 
@@ -154,7 +156,7 @@ impl Keeper {
 
     /// Take over the draws of some chains from the folder of a shard.
     pub fn merge(&self, shard: &Path, chains: &[usize]) -> Result<()> {
-        check_files(shard)?;
+        check_files(shard, None)?;
         let from = Stream::open(&shard.join(FOLDER))?;
         chains.iter().try_for_each(|c| self.stream.take(&from, *c))
     }
@@ -202,7 +204,14 @@ impl KeptDraws {
                 Some(f) => steps.partition_point(|s| *s < f.step),
                 None => steps.partition_point(|s| s <= step),
             });
-        let counts = counts.collect();
+        let counts: Vec<_> = counts.collect();
+        ensure!(
+            counts.len() == stream.draws().all_chains(),
+            "'{}' is damaged: it has draws of {} chains, and the run {}",
+            run.folder.join(FOLDER).display(),
+            stream.draws().all_chains(),
+            counts.len()
+        );
         Ok(Self {
             stream,
             steps,
@@ -212,7 +221,7 @@ impl KeptDraws {
     }
 
     /// Fail if a file of them is missing or cut off.
-    fn check_files(&self) -> Result<()> {
+    pub(super) fn check_files(&self) -> Result<()> {
         self.stream
             .check_files(|chain| self.counts[chain] * self.apart)
     }
@@ -300,8 +309,17 @@ impl KeptDraws {
     }
 }
 
-/// Fail if a file with draws that were kept of the run in this folder is missing or cut off.
-pub fn check_files(folder: &Path) -> Result<()> {
+/// Remove what there is of draws in the folder of a run that begins: what was there before its first checkpoint may have been of other chains.
+pub(super) fn remove(folder: &Path) -> Result<()> {
+    let kept = folder.join(FOLDER);
+    match kept.exists() {
+        true => remove_folder(&kept),
+        false => Ok(()),
+    }
+}
+
+/// Fail if a file with draws that were kept of the run in this folder is missing or cut off. It is read from there, where it has to be, unless it is given.
+pub fn check_files(folder: &Path, run: Option<&Run>) -> Result<()> {
     let kept = folder.join(FOLDER);
     if !kept.exists() {
         return Ok(());
@@ -312,7 +330,14 @@ pub fn check_files(folder: &Path) -> Result<()> {
         return Ok(());
     }
     // Of chains that have failed, or are on their way, there are fewer; to know how many, the run has to be read. Without a checkpoint nobody counts on any.
-    Run::open(folder).map_or(Ok(()), |run| KeptDraws::of(&run)?.check_files())
+    let of = |run: &Run| match run.info.kept {
+        Some(_) => KeptDraws::of(run)?.check_files(),
+        None => Ok(()),
+    };
+    match run {
+        Some(run) => of(run),
+        None => Run::open(folder).map_or(Ok(()), |run| of(&run)),
+    }
 }
 
 /// The draws of a chain, one after the other.

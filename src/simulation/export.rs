@@ -101,7 +101,7 @@ impl Run {
 
     /// The files of a finished run that are damaged, each with what to do.
     pub fn damage(&self) -> Vec<String> {
-        damage(&self.folder)
+        damage(&self.folder, Some(self))
     }
 
     /// The traces as ArviZ reads them: dims chain and draw, and temperature for a sweep.
@@ -228,7 +228,7 @@ impl Run {
 }
 
 /// The files in the folder of a finished run that are damaged, each with what to do. The numbers of a run are those of its checkpoint, which has a checksum of its own.
-pub(super) fn damage(folder: &Path) -> Vec<String> {
+pub(super) fn damage(folder: &Path, run: Option<&Run>) -> Vec<String> {
     let mut out = Vec::new();
     let trace = folder.join("trace.zarr");
     if trace.exists() {
@@ -243,6 +243,8 @@ pub(super) fn damage(folder: &Path) -> Vec<String> {
     let advice =
         "the numbers here are from the checkpoint, which is intact; --resume rewrites this file";
     let rewritten = out.iter().map(|e| format!("{e:#}; {advice}"));
-    let kept = draws::check_files(folder).err().map(|e| format!("{e:#}"));
+    let kept = draws::check_files(folder, run)
+        .err()
+        .map(|e| format!("{e:#}"));
     rewritten.chain(kept).collect()
 }

@@ -62,7 +62,7 @@ impl Remembered {
 
 /// The summary of the run in a folder, and which files are not as they were written.
 pub(crate) fn printed(summary: &impl Display, folder: &Path) -> String {
-    let damage = damage(folder);
+    let damage = damage(folder, None);
     let notes = damage.iter().map(|d| format!("NOTE: {d}\n"));
     format!("{summary}\n{}", notes.collect::<String>())
 }

@@ -41,11 +41,12 @@ impl Sampling<'_> {
     fn keep_in(&mut self, folder: &Path, leads: bool) -> Result<()> {
         let plan = self.run.plan;
         // Ranks write into the same files, each its own chains.
-        let own = match self.run.ranks.size() {
-            1 => self.state.index.clone(),
-            _ => (0..plan.temperatures.len() * plan.chains).collect(),
+        let shared = self.run.ranks.size() > 1;
+        let own = match shared {
+            false => self.state.index.clone(),
+            true => (0..plan.temperatures.len() * plan.chains).collect(),
         };
-        self.run.keeper = Keeper::of(plan, self.run.target, folder, own)?;
+        self.run.keeper = Keeper::of(plan, self.run.target, folder, own, shared)?;
         match self.run.keeper.as_ref().filter(|_| leads) {
             Some(keeper) => keeper.describe(&self.info.temperatures),
             None => Ok(()),
@@ -187,6 +188,11 @@ impl Job for Sampling<'_> {
     }
 
     fn begin(&mut self, folder: &Path, record: &mut Record, session: &Session) -> Result<()> {
+        let removed = match session.leads() {
+            true => draws::remove(folder),
+            false => Ok(()),
+        };
+        agree(&*session.ranks, removed)?;
         let Some(shards) = session.merge else {
             self.keep_in(folder, session.leads())?;
             return self.workers.advance(&self.run, &mut self.state, None);
@@ -292,7 +298,7 @@ impl Job for Sampling<'_> {
         let write = || {
             if let Some(keeper) = keeper.as_ref().filter(|k| k.is_there()) {
                 keeper.describe_up_to(end, &run.info.temperatures)?;
-                draws::check_files(folder)?;
+                draws::check_files(folder, Some(&run))?;
             }
             run.write()
         };

@@ -81,6 +81,9 @@ fn of_program() -> Session {
     Session::new(PathBuf::new()).numbered(&name)
 }
 
+/// The folder of figures in that of a script's results.
+const FIGURES: &str = "figures";
+
 /// Files of the program itself in the folder of a script's results; those that begin with a dot are others.
 const OWN: [&str; 7] = [
     "run.json",
@@ -329,7 +332,7 @@ impl Session {
                     && !name.starts_with('.'),
                 "{kind}: option 'name' is \"{name}\", but must be 1 to 80 letters, digits, '-', '_' or '.', not starting with a dot"
             );
-            let reserved = ["figures", "run.json"].contains(&name);
+            let reserved = name == FIGURES || OWN.contains(&name);
             let mut free = name.to_string();
             if self.interactive.is_some() && !reserved {
                 let mut number = 2;
@@ -445,7 +448,9 @@ impl Session {
         let own = |part: &&OsStr| {
             part.as_encoded_bytes().starts_with(b".") || OWN.iter().any(|own| part == own)
         };
-        if let Some(part) = inside.iter().find(own) {
+        // Figures have a folder of their own.
+        let free = inside.starts_with(FIGURES);
+        if let Some(part) = inside.iter().find(own).filter(|_| !free) {
             let part = part.to_string_lossy();
             anyhow::bail!(
                 "{what}: the name is \"{name}\", but \"{part}\" is one of the program's own; choose another"
@@ -460,7 +465,7 @@ impl Session {
 
     /// Where a figure of that name goes; see [`Session::place`].
     pub fn figure_path(&self, what: &str, name: &str) -> Result<PathBuf> {
-        self.place(what, "figures", name)
+        self.place(what, FIGURES, name)
     }
 
     /// Take note of a figure that was saved.

@@ -181,6 +181,17 @@ impl Output {
         Ok(Self::of(file, path))
     }
 
+    /// The same, of a file to which other hosts write. Over NFS each host writes back whole pages, with what the others' parts of them were when it read them,
+    /// unless every write goes through to the disk.
+    pub fn open_shared(path: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true).write(true);
+        if platform::is_on_nfs(path) {
+            platform::write_through(&mut options);
+        }
+        Ok(Self::of(options.open(path)?, path))
+    }
+
     fn of(file: File, path: &Path) -> Self {
         let (path, at) = (path.into(), 0);
         Self { file, path, at }

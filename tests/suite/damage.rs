@@ -1,5 +1,6 @@
 //! Files that are damaged or gone: found where they are used, named, and never passed over in silence.
 
+use super::folders::content;
 use super::support::{Scratch, ergodic, text};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -180,6 +181,16 @@ fn kept_draws_that_are_gone_are_missed() {
         shown.contains("is missing, with draws that were made"),
         "{shown}"
     );
+    // One wrong number is an error, and no defect of the program.
+    let metadata = shards.join("shard-1-of-2/it/draws.zarr/zarr.json");
+    let damaged = std::fs::read_to_string(&metadata).unwrap();
+    let damaged = damaged.replace("\"chains\": 2", "\"chains\": 4000000000000000000");
+    std::fs::write(&metadata, damaged).unwrap();
+    for how in [&["show"][..], &["doctor", "--check"]] {
+        let said = ergodic_says(how, metadata.ancestors().nth(2).unwrap());
+        let named = said.contains("draws.zarr/zarr.json' is damaged");
+        assert!(named && !said.contains("panicked"), "{how:?}: {said}");
+    }
     // Of an array that is not what the whole tree says of it other programs read something else.
     let own = done.join("it/trace.zarr/posterior/chain/zarr.json");
     let damaged = std::fs::read_to_string(&own)
@@ -188,6 +199,34 @@ fn kept_draws_that_are_gone_are_missed() {
     std::fs::write(&own, damaged).unwrap();
     let said = ergodic_says(&["doctor", "--check"], &done);
     assert!(said.contains("chain/zarr.json' was damaged"), "{said}");
+}
+
+/// Draws are kept before the first checkpoint; a run that begins there has other chains, or keeps none.
+#[test]
+fn draws_of_a_run_that_was_never_saved_are_not_those_of_the_next() {
+    let scratch = Scratch::new();
+    let script = scratch.file(
+        "s.rhai",
+        "let o = #{ chains: param(\"chains\", 3), steps: 200, every: 1, name: \"it\" };
+         if param(\"keep\", true) { o.keep = 10; }
+         print(sample(target(potential::gaussian(#{ dim: 2 })), sampler::hmc(), o).summary());",
+    );
+    assert!(run(&script, &scratch.join("first"), &[]).status.success());
+    let draws = content(&scratch.join("first/it/draws.zarr"));
+    for (k, setting) in ["chains=2", "chains=40", "keep=false"].iter().enumerate() {
+        let [alone, after] = ["alone", "after"].map(|name| scratch.join(format!("{name}-{k}")));
+        for (file, bytes) in &draws {
+            scratch.file(&format!("after-{k}/it/draws.zarr/{file}"), bytes);
+        }
+        for (out, more) in [(&alone, &[][..]), (&after, &["--resume"])] {
+            let output = run(&script, out, &[&["--set", setting], more].concat());
+            assert!(output.status.success(), "{setting}: {}", text(&output));
+            let said = ergodic_says(&["doctor", "--check"], out);
+            assert!(said.contains("damaged    0"), "{setting}: {said}");
+        }
+        let [alone, after] = [alone, after].map(|out| content(&out.join("it/draws.zarr")));
+        assert!(alone == after, "{setting}");
+    }
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn a_run_killed_at_ten_moments_continues_bit_for_bit() {
 }
 
 /// What a script prints as JSON, after being killed whenever a few checkpoints were written; and how often that was.
-fn killed_and_resumed(script: &Path, out: &Path, name: &str) -> (String, usize) {
+pub(super) fn killed_and_resumed(script: &Path, out: &Path, name: &str) -> (String, usize) {
     let file = out.join(name).join("checkpoint/current.safetensors");
     let modified = || std::fs::metadata(&file).and_then(|m| m.modified()).ok();
     let mut command = ergodic();

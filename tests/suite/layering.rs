@@ -354,3 +354,18 @@ fn every_mutant_fits_the_source() {
         "only {hunks} found: the test has lost its sight"
     );
 }
+
+/// The weekly workflow has a job for each reader that is fuzzed.
+#[test]
+fn every_reader_is_fuzzed_weekly() {
+    let names = |file: &str, begin: &str, end: char| {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let (_, rest) = text.split_once(begin).unwrap();
+        let (list, _) = rest.split_once(end).unwrap();
+        let names = list.split([' ', ',']).filter(|name| !name.is_empty());
+        names.map(str::to_string).collect::<Vec<_>>()
+    };
+    let weekly = names(".github/workflows/weekly.yml", "reader: [", ']');
+    assert_eq!(weekly, names("tests/fuzz/run", "all=(", ')'));
+    assert!(weekly.len() > 20);
+}

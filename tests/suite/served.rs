@@ -171,7 +171,8 @@ fn only_who_has_the_token_may_look_and_act() {
 #[ignore = "long: tests/run"]
 fn a_run_is_stopped_and_goes_on() {
     let scratch = Scratch::new();
-    scratch.file("s.rhai", SCRIPT);
+    // As editors of Windows save it.
+    scratch.file("s.rhai", format!("\u{feff}{SCRIPT}"));
     std::fs::create_dir(scratch.join("runs")).unwrap();
     let served = Served::of(&scratch.join(""));
     let begin = |out: &str| {
@@ -254,6 +255,18 @@ fn strangers_do_not_hinder_it() {
     std::thread::sleep(Duration::from_secs(6));
     assert_eq!(served.send("GET /", &served.cookie()).0, 200);
     drop((idle, more));
+    // As many as have room, who go on and on after they were refused.
+    let mut refused: Vec<_> = (0..64).map(|_| connect()).collect();
+    for stream in &mut refused {
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    }
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(100));
+        for stream in &mut refused {
+            let _ = stream.write_all(b"x");
+        }
+    }
+    assert_eq!(served.send("GET /", &served.cookie()).0, 200);
 }
 
 /// Whoever can write a lock cannot have another process stopped by it.

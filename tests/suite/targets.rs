@@ -205,38 +205,20 @@ fn the_generalisation_error_is_that_of_the_averaged_output() {
 
 #[test]
 fn predictions_survive_an_interruption() {
-    use super::support::{Scratch, ergodic};
+    use super::support::{Scratch, ergodic, text};
     let scratch = Scratch::new();
     let script = scratch.file("p.rhai", format!("{PREDICT} r.prediction(\"test\")"));
-    let json = |more: &[&str], out: &str| {
-        let output = ergodic()
-            .args(["run", "--json", "--quiet", "--out"])
-            .arg(scratch.join(out))
-            .arg(&script)
-            .args(more)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", super::support::text(&output));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let whole = json(&[], "whole");
+    let mut command = ergodic();
+    command.args(["run", "--json", "--quiet", "--out"]);
+    let output = command.arg(scratch.join("whole")).arg(&script).output();
+    let whole = output.unwrap();
+    assert!(whole.status.success(), "{}", text(&whole));
+    let whole = String::from_utf8(whole.stdout).unwrap();
     assert!(whole.contains("brier"), "{whole}");
-    // Kill it a few times on the way.
-    for after in [120, 200, 300] {
-        let mut child = ergodic()
-            .args(["run", "--quiet", "--checkpoint", "0.02", "--out"])
-            .arg(scratch.join("killed"))
-            .arg(&script)
-            .args((after > 120).then_some("--resume"))
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(after));
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    assert_eq!(json(&["--resume"], "killed"), whole);
+    let out = scratch.join("killed");
+    let (found, killed) = super::determinism::killed_and_resumed(&script, &out, "sample-1");
+    assert!(killed >= 2, "killed {killed} times");
+    assert_eq!(found, whole);
 }
 
 #[test]

@@ -357,6 +357,62 @@ fn what_was_not_trusted_goes_on_untrusted() {
         let gone_on = place.run(&source, &["--resume", more, "--max-time", "0.5"]);
         assert_eq!(gone_on.status.code(), Some(130), "{}", text(&gone_on));
     }
+    // Nor do cells of a grid, or shards.
+    let source = r#"let n = param("n", 1); tensor::load("OUTSIDE/b.npy")"#;
+    let sweep = r#"sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, chains: 2, name: "it" }).done"#;
+    for (source, begun, then) in [
+        (source, "--grid n=1,2", "--grid n=1,2 --resume"),
+        (sweep, "--shard 1/2, --shard 2/2", "--merge 2"),
+    ] {
+        place.remove("home/out");
+        for more in begun.split(", ") {
+            let more: Vec<_> = more.split(' ').chain(["--untrusted"]).collect();
+            place.run(source, &more);
+        }
+        let then: Vec<_> = then.split(' ').collect();
+        let refused = place.run(source, &then);
+        let said = text(&refused);
+        assert!(
+            refused.status.code() == Some(1) && said.contains("was begun with --untrusted"),
+            "{then:?}: {said}"
+        );
+        let same = place.run(source, &[&then[..], &["--untrusted"]].concat());
+        assert!(
+            !text(&same).contains("was begun with"),
+            "{then:?}: {}",
+            text(&same)
+        );
+    }
+}
+
+/// The command that does it again may read what it read.
+#[test]
+fn folders_that_were_allowed_are_in_the_command() {
+    let place = Place::new();
+    let outside = place.0.join("outside").display().to_string();
+    let source = format!(
+        r#"{TARGET} dataset::csv("OUTSIDE/secret.csv"); sample(t, s, #{{ steps: 20 }}).done"#
+    );
+    let done = place.run(&source, &["--untrusted", "--allow-read", &outside]);
+    assert!(done.status.success(), "{}", text(&done));
+    let out = place.0.join("home/out");
+    let shown = text(&ergodic().arg("show").arg(out).output().unwrap());
+    assert!(
+        shown.contains(&format!("--untrusted --allow-read={outside}")),
+        "{shown}"
+    );
+}
+
+/// Figures have a folder of their own.
+#[test]
+fn figures_may_have_any_name() {
+    let place = Place::new();
+    for name in ["checkpoint/a.svg", "a/.b.svg"] {
+        let done = place.run(&format!(r#"plot::curve([1], [1]).save("{name}")"#), &[]);
+        assert!(done.status.success(), "{name}: {}", text(&done));
+        assert!(place.0.join("home/out/figures").join(name).exists());
+        place.remove("home/out");
+    }
 }
 
 #[test]

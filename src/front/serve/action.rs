@@ -4,10 +4,11 @@ use crate::error::Result;
 use crate::platform;
 use crate::report::record::Record;
 use crate::report::runs::{Found, State};
+use crate::script::library;
 use crate::store::claim;
 use anyhow::{Context, ensure};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// What can be asked of a run.
@@ -71,13 +72,22 @@ pub struct Begun {
 
 /// Fail unless the script that would run is the one that the page shows, and this user began it.
 fn may_go_on(found: &Found, record: &Record, own: &File) -> Result<()> {
-    let source = std::fs::read_to_string(&record.script).with_context(|| record.script.clone())?;
+    let source = library::read_text(Path::new(&record.script));
+    let by_hand = || {
+        let (command, folder) = (record.command(), found.folder.display());
+        format!("go on by hand: {command} --out {folder} --resume")
+    };
     ensure!(
-        source == record.source,
-        "{} is not what it was when this run began; go on by hand: {} --out {} --resume",
+        source.with_context(|| record.script.clone())? == record.source,
+        "{} is not what it was when this run began; {}",
         record.script,
-        record.command(),
-        found.folder.display()
+        by_hand()
+    );
+    // What the page does not ask about.
+    ensure!(
+        record.folders.is_empty(),
+        "it was begun with folders in which it may read or write; {}",
+        by_hand()
     );
     ensure!(
         platform::same_user(&found.folder.join("run.json"), own)?,

@@ -160,9 +160,13 @@ fn talk(stream: &TcpStream, answer: &dyn Fn(&Request) -> Answer) -> std::io::Res
     }
     stream.shutdown(std::net::Shutdown::Write)?;
     // What is closed with something unread takes back what it has answered.
-    stream.set_read_timeout(Some(FAREWELL))?;
-    std::io::copy(&mut stream.take(4 * LONGEST as u64), &mut std::io::sink())?;
-    Ok(())
+    let until = Instant::now() + FAREWELL;
+    loop {
+        stream.set_read_timeout(Some(left(until)?))?;
+        if (&*stream).read(&mut [0; 4096])? == 0 {
+            return Ok(());
+        }
+    }
 }
 
 /// Why there is no request.

@@ -52,11 +52,29 @@ impl Draws {
         self.tensors[tensor].1.iter().product()
     }
 
+    /// Chains at all temperatures.
+    pub fn all_chains(&self) -> usize {
+        self.chains * self.temperatures.unwrap_or(1)
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> u128 {
-        let numbers: usize = (0..self.tensors.len()).map(|t| self.numbers(t)).sum();
-        let chains = self.chains * self.temperatures.unwrap_or(1);
-        (self.size() * numbers) as u128 * chains as u128 * self.steps.len() as u128
+        self.bytes_with(0)
+    }
+
+    /// Bytes of all of them, where no length is less than this.
+    fn bytes_with(&self, least: usize) -> u128 {
+        let product = |of: &[usize]| {
+            of.iter()
+                .fold(1u128, |all, n| all.saturating_mul((*n).max(least) as u128))
+        };
+        let temperatures = self.temperatures.unwrap_or(1);
+        let draws = product(&[self.chains, temperatures, self.steps.len()]);
+        let shapes = self.tensors.iter().map(|(_, shape)| product(shape));
+        let numbers = shapes.fold(0, u128::saturating_add);
+        numbers
+            .saturating_mul(draws)
+            .saturating_mul(self.size() as u128)
     }
 
     /// Bytes of a chunk, without its checksum.
@@ -128,8 +146,13 @@ impl Draws {
         entry != [u8::MAX; ENTRY]
     }
 
-    /// Fail if the tensors cannot be arrays beside the coordinates.
+    /// Fail if the tensors cannot be arrays beside the coordinates, or are larger than any disk.
     pub fn check(&self) -> Result<()> {
+        // Whatever is computed of the lengths fits then, also beside one that is zero.
+        ensure!(
+            self.bytes_with(1) < 1 << 60,
+            "so many draws of so many chains are larger than any disk"
+        );
         for (name, _) in &self.tensors {
             ensure!(
                 is_plain(name) && !["chain", "draw", "temperature", "step"].contains(&&**name),

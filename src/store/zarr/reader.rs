@@ -25,34 +25,26 @@ impl Stream {
     /// Fail if a file in which the first draws of a chain are, so many of each, is missing or has not the length that it was made with.
     pub fn check_files(&self, made: impl Fn(usize) -> usize) -> Result<()> {
         let draws = &self.draws;
-        // From the least to the most, as it was made for some chains or for all.
-        let mut lengths = BTreeMap::<_, (u64, u64)>::new();
-        for chain in 0..draws.chains * draws.temperatures.unwrap_or(1) {
-            let made = made(chain).min(draws.steps.len());
-            for tensor in 0..draws.tensors.len() {
-                let bytes = draws.chunk_bytes(tensor) + CHECKSUM;
-                let end = draws.offset(tensor, chain) + bytes as u64;
-                let of_made = made.div_ceil(draws.cut(tensor).draws);
-                for chunk in 0..draws.chunks(tensor) {
-                    let path = self.path(tensor, chain, chunk);
-                    let (least, most) = lengths.entry(path).or_default();
-                    *most = end.max(*most);
-                    if chunk < of_made {
-                        *least = end.max(*least);
-                    }
-                }
+        for tensor in 0..draws.tensors.len() {
+            let (cut, bytes) = (draws.cut(tensor), draws.chunk_bytes(tensor) + CHECKSUM);
+            // Of each file along the chains: one of these, and where those end of which so many chunks were begun.
+            let mut files = BTreeMap::<_, (usize, BTreeMap<usize, u64>)>::new();
+            for chain in 0..draws.all_chains() {
+                let begun = made(chain).min(draws.steps.len()).div_ceil(cut.draws);
+                let file = files.entry(cut.file(draws.place(chain)));
+                let (_, ends) = file.or_insert_with(|| (chain, BTreeMap::new()));
+                let end = ends.entry(begun).or_default();
+                *end = (draws.offset(tensor, chain) + bytes as u64).max(*end);
             }
-        }
-        for (path, (least, most)) in lengths.iter().filter(|(_, (least, _))| *least > 0) {
-            match path.metadata() {
-                Ok(file) if (*least..=*most).contains(&file.len()) => {}
-                Ok(file) => bail!(
-                    "'{}' has {} bytes where {most} were written, {LOST}",
-                    path.display(),
-                    file.len()
-                ),
-                Err(e) if e.kind() == ErrorKind::NotFound => return Err(missing(path)),
-                Err(e) => return Err(cannot("read", path, e)),
+            for (chain, ends) in files.values() {
+                let most = ends.values().max().copied().unwrap_or(0);
+                for chunk in 0..draws.chunks(tensor) {
+                    // As long as it was made for some chains, or for all.
+                    let Some(least) = ends.range(chunk + 1..).map(|(_, end)| *end).max() else {
+                        break;
+                    };
+                    check_file(&self.path(tensor, *chain, chunk), least, most)?;
+                }
             }
         }
         Ok(())
@@ -60,7 +52,7 @@ impl Stream {
 
     /// Fail if a chunk of draws that were made is not as it was written.
     pub(super) fn check(&self) -> Result<()> {
-        let chains = self.draws.chains * self.draws.temperatures.unwrap_or(1);
+        let chains = self.draws.all_chains();
         for tensor in 0..self.draws.tensors.len() {
             let chunks = self.draws.chunks(tensor);
             for (chain, chunk) in (0..chains).flat_map(|c| (0..chunks).map(move |k| (c, k))) {
@@ -111,6 +103,20 @@ impl Stream {
 
 /// What follows from it for a run.
 const LOST: &str = "with draws that were made: restore it from a backup, or run again";
+
+/// Fail unless a file is there and has so many bytes.
+fn check_file(path: &Path, least: u64, most: u64) -> Result<()> {
+    match path.metadata() {
+        Ok(file) if (least..=most).contains(&file.len()) => Ok(()),
+        Ok(file) => bail!(
+            "'{}' has {} bytes where {most} were written, {LOST}",
+            path.display(),
+            file.len()
+        ),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(missing(path)),
+        Err(e) => Err(cannot("read", path, e)),
+    }
+}
 
 fn missing(path: &Path) -> anyhow::Error {
     anyhow!("'{}' is missing, {LOST}", path.display())

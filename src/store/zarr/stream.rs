@@ -15,7 +15,7 @@ use super::{
 use crate::access;
 use crate::error::Result;
 use crate::platform::read_exact_at;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use half::f16;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -63,6 +63,8 @@ pub struct Stream {
     pub(super) draws: Draws,
     /// The chains whose draws are written here; increasing.
     own: Vec<usize>,
+    /// Whether other processes write to the same files.
+    pub shared: bool,
     /// Files that are there.
     there: Mutex<BTreeSet<PathBuf>>,
     /// Files that are not flushed yet.
@@ -86,6 +88,7 @@ impl Stream {
             root,
             draws,
             own,
+            shared: false,
             there: Mutex::default(),
             written: Mutex::default(),
             open: Mutex::default(),
@@ -104,13 +107,31 @@ impl Stream {
                     root.display()
                 )
             })?;
-        chunks::check(
-            &root.join("step"),
-            &metadata["consolidated_metadata"]["metadata"]["step"],
-        )?;
-        let steps = root.join("step/c/0");
-        let bytes = disk::read(&steps).map_err(|e| cannot("read", &steps, e))?;
-        draws.steps = decode(&bytes);
+        let arrays = &metadata["consolidated_metadata"]["metadata"];
+        let coordinate = |name: &str| -> Result<Vec<u64>> {
+            let bytes = chunks::coordinate(&root.join(name), &arrays[name])?;
+            Ok(decode(&bytes))
+        };
+        draws.steps = coordinate("step")?;
+        // Only what is as long as a file says: nobody counts to the end of a number that was damaged.
+        let mut right = draws.check().is_ok() && draws.chains == coordinate("chain")?.len();
+        if let Some(count) = draws.temperatures {
+            right &= count == coordinate("temperature")?.len();
+        }
+        right = right
+            && (0..draws.tensors.len()).all(|tensor| {
+                let array = &arrays[&draws.tensors[tensor].0];
+                let (_, [mut shape, file, _]) = draws.layout(tensor);
+                // Where a run ends, the coordinate says first how many draws there are.
+                shape[1] = array["shape"][1].as_u64().unwrap_or(0) as usize;
+                let cut = &array["chunk_grid"]["configuration"]["chunk_shape"];
+                array["shape"] == json!(shape) && *cut == json!(file)
+            });
+        ensure!(
+            right,
+            "'{}' is damaged: it does not say of itself what its arrays are",
+            root.join(METADATA).display()
+        );
         Ok(Self::new(root.into(), draws, Vec::new()))
     }
 
@@ -283,7 +304,10 @@ impl Stream {
             return Ok(file);
         }
         self.make(tensor, chain, path)?;
-        let file = Arc::new(Output::open(path)?);
+        let file = Arc::new(match self.shared {
+            true => Output::open_shared(path)?,
+            false => Output::open(path)?,
+        });
         let mut written = lock(&self.written);
         if written.values().filter(|w| w.file.is_some()).count() >= STAY_OPEN {
             written.values_mut().for_each(|w| w.file = None);
@@ -521,7 +545,14 @@ impl Stream {
             let (file, mut entry) = (disk::open(&path)?, [0; 16]);
             read_exact_at(&file, &mut entry, self.draws.entry(tensor, chain))?;
             let at = self.draws.offset(tensor, chain);
-            Ok(Draws::has(entry).then_some((file, at)))
+            let has = Draws::has(entry);
+            // Before as much memory is asked for as the metadata say.
+            if has
+                && file.metadata()?.len() < at + (self.draws.chunk_bytes(tensor) + CHECKSUM) as u64
+            {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            Ok(has.then_some((file, at)))
         };
         find().map_err(|e| cannot("read", &path, e))
     }

@@ -169,3 +169,47 @@ fn draws_that_are_damaged_before_a_run_goes_on_are_found() {
     assert_eq!(s.flushed_files().count(), 0);
     std::fs::remove_dir_all(&s.root).unwrap();
 }
+
+/// Whatever number of the metadata is wrong: an error or nothing, no panic, and no search without an end.
+#[test]
+fn no_number_of_the_metadata_is_believed() {
+    let root = std::env::temp_dir().join(format!("ergodic-numbers-{}", std::process::id()));
+    let draws = Draws {
+        chains: 3,
+        temperatures: Some(2),
+        steps: vec![10, 20, 30],
+        tensors: vec![("w".into(), vec![2, 5])],
+        open: true,
+        expected: Some(2),
+        half: false,
+    };
+    let s = Stream::new(root, draws, (0..6).collect());
+    s.describe(&[1.0, 2.0]).unwrap();
+    for (chain, k) in (0..6).flat_map(|c| (0..3).map(move |k| (c, k))) {
+        s.write(0, chain, k, &[1.0; 10]).unwrap();
+    }
+    s.describe_up_to(30, &[1.0, 2.0]).unwrap();
+    let all = |s: &Stream| s.check_files(|_| 3).and_then(|()| s.check());
+    all(&Stream::open(&s.root).unwrap()).unwrap();
+    let path = s.root.join(METADATA);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let begin = text.find("\"draws\": {").unwrap();
+    let own = begin..begin + text[begin..].find('}').unwrap();
+    let mut refused = 0;
+    let digits = text.char_indices().filter(|(_, c)| c.is_ascii_digit());
+    for ((at, old), new) in
+        digits.flat_map(|d| ["0", "1", "9", "4000000000000000000"].map(|n| (d, n)))
+    {
+        let wrong = [&text[..at], new, &text[at + 1..]].concat();
+        std::fs::write(&path, &wrong).unwrap();
+        let found = Stream::open(&s.root).and_then(|s| all(&s));
+        // Of what the program itself reads every number counts, but for how many draws were expected.
+        let expected = text[..at].ends_with("\"expected\": ");
+        if own.contains(&at) && new != old.to_string() && !expected {
+            assert!(found.is_err(), "{wrong}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 10, "{refused}");
+    std::fs::remove_dir_all(&s.root).unwrap();
+}
