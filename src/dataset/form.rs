@@ -87,21 +87,40 @@ impl Column {
             (Content::Words(words), Value::Int(i)) => level(words, &i.to_string())? as f64,
             (Content::Date(_), Value::Text(t)) => date::days(t.trim())
                 .ok_or_else(|| anyhow!("column '{}': '{t}' {NO_DATE}", self.name))?,
-            (Content::Number, Value::Text(t)) if t.trim().parse::<f64>().is_ok() => {
-                t.trim().parse().unwrap_or(f64::NAN)
+            (Content::Number, Value::Text(t)) if number(t.trim()).is_some() => {
+                number(t.trim()).unwrap_or(f64::NAN)
             }
+            (Content::Number, Value::Bool(b)) => f64::from(u8::from(*b)),
             // Days since the first one, as the data set shows them.
-            (Content::Date(_), x) if x.number().is_some() => {
-                out.extend(x.number());
-                return Ok(());
+            (Content::Date(first), x) if x.number().is_some() => {
+                x.number().unwrap_or(f64::NAN) + *first as f64
             }
             (Content::Number, x) if x.number().is_some() => x.number().unwrap_or(f64::NAN),
             _ => bail!("column '{}' is {}", self.name, cell.describe()),
         };
+        let read = single(read)
+            .ok_or_else(|| anyhow!("column '{}': {} {NOT_SINGLE}", self.name, cell.describe()))?;
         self.push(read, out);
         Ok(())
     }
 }
+
+/// The number that stands in a cell, if one does; truth values as programs write them are 1 and 0.
+pub(super) fn number(cell: &str) -> Option<f64> {
+    match cell {
+        "true" | "True" | "TRUE" => Some(1.0),
+        "false" | "False" | "FALSE" => Some(0.0),
+        _ => cell.parse().ok(),
+    }
+}
+
+/// A number, if single precision can hold it.
+pub(super) fn single(x: f64) -> Option<f64> {
+    (x as f32).is_finite().then_some(x)
+}
+
+/// What follows a number that single precision cannot hold.
+pub(super) const NOT_SINGLE: &str = "is not a finite single-precision number";
 
 /// What follows a text that should be a date.
 pub(super) const NO_DATE: &str =

@@ -33,17 +33,27 @@ pub fn mcse_sd<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     (of_variance / variance / 4.0).sqrt()
 }
 
+/// Deviations from the mean in units of the largest one, and that: squares of what is small must not count as constant.
+fn in_units(rows: &[&[f64]]) -> (Vec<Vec<f64>>, f64) {
+    let centre = mean(rows);
+    let largest = rows
+        .iter()
+        .flat_map(|row| row.iter())
+        .fold(0.0, |most: f64, x| most.max((x - centre).abs()));
+    let unit = if largest > 0.0 { largest } else { 1.0 };
+    let scaled = |row: &&[f64]| row.iter().map(|x| (x - centre) / unit).collect();
+    (rows.iter().map(scaled).collect(), unit)
+}
+
 /// Variance of the draws, and its Monte Carlo standard error; NaN where there are too few.
 ///
 /// The square of the error of the mean is added, by which draws are nearer to their own mean than to the true one. Squares are skewed, and few of them have too
 /// small a spread: the error is longer by what makes ±1.96 of it cover 95 %, 1 + (1.08 γ² + 1.71)/n for a skewness γ of n effective squares (Hall 1992, §2.6,
 /// without the kurtosis).
 pub fn variance<C: AsRef<[f64]>>(chains: &[C]) -> (f64, f64) {
-    let rows = rectangle(chains);
-    let centre = mean(&rows);
-    let square = |x: &f64| (x - centre) * (x - centre);
+    let (rows, unit) = in_units(&rectangle(chains));
     let squares: Vec<Vec<f64>> = (rows.iter())
-        .map(|row| row.iter().map(square).collect())
+        .map(|row| row.iter().map(|x| x * x).collect())
         .collect();
     let (value, error) = (mean(&squares), mcse_mean(&squares));
     let deviations = || squares.iter().flatten().map(|s| s - value);
@@ -51,7 +61,11 @@ pub fn variance<C: AsRef<[f64]>>(chains: &[C]) -> (f64, f64) {
     let skewness = mean_of(deviations().map(|d| d * d * d)) / second.powf(1.5);
     let n = second / (error * error);
     let longer = 1.0 + (1.08 * skewness * skewness + 1.71) / n;
-    (value + mcse_mean(&rows).powi(2), error * longer)
+    let unit = unit * unit;
+    (
+        (value + mcse_mean(&rows).powi(2)) * unit,
+        error * longer * unit,
+    )
 }
 
 #[cfg(test)]
@@ -65,6 +79,22 @@ mod tests {
         let n = 20_000f64;
         assert!((mcse_mean(&chains) * n.sqrt() - 1.0).abs() < 0.1);
         assert!((mcse_sd(&chains) * (2.0 * n).sqrt() - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn errors_of_variances_do_not_depend_on_the_unit() {
+        let chains = [1, 2, 3].map(|seed| normal_draws(seed, 400));
+        // Each draw four times: what counts them as independent is off by two.
+        let chains = chains.map(|c| c.iter().flat_map(|x| [*x; 4]).collect::<Vec<_>>());
+        let (value, error) = variance(&chains);
+        for unit in [1e-9, 1e-20, 1e12] {
+            let other = chains
+                .each_ref()
+                .map(|c| c.iter().map(|x| unit * x).collect::<Vec<_>>());
+            let (scaled, of_scaled) = variance(&other);
+            assert!((scaled / (unit * unit) / value - 1.0).abs() < 1e-9);
+            assert!((of_scaled / (unit * unit) / error - 1.0).abs() < 1e-9);
+        }
     }
 
     /// Null: the variance of exponential draws is 1, and within 1.96 errors in 95 % of the cases; four binomial errors.

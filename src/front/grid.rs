@@ -8,7 +8,7 @@ use super::run::{self, Request};
 use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
-use crate::report::layout::{GRID, Kind};
+use crate::report::layout::GRID;
 use crate::report::runs::inner;
 use crate::script::{Failure, declared};
 use crate::simulation::cells::Cells;
@@ -282,22 +282,33 @@ impl Plan {
 
 /// Set aside what a grid replaces; it is forgotten once all cells have ended.
 fn make_room(request: &Request, out: &Path) -> Result<()> {
+    settle(out)?;
     if !holds_something(out) {
         return Ok(());
     }
-    settle(out)?;
     run::may_be_replaced(request, out)?;
-    // Nobody may be at it, in whichever of its folders.
-    let folders = std::iter::once(out.to_path_buf()).chain(inner(out));
-    let claims: Vec<_> = folders.map(|f| Claim::of(&f)).collect::<Result<_>>()?;
+    let claims = claims(out)?;
     let set = aside::set(out, |_| false);
     drop(claims);
     set
 }
 
+/// Whoever has these knows that nobody is at a grid, in whichever of its folders.
+fn claims(out: &Path) -> Result<Vec<Claim>> {
+    let folders = std::iter::once(out.to_path_buf()).chain(inner(out));
+    folders.map(|f| Claim::of(&f)).collect()
+}
+
 /// Put back what was set aside if no cell has begun in its place.
 fn settle(out: &Path) -> Result<()> {
-    aside::settle(out, |_| false, |p| Kind::of(p) == Some(Kind::Results))
+    if !aside::is_there(out) {
+        return Ok(());
+    }
+    // Who is at it has settled this.
+    match claims(out) {
+        Ok(_held) => aside::settle(out, |_| false, run::has_begun),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The folder of the grid: `--out`, or the next one of the script.

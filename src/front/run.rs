@@ -5,6 +5,7 @@ use crate::error::{self, Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
 use crate::ranks::{self, Communicator};
+use crate::report::layout::{GRID, Kind};
 use crate::report::record::{FORMAT, Newer, Record};
 use crate::report::runs;
 use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
@@ -190,7 +191,7 @@ fn record_of(request: &Request, source: &str, session: &Session) -> Value {
     let defaults: BTreeMap<_, _> = defaults.collect();
     let mut record = json!({
         "format": FORMAT, "script": request.script.display().to_string(), "source": source, "settings": settings, "defaults": defaults, "seed": session.seed, "threads": session.threads,
-        "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out), "status": "",
+        "device": session.device.0, "quick": request.quick, "versions": versions(), "started": since(&session.out, request.resume), "status": "",
     });
     request.permissions.note(&mut record);
     record
@@ -337,6 +338,11 @@ fn only_shards(out: &Path) -> bool {
     out.read_dir().is_ok_and(|d| d.flatten().all(shard))
 }
 
+/// Whether something in a folder of results has begun, whatever command it was: a run, a cell of a grid, or a shard.
+pub(super) fn has_begun(part: &Path) -> bool {
+    part.is_dir() && Kind::of(part).is_some()
+}
+
 /// What --force leaves where it is: the shards that are merged.
 fn stays(request: &Request) -> Stays {
     match request.merge {
@@ -393,14 +399,18 @@ fn named(request: &Request, out: &Path) -> Result<(PathBuf, Option<Claim>)> {
         !out.exists() || out.is_dir(),
         "--out {shown}: this is a file, not a folder"
     );
+    anyhow::ensure!(
+        !out.join(GRID).exists(),
+        "--out {shown}: there is a grid in this folder; go on with its --grid and --resume, delete it with `ergodic rm`, or choose another"
+    );
     let nothing = || format!("--out {shown}: there is nothing to continue in this folder");
     anyhow::ensure!(
-        !request.resume || holds_something(out) || aside::waits(out),
+        !request.resume || holds_something(out) || aside::is_there(out),
         nothing()
     );
     let claim = Claim::of(out)?;
     // From here on nobody else changes what is in it.
-    aside::settle(out, stays(request), aside::has_begun)?;
+    aside::settle(out, stays(request), has_begun)?;
     let used = holds_something(out);
     if used && !request.resume && !(request.merge.is_some() && only_shards(out)) {
         may_be_replaced(request, out)?;
@@ -446,7 +456,9 @@ fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
         return Ok(Claim::first_free(exist + 1, candidate));
     }
     let used = (1..=exist).rev().map(candidate);
-    let last = used.into_iter().find(|f| holds_something(f));
+    let last = used
+        .into_iter()
+        .find(|f| holds_something(f) || aside::is_there(f));
     let last = last.with_context(|| {
         format!(
             "--resume: there is nothing to continue in {}; name the folder with --out",
@@ -454,6 +466,6 @@ fn numbered(request: &Request) -> Result<(PathBuf, Option<Claim>)> {
         )
     })?;
     let claim = Claim::of(&last).context("--resume")?;
-    aside::settle(&last, stays(request), aside::has_begun)?;
+    aside::settle(&last, stays(request), has_begun)?;
     Ok((last, Some(claim)))
 }

@@ -42,7 +42,7 @@ pub fn script(
 #   {command} --merge {shards}
 
 RESUME=
-[ "$SLURM_RESTART_COUNT" ] && [ "$(ls -A {own} 2>/dev/null)" ] && RESUME=--resume
+[ "$SLURM_RESTART_COUNT" ] && [ "$(ls {own} 2>/dev/null)" ] && RESUME=--resume
 {command} --shard "$SLURM_ARRAY_TASK_ID/{shards}" --threads "$SLURM_CPUS_PER_TASK" --quiet $RESUME &
 RUN=$!
 trap 'kill -INT $RUN' INT TERM

@@ -384,15 +384,6 @@ fn by_shape(model: &dyn Model, found: &Found) -> Result<(Vec<(String, String)>, 
         _ => shape.to_vec(),
     };
     let mut files: Vec<_> = found.tensors.iter().map(|t| (numbered(&t.0), t)).collect();
-    // Numbers count where all else is the same; otherwise the order of the file is the better guess.
-    let ends = |name: &str| name.rsplit('#').next().unwrap_or_default().to_string();
-    let same = |a: &str, b: &str| ends(a) != ends(b) || a == b;
-    if files
-        .iter()
-        .all(|a| files.iter().all(|b| same(&a.0.0, &b.0.0)))
-    {
-        files.sort_by(|a, b| a.0.1.cmp(&b.0.1));
-    }
     let mut sure = true;
     let mut out = Vec::new();
     for t in layout.tensors() {
@@ -413,8 +404,12 @@ fn by_shape(model: &dyn Model, found: &Found) -> Result<(Vec<(String, String)>, 
                 )
             );
         };
-        sure &= fitting.iter().all(|k| files[*k].0.0 == files[*first].0.0);
-        out.push((files.remove(*first).1.0.clone(), t.name.clone()));
+        let alike = |k: &&usize| files[**k].0.0 == files[*first].0.0;
+        sure &= fitting.iter().all(|k| alike(&k));
+        // Numbers count where all else is the same: files have 10 before 2.
+        let next = fitting.iter().filter(alike).min_by_key(|k| &files[**k].0.1);
+        let next = *next.unwrap_or(first);
+        out.push((files.remove(next).1.0.clone(), t.name.clone()));
     }
     ensure!(
         files.is_empty(),

@@ -288,3 +288,31 @@ fn a_guess_follows_the_file_where_prefixes_differ() {
             .all(|p| p.stored.2 == w[p.tensor.range.clone()])
     );
 }
+
+/// Ten and more layers under one name, one under another, in a file that has its names in alphabetical order.
+#[test]
+fn numbers_count_where_another_name_stands_beside_them() {
+    let net = mlp(&[4; 13]);
+    let w: Vec<f32> = (0..net.layout().len()).map(|i| i as f32).collect();
+    let layer = |l: usize| match l {
+        11 => "head.0".to_string(),
+        l => format!("body.{}", 2 * l),
+    };
+    let names = (0..12).flat_map(|l| ["weight", "bias"].map(|of| format!("{}.{of}", layer(l))));
+    let names: Vec<_> = names.collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut found = file(&net, &w, &names);
+    found.tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let said = read(&net, &found).unwrap_err();
+    let guess = "\"body.0.weight\": \"w1\", \"body.0.bias\": \"b1\", \"body.2.weight\": \"w2\"";
+    assert!(
+        said.contains("say which is which") && said.contains(guess),
+        "{said}"
+    );
+    // Where shapes tell the two names apart there is one reading.
+    let net = mlp(&[[4; 12].to_vec(), vec![3]].concat());
+    let w: Vec<f32> = (0..net.layout().len()).map(|i| i as f32).collect();
+    let mut found = file(&net, &w, &names);
+    found.tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(read(&net, &found).unwrap().0, w);
+}

@@ -96,9 +96,10 @@ impl Beginning {
     }
 }
 
-/// Seconds since 1970 in a record that was written before, or now.
-pub fn since(out: &Path) -> Value {
+/// Seconds since 1970: now, or those of the record of what goes on.
+pub fn since(out: &Path, goes_on: bool) -> Value {
     let before: Option<Value> = store::read_json(&out.join("run.json")).ok();
+    let before = before.filter(|_| goes_on);
     let before = before.map(|r| r["started"].clone()).filter(Value::is_u64);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     before.unwrap_or_else(|| json!(now.map_or(0, |d| d.as_secs())))

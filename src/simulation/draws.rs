@@ -63,6 +63,7 @@ impl Plan {
                 let steps = keep.steps.iter();
                 steps.filter(|step| **step <= course.first).count()
             }),
+            burn_in: None,
         };
         draws.check().with_context(|| self.kind)?;
         Ok((draws, tensors.iter().map(|t| t.range.clone()).collect()))
@@ -131,8 +132,8 @@ impl Keeper {
     }
 
     /// Write what readers need to know, where the run has ended at this step.
-    pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
-        self.stream.describe_up_to(step, temperatures)
+    pub fn describe_up_to(&self, step: u64, burn_in: u64, temperatures: &[f64]) -> Result<()> {
+        self.stream.describe_up_to(step, burn_in, temperatures)
     }
 
     /// Whether there are any: whoever needs the room may remove the draws of a run that has ended.
@@ -147,6 +148,19 @@ impl Keeper {
         let count = |step: &u64| steps.partition_point(|s| s <= step);
         self.stream
             .check_files(|chain| made.get(&chain).map_or(0, count))
+    }
+
+    /// Whether the run had ended.
+    pub fn has_ended(&self) -> bool {
+        self.is_there() && !self.stream.is_growing()
+    }
+
+    /// Say what is there of a run that had ended and goes on, of each chain up to a step: if it is killed, what was made before counts.
+    pub fn go_on(&self, chains: impl Iterator<Item = (usize, u64)>) -> Result<()> {
+        let steps = &self.stream.draws().steps;
+        let count = |step| steps.partition_point(|s| *s <= step);
+        self.stream
+            .go_on(chains.map(|(chain, step)| (chain, count(step))))
     }
 
     /// Flush what was written.
@@ -178,6 +192,8 @@ pub struct KeptDraws {
     steps: Vec<u64>,
     /// One of so many is taken.
     apart: usize,
+    /// How many of those were made in a burn-in whose end was not known, and count for nothing.
+    first: usize,
     /// How many there are of each chain.
     counts: Vec<usize>,
 }
@@ -195,7 +211,9 @@ impl KeptDraws {
         // Of a run that was thinned the last of every so many are left.
         let apart = run.info.thinned.max(1);
         let every = stream.draws().steps.iter().skip(apart - 1);
-        let steps: Vec<u64> = every.step_by(apart).copied().collect();
+        let mut steps: Vec<u64> = every.step_by(apart).copied().collect();
+        let first = steps.partition_point(|s| *s <= run.info.burn_in);
+        steps.drain(..first);
         let counts = run
             .failures
             .iter()
@@ -216,14 +234,22 @@ impl KeptDraws {
             stream,
             steps,
             apart,
+            first,
             counts,
         })
     }
 
     /// Fail if a file of them is missing or cut off.
     pub(super) fn check_files(&self) -> Result<()> {
-        self.stream
-            .check_files(|chain| self.counts[chain] * self.apart)
+        self.stream.check_files(|chain| match self.counts[chain] {
+            0 => 0,
+            count => self.place(count - 1) + 1,
+        })
+    }
+
+    /// Which of all draws that were made is the `i`-th of these.
+    fn place(&self, i: usize) -> usize {
+        (self.first + i + 1) * self.apart - 1
     }
 
     /// After which steps they were made.
@@ -259,7 +285,7 @@ impl KeptDraws {
         );
         Ok(ChainDraws {
             reader: self.stream.reader(chain),
-            apart: self.apart,
+            draws: self,
             tensors,
             parameters: info.parameters,
         })
@@ -287,7 +313,7 @@ impl KeptDraws {
         self.check(info, chain, 0)?;
         let (mut reader, mut out) = (self.stream.reader(chain), Vec::new());
         for i in 0..self.counts[chain] {
-            reader.read(at, (i + 1) * self.apart - 1, &mut out)?;
+            reader.read(at, self.place(i), &mut out)?;
         }
         Ok((out, tensors[at].1.clone()))
     }
@@ -343,7 +369,7 @@ pub fn check_files(folder: &Path, run: Option<&Run>) -> Result<()> {
 /// The draws of a chain, one after the other.
 pub struct ChainDraws<'a> {
     reader: Reader<'a>,
-    apart: usize,
+    draws: &'a KeptDraws,
     tensors: usize,
     parameters: usize,
 }
@@ -353,8 +379,7 @@ impl ChainDraws<'_> {
     pub fn draw(&mut self, i: usize) -> Result<Vec<f32>> {
         let mut out = Vec::with_capacity(self.parameters);
         for tensor in 0..self.tensors {
-            self.reader
-                .read(tensor, (i + 1) * self.apart - 1, &mut out)?;
+            self.reader.read(tensor, self.draws.place(i), &mut out)?;
         }
         Ok(out)
     }

@@ -125,6 +125,7 @@ impl InMemory {
             notes: Vec::new(),
             seconds: self.seconds,
             origin: None,
+            of_source: Vec::new(),
             whole: false,
         };
         run.sort_by_rung();

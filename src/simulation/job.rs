@@ -82,6 +82,11 @@ pub trait Job: Kept {
     /// Where it stands.
     fn standing(&self) -> Standing;
 
+    /// Whether ranks divide it: otherwise each of them does the whole.
+    fn is_divided(&self) -> bool {
+        false
+    }
+
     /// Where it stands, in words: "at step 5 of 100".
     fn place(&self) -> String;
 
@@ -208,7 +213,10 @@ pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
     }
     let (unit, total) = drive.job.size();
     let first = drive.job.standing().done as f64;
-    let first: f64 = ranks.all_gather(&[first])?.iter().flatten().sum();
+    let first: f64 = match drive.job.is_divided() {
+        true => ranks.all_gather(&[first])?.iter().flatten().sum(),
+        false => first,
+    };
     let task = Task {
         name: drive.name.clone(),
         unit,
@@ -289,7 +297,11 @@ impl<J: Job> Drive<'_, J> {
                 standing.failed as f64,
             ])?;
             let some = |k: usize| all.iter().any(|n| n[k] > 0.0);
-            let sum = |k: usize| all.iter().map(|n| n[k]).sum::<f64>() as u64;
+            let ranks = match self.job.is_divided() {
+                true => all.len(),
+                false => 1,
+            };
+            let sum = |k: usize| all[..ranks].iter().map(|n| n[k]).sum::<f64>() as u64;
             if let Some((name, value)) = &standing.watched {
                 progress.watch(name, *value);
             }

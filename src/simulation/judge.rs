@@ -17,6 +17,10 @@ pub(crate) const RELAXED: (f64, f64) = (1.05, 50.0);
 /// Standard errors by which the beginning of the draws differs from their end where chains have not equilibrated.
 const DRIFTS: f64 = 4.0;
 
+/// What one chain does not show.
+pub(crate) const ALONE: &str =
+    "one chain does not show whether others would agree with it; take more chains";
+
 /// The judgement of a run at one temperature.
 #[derive(Debug, Clone)]
 pub struct Judgement {
@@ -124,7 +128,9 @@ impl Mixing {
     }
 
     fn relaxed(&self) -> bool {
-        self.r_hat.0 <= RELAXED.0 && self.bulk.0 >= RELAXED.1
+        // Of one chain there is no R̂.
+        let agree = self.r_hat.0.is_nan() || self.r_hat.0 <= RELAXED.0;
+        agree && self.bulk.0 >= RELAXED.1
     }
 }
 
@@ -234,26 +240,32 @@ impl Run {
         Ok(out)
     }
 
-    /// What may be said of every temperature; `mixing` is that of its observables.
-    pub fn judge(&self, mixing: &[Mixing]) -> Result<Vec<Judgement>> {
+    /// What may be said of every temperature; `mixing` is that of its observables, and `broken` says which of them are not finite.
+    pub fn judge(&self, mixing: &[Mixing], broken: &[Option<String>]) -> Result<Vec<Judgement>> {
         let tests: Result<Vec<_>> = (0..mixing.len()).map(|t| self.tests(t)).collect();
         let tests = tests?;
         let count = tests.iter().map(Vec::len).sum();
         let each = mixing.iter().zip(tests).enumerate();
-        each.map(|(t, (mixing, tests))| self.judge_at(t, mixing, tests, count))
-            .collect()
+        each.map(|(t, (mixing, tests))| {
+            self.judge_at(t, (mixing, broken[t].as_ref()), tests, count)
+        })
+        .collect()
     }
 
     fn judge_at(
         &self,
         t: usize,
-        mixing: &Mixing,
+        (mixing, broken): (&Mixing, Option<&String>),
         tests: Vec<Test>,
         of: usize,
     ) -> Result<Judgement> {
         let mut reasons = self.failed_chains(t);
+        reasons.extend(broken.cloned());
         reasons.extend(self.health(t)?.against());
         let lacking = self.ladders.as_ref().and_then(Ladders::lacking);
+        if self.chains_here(t) == 1 && self.ladders.is_none() && self.of_source.is_empty() {
+            reasons.push(ALONE.into());
+        }
         let mut open = lacking.is_some();
         reasons.extend(lacking);
         let mut factor = Some(1.0);
@@ -296,12 +308,15 @@ impl Run {
             factor = factor.map(|f| f.max(times)).filter(|f| f.is_finite());
         }
         open |= reasons.len() > before;
-        let verdict = match (wrong, reasons.is_empty()) {
+        let own = match (wrong, reasons.is_empty()) {
             (true, _) => Verdict::Wrong,
             (_, false) => Verdict::NotYet,
             (_, true) if !self.info.steady => Verdict::NotJudged,
             _ => Verdict::Converged,
         };
+        let source = self.of_source.get(t);
+        let verdict = source.map_or(own, |s| own.max(s.verdict));
+        reasons.extend(source.into_iter().flat_map(|s| s.reasons.clone()));
         let done = (self.info.steps - self.info.burn_in) as f64;
         Ok(Judgement {
             verdict,
@@ -318,7 +333,7 @@ impl Run {
     /// That chains of a temperature failed, if any did.
     fn failed_chains(&self, t: usize) -> Vec<String> {
         let count = self.failed(t);
-        let all = self.info.chains;
+        let all = self.chains_here(t);
         match count {
             0 => Vec::new(),
             _ => vec![format!("{count} of {all} chains failed")],
@@ -339,6 +354,18 @@ impl Run {
         }
         Ok(false)
     }
+}
+
+/// What the convergence of one quantity lacks, in words, and how many times as many steps would do, about; none if it lacks nothing.
+pub(crate) fn lacking(of: &str, [r_hat, bulk, tail]: [f64; 3]) -> Option<(String, Option<f64>)> {
+    let named = |x: f64| (x, of.to_string());
+    let mixing = Mixing {
+        r_hat: named(r_hat),
+        bulk: named(bulk),
+        tail: named(tail),
+    };
+    let missing = mixing.missing();
+    (!missing.is_empty()).then(|| (missing.join(", "), mixing.factor().filter(|f| *f > 1.0)))
 }
 
 /// A failing test in words.

@@ -157,6 +157,7 @@ fn snapshot(plan: &Plan, info: &RunInfo, state: &State, end: u64) -> Run {
         notes: Vec::new(),
         seconds: 0.0,
         origin: None,
+        of_source: Vec::new(),
         whole: false,
     };
     run.sort_by_rung();

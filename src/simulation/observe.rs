@@ -3,6 +3,8 @@
 use super::draws::{KeptDraws, TARGET};
 use super::run::{Column, Group, Run, RunInfo};
 use super::session::Session;
+use super::standing::Judged;
+use super::summary::Summary;
 use crate::engine::ChainRef;
 use crate::error::Result;
 use crate::observable::{First, Handle, LossCache, Observable, View};
@@ -18,7 +20,7 @@ pub static OBSERVE: Verb<Session, (Arc<Run>, Vec<Value>), Arc<Run>> = Verb {
     name: "observe",
     arguments: &["run", "observables"],
     options: &[TARGET],
-    doc: "Compute observables of the draws that a run has kept (its option `keep`), as a run of these: with summary, traces, draws and figures.\n\n\
+    doc: "Compute observables of the draws that a run has kept (its option `keep`), as a run of these: with summary, traces, draws and figures. Its verdict is no better than that of the run.\n\n\
           The numbers are those that the run would have recorded after the same steps, to the last bit (but keep_as: \"f16\" rounds). What is known only while \
           a run goes on, as momenta, what the sampler reports or where chains started, is refused. Chains that failed have the draws before that.",
     example: "let r = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, keep: 10 });\n\
@@ -87,6 +89,15 @@ pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<R
         ladder: None,
         ..info.clone()
     };
+    let judgements = Summary::new(run)?.judgements.into_iter();
+    let of_source = judgements.map(|j| Judged {
+        verdict: j.verdict,
+        reasons: match j.reasons.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("run '{}': {}", info.name, j.says())],
+        },
+    });
+    let of_source = of_source.collect();
     let of = |chain| measure(&info, &draws, chain, target, &observables, &first);
     let records = (0..run.params.len()).into_par_iter().map(of);
     let records = records.collect::<Result<Vec<_>>>()?;
@@ -101,6 +112,7 @@ pub fn observe(run: &Run, target: &Target, observables: Vec<Handle>) -> Result<R
         notes: run.notes.clone(),
         seconds: run.seconds,
         origin: run.origin.clone(),
+        of_source,
         whole: false,
         info,
     })

@@ -3,12 +3,13 @@
 use super::exchange::Ladders;
 use super::keep::Kept;
 use super::origin::Origin;
+use super::standing::Judged;
 use super::temper::Temper;
 use super::transcript;
 use super::until::Course;
 use crate::access;
 use crate::diagnostic;
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::store::archive::Archive;
 use crate::store::{checkpoint, disk};
 use anyhow::Context;
@@ -280,6 +281,8 @@ pub struct Run {
     pub seconds: f64,
     /// What made it, if that was in this process.
     pub origin: Option<Origin>,
+    /// What was said of the run on whose kept draws this one was measured, per temperature; empty otherwise.
+    pub of_source: Vec<Judged>,
     /// Whether it is finished and all that its folder has.
     pub(super) whole: bool,
 }
@@ -479,6 +482,33 @@ impl Run {
         failed.filter(|f| f.reason != ELSEWHERE).count()
     }
 
+    /// Chains at a temperature that are not in another shard.
+    pub fn chains_here(&self, temperature: usize) -> usize {
+        let chains = self.info.chains;
+        let here = &self.failures[temperature * chains..(temperature + 1) * chains];
+        let elsewhere = here.iter().flatten().filter(|f| f.reason == ELSEWHERE);
+        chains - elsewhere.count()
+    }
+
+    /// That chains have failed, in words, where one that fails takes those of its number at all temperatures with it: a ladder without a replica is none.
+    pub fn broken(&self) -> Option<String> {
+        let (chains, rungs) = (self.info.chains, self.info.temperatures.len());
+        let why = |c: usize| (0..rungs).find_map(|t| self.failures[t * chains + c].as_ref());
+        let failed = (0..chains).filter_map(why);
+        let broken = failed.filter(|f| f.reason != ELSEWHERE).count();
+        let of = count(
+            self.chains_here(0),
+            match self.ladders {
+                Some(_) => "ladder",
+                None => "chain",
+            },
+        );
+        (broken > 0).then(|| match self.ladders {
+            Some(_) => format!("a chain failed in {broken} of {of}"),
+            None => format!("{broken} of {of} failed at some temperature, and are left out at all"),
+        })
+    }
+
     /// Whether it has come to its end.
     pub fn done(&self) -> bool {
         self.least_step() >= self.info.steps
@@ -590,6 +620,7 @@ impl Run {
             notes: meta.notes,
             seconds: meta.seconds,
             origin: None,
+            of_source: Vec::new(),
             whole: meta.done,
         };
         run.sort_by_rung();

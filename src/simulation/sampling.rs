@@ -53,12 +53,13 @@ impl Sampling<'_> {
         }
     }
 
-    /// Fail if draws that were kept are not there: their files must not be made again without them.
-    fn check_kept(&self) -> Result<()> {
+    /// Fail if draws that were kept are not there: their files must not be made again without them. `ended` says that the run had ended.
+    fn check_kept(&self, ended: bool) -> Result<()> {
         let (state, Some(keeper)) = (&self.state, &self.run.keeper) else {
             return Ok(());
         };
-        if !keeper.is_there() && !self.going() && !self.goes_on() {
+        let more = self.going() || self.goes_on();
+        if !keeper.is_there() && !more {
             return Ok(());
         }
         let made = |c: usize| match &state.failures[c] {
@@ -68,7 +69,12 @@ impl Sampling<'_> {
         // Where chains change their temperatures all are as far.
         let least = (0..state.chains).map(made).min().unwrap_or(0);
         let made = |c| state.ladders.as_ref().map_or_else(|| made(c), |_| least);
-        keeper.check_files((0..state.chains).map(|c| (state.index[c], made(c))))
+        let chains = || (0..state.chains).map(|c| (state.index[c], made(c)));
+        keeper.check_files(chains())?;
+        match ended && more {
+            true => keeper.go_on(chains()),
+            false => Ok(()),
+        }
     }
 
     /// Whether a chain of this process is on its way to the next look, or to the end.
@@ -114,7 +120,8 @@ impl Sampling<'_> {
         if seen.over {
             self.info.steps = end;
             if let (Some(kept), Some(keep)) = (&mut self.info.kept, &plan.keep) {
-                kept.draws = keep.steps.partition_point(|s| *s <= end);
+                let up_to = |step| keep.steps.partition_point(|s| *s <= step);
+                kept.draws = up_to(end) - up_to(self.info.burn_in);
             }
         } else {
             if seen.drifts {
@@ -159,6 +166,10 @@ impl Job for Sampling<'_> {
     fn size(&self) -> (&'static str, u64) {
         let chains = self.run.plan.temperatures.len() * self.run.plan.chains;
         ("chain-steps", self.run.plan.steps * chains as u64)
+    }
+
+    fn is_divided(&self) -> bool {
+        true
     }
 
     fn standing(&self) -> Standing {
@@ -228,6 +239,8 @@ impl Job for Sampling<'_> {
         self.maker.restore(&mut self.state, tensors, &meta)?;
         // Another rank may lead: what it wrote is there.
         self.keep_in(folder, false)?;
+        // Before the others have come as far, and write.
+        let ended = self.run.keeper.as_ref().is_some_and(Keeper::has_ended);
         self.workers.store(&self.state)?;
         if self.info.course.is_some() {
             let step = meta.info.burn_in;
@@ -241,7 +254,7 @@ impl Job for Sampling<'_> {
         self.run.end = self.run.plan.look_from(furthest as u64);
         // What had ended has, unless more is asked for now.
         self.look()?;
-        self.check_kept()
+        self.check_kept(ended)
     }
 
     fn save(&mut self, folder: &Path, record: &Record, _: &Session) -> Result<()> {
@@ -297,7 +310,7 @@ impl Job for Sampling<'_> {
         };
         let write = || {
             if let Some(keeper) = keeper.as_ref().filter(|k| k.is_there()) {
-                keeper.describe_up_to(end, &run.info.temperatures)?;
+                keeper.describe_up_to(end, run.info.burn_in, &run.info.temperatures)?;
                 draws::check_files(folder, Some(&run))?;
             }
             run.write()

@@ -1,6 +1,5 @@
 //! What is said of a result that is made of runs: an estimate, or a comparison.
 
-use super::judge::Mixing;
 use crate::diagnostic::Verdict;
 
 /// A verdict, and why.
@@ -39,16 +38,4 @@ impl Judged {
             _ => Some(format!("NOT YET: {said}; not yet a usable {result}")),
         }
     }
-}
-
-/// What the convergence of one quantity lacks, in words, and how many times as many steps would do, about; none if it lacks nothing.
-pub(crate) fn lacking(of: &str, [r_hat, bulk, tail]: [f64; 3]) -> Option<(String, Option<f64>)> {
-    let named = |x: f64| (x, of.to_string());
-    let mixing = Mixing {
-        r_hat: named(r_hat),
-        bulk: named(bulk),
-        tail: named(tail),
-    };
-    let missing = mixing.missing();
-    (!missing.is_empty()).then(|| (missing.join(", "), mixing.factor().filter(|f| *f > 1.0)))
 }

@@ -11,7 +11,7 @@ use crate::diagnostic::Summary as Numbers;
 pub use crate::diagnostic::verdict::{LEAST_ESS, MOST_R_HAT};
 use crate::diagnostic::{Heat, Reading, Verdict};
 use crate::engine::report::GRADIENT_VARIANCE;
-use crate::error::Result;
+use crate::error::{Result, count as count_of};
 use crate::table::{Table, VERDICT, padded};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -26,6 +26,8 @@ pub struct Row {
     pub component_of: Option<usize>,
     /// Draws that are NaN or infinite, per temperature.
     pub not_finite: Vec<usize>,
+    /// Whether every draw is NaN, per temperature: nothing of the kind is known of this sampler.
+    pub unknown: Vec<bool>,
     /// One per temperature.
     pub numbers: Vec<Numbers>,
 }
@@ -45,6 +47,10 @@ impl Row {
             },
             component_of: labels.map(Vec::len),
             not_finite: draws.iter().map(bad).collect(),
+            unknown: draws
+                .iter()
+                .map(|d| d.iter().flatten().all(|x| x.is_nan()))
+                .collect(),
             numbers: draws.into_iter().map(|d| run.summarise(d)).collect(),
         })
     }
@@ -92,12 +98,27 @@ impl Summary {
                 .collect()
         };
         let (rows, stats) = (rows_of(Group::Posterior)?, rows_of(Group::SampleStats)?);
-        let named = |t: usize| {
-            rows.iter()
-                .map(move |r: &Row| (r.name.as_str(), &r.numbers[t]))
+        // Ranks of numbers that are infinite would look as if they mixed.
+        let mixing_at = |t: usize| {
+            let finite = rows.iter().filter(|r| r.not_finite[t] == 0);
+            Mixing::of(finite.map(|r| (r.name.as_str(), &r.numbers[t])))
         };
-        let mixing: Vec<_> = (0..count).map(|t| Mixing::of(named(t))).collect();
-        let judgements = run.judge(&mixing)?;
+        let mixing: Vec<_> = (0..count).map(mixing_at).collect();
+        // At the prior U may well be infinite.
+        let broken_at = |t: usize| {
+            let here = info.temperatures[t].is_finite();
+            let bad = |r: &&Row| here && r.not_finite[t] > 0 && !r.unknown[t];
+            let bad: Vec<_> = rows.iter().filter(bad).collect();
+            let first = bad.first()?;
+            let draws = count_of(first.not_finite[t], "draw");
+            let others = match bad.len() - 1 {
+                0 => String::new(),
+                n => format!(" and of {}", count_of(n, "other quantity")),
+            };
+            Some(format!("{draws} of {}{others} not finite", first.name))
+        };
+        let broken: Vec<_> = (0..count).map(broken_at).collect();
+        let judgements = run.judge(&mixing, &broken)?;
         let mut notes: Vec<_> = info.notes.iter().map(|n| format!("NOTE: {n}")).collect();
         notes.extend(started_close(run, &judgements));
         let not_finite = rows.iter().map(|r| (&*r.name, r.not_finite.iter().sum()));

@@ -12,6 +12,11 @@ pub fn waits(folder: &Path) -> bool {
     folder.join(ASIDE).is_dir()
 }
 
+/// Whether something waits in a folder, or is on its way from there or to it.
+pub fn is_there(folder: &Path) -> bool {
+    waits(folder) || folder.join(MOVING).is_dir()
+}
+
 /// Everything in a folder but its lock, what waits, and what stays in any case.
 fn content(folder: &Path, stays: fn(&str) -> bool) -> Vec<PathBuf> {
     let moved = |name: &str| ![LOCK, ASIDE, MOVING].contains(&name) && !stays(name);
@@ -58,28 +63,36 @@ pub fn discard(folder: &Path) {
 /// Put back what was set aside, in the place of what has come since.
 pub fn restore(folder: &Path, stays: fn(&str) -> bool) -> Result<()> {
     delete(folder, stays);
-    move_back(folder, ASIDE)
+    // Whoever finds that name goes on with it: half of it must not be taken for something new.
+    let (moving, aside) = (folder.join(MOVING), folder.join(ASIDE));
+    disk::rename(&aside, &moving)
+        .and_then(|()| disk::sync_folder(folder))
+        .map_err(|e| cannot("move", &aside, e))?;
+    move_back(folder)
 }
 
-fn move_back(folder: &Path, from: &str) -> Result<()> {
-    let from = folder.join(from);
-    move_all(content(&from, |_| false), folder)?;
-    temp_files::remove(&from);
+/// Move everything back that was on its way.
+fn move_back(folder: &Path) -> Result<()> {
+    let moving = folder.join(MOVING);
+    let all = content(&moving, |_| false);
+    let there = all.iter().filter_map(|path| path.file_name());
+    let there = there
+        .map(|name| folder.join(name))
+        .filter(|path| path.exists());
+    // What could not be deleted before.
+    there.for_each(|path| temp_files::remove(&path));
+    move_all(all, folder)?;
+    temp_files::remove(&moving);
     Ok(())
 }
 
 /// After a process that was killed: put back what it had set aside, unless `begun` says that something has come in its place.
 pub fn settle(folder: &Path, stays: fn(&str) -> bool, begun: fn(&Path) -> bool) -> Result<()> {
     if folder.join(MOVING).is_dir() {
-        move_back(folder, MOVING)?;
+        move_back(folder)?;
     }
     match waits(folder) && !content(folder, stays).iter().any(|p| begun(p)) {
         true => restore(folder, stays),
         false => Ok(()),
     }
-}
-
-/// Whether a folder has a checkpoint.
-pub fn has_begun(part: &Path) -> bool {
-    part.join("checkpoint").is_dir()
 }

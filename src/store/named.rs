@@ -64,6 +64,9 @@ fn archive(file: File, key: Option<&str>) -> Result<Found> {
     arrays(&mut zip)
 }
 
+/// How many bytes a compressed one may become.
+pub(super) const DEFLATES: u64 = 1032;
+
 /// The arrays of an archive as numpy.savez writes it.
 fn arrays(zip: &mut Zip) -> Result<Found> {
     let mut found = Found::default();
@@ -79,7 +82,7 @@ fn arrays(zip: &mut Zip) -> Result<Found> {
                 "it is a zip archive with '{name}' in it, neither torch.save's nor numpy.savez's"
             );
         };
-        let most = entry.compressed_size().saturating_mul(1032);
+        let most = entry.compressed_size().saturating_mul(DEFLATES);
         let array = npy::read(&mut entry as &mut dyn Read, most)
             .map_err(|e| anyhow!("array '{name}': {e}"))?;
         match array.data {

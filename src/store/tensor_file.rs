@@ -1,5 +1,6 @@
 //! A few tensors in a file that other programs read: `.npy` has one, `.safetensors` any number, by name.
 
+use super::named::DEFLATES;
 use super::npy::{self, Numbers};
 use super::tensors::{DataRef, Layout, Reader, TensorRef};
 use super::{cannot, write_atomic};
@@ -7,8 +8,9 @@ use crate::error::{Result, did_you_mean};
 use anyhow::{Context, anyhow, bail, ensure};
 use safetensors::Dtype;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
+use zip::ZipArchive;
 
 /// Numbers in the precision they have in the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +76,12 @@ pub fn save(path: &Path, tensors: &[(String, Single)]) -> Result<()> {
 
 /// Read a tensor: of a safetensors file the one of that name, which may be left out if it has one only.
 pub fn load(path: &Path, name: Option<&str>) -> Result<Single> {
-    if let Some("pt" | "pth" | "npz") = path.extension().and_then(|e| e.to_str()) {
+    let ending = path.extension().and_then(|e| e.to_str());
+    if ending == Some("npz") {
+        return of_npz(path, name)
+            .with_context(|| format!("cannot load from '{}'", path.display()));
+    }
+    if let Some("pt" | "pth") = ending {
         let found = super::named::read(path, None)?.tensors;
         let names: Vec<_> = found.iter().map(|t| t.0.as_str()).collect();
         let chosen = choose(&names, name);
@@ -98,6 +105,24 @@ pub fn load(path: &Path, name: Option<&str>) -> Result<Single> {
         return Ok((shape, floats(found.data, single)));
     }
     named(file, path, name).with_context(|| format!("cannot load from '{}'", path.display()))
+}
+
+/// An array of an archive as numpy.savez writes it.
+fn of_npz(path: &Path, name: Option<&str>) -> Result<Single> {
+    let file = super::disk::open(path).map_err(|e| cannot("read", path, e))?;
+    let zip = ZipArchive::new(BufReader::new(file));
+    let mut zip = zip.map_err(|e| anyhow!("it is no zip archive ({e}), or incomplete"))?;
+    let names: Vec<_> = zip.file_names().flatten().collect();
+    let names = names.iter().filter_map(|n| n.strip_suffix(".npy"));
+    let chosen = choose(&names.collect::<Vec<_>>(), name)?.to_string();
+    let mut entry = zip
+        .by_name(&format!("{chosen}.npy"))
+        .map_err(|e| anyhow!("array '{chosen}' cannot be read ({e})"))?;
+    let most = entry.compressed_size().saturating_mul(DEFLATES);
+    let found = npy::read(&mut entry as &mut dyn Read, most)
+        .map_err(|e| anyhow!("array '{chosen}': {e}"))?;
+    let (shape, single) = (found.shape, found.single);
+    Ok((shape, floats(found.data, single)))
 }
 
 fn floats(data: Numbers, single: bool) -> Floats {
@@ -169,6 +194,18 @@ mod tests {
             let npy = std::fs::read(folder.join(format!("{i}.npy"))).unwrap();
             let start = 10 + usize::from(npy[8]) + 256 * usize::from(npy[9]);
             assert!(start.is_multiple_of(64) && npy[start - 1] == b'\n');
+        }
+        let path = folder.join("both.npz");
+        let mut zip = zip::ZipWriter::new(File::create(&path).unwrap());
+        for i in [0, all.len() - 1] {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(format!("{i}.npy"), options).unwrap();
+            let npy = std::fs::read(folder.join(format!("{i}.npy"))).unwrap();
+            std::io::Write::write_all(&mut zip, &npy).unwrap();
+        }
+        zip.finish().unwrap();
+        for i in [0, all.len() - 1] {
+            assert_eq!(load(&path, Some(&i.to_string())).unwrap(), all[i], "{i}");
         }
         let path = folder.join("two.safetensors");
         let two: Vec<_> = ["a", "b"].map(|n| (n.to_string(), all[0].clone())).to_vec();

@@ -75,7 +75,7 @@ def resnet():
 def transformer():
     def block(width):
         attention = nn.Sequential(nn.LayerNorm(width), Attention(width, 2))
-        mlp = nn.Sequential(nn.RMSNorm(width, eps=1e-6), nn.Linear(width, 16), nn.GELU(approximate="tanh"), nn.Linear(16, width))
+        mlp = nn.Sequential(nn.RMSNorm(width), nn.Linear(width, 16), nn.GELU(approximate="tanh"), nn.Linear(16, width))
         return nn.Sequential(Residual(attention), Residual(mlp))
 
     theirs = nn.Sequential(block(8), block(8), nn.LayerNorm(8), nn.Flatten(), nn.Linear(56, 5))
@@ -117,6 +117,21 @@ def test_outputs_and_gradients(tmp_path, make):
     off = np.linalg.norm(np.array(found["gradient"]) - gradient) / np.linalg.norm(gradient)
     print(f"\n{make.__name__}, {len(gradient)} parameters of {len(names)} tensors: gradient off by {off:.1e}")
     assert off < 1e-4
+
+
+@pytest.mark.parametrize("ours, theirs", [("rms_norm", nn.RMSNorm(2)), ("layer_norm", nn.LayerNorm(2))])
+def test_what_is_small_shows_the_epsilon(tmp_path, ours, theirs):
+    x = torch.tensor([[1e-3, 1e-3], [1e-4, -2e-4]])
+    torch.save(theirs.state_dict(), tmp_path / "net.pt")
+    np.save(tmp_path / "x.npy", x.numpy())
+    np.save(tmp_path / "y.npy", np.arange(2))
+    found = evaluate(tmp_path, f"""
+        import "layers" as nn;
+        let net = nn::model(nn::{ours}(2), #{{ inputs: [2] }});
+        let data = dataset::npy("{tmp_path}/x.npy", "{tmp_path}/y.npy", #{{ test: 0.0, scale: "none" }});
+        target(net, data).outputs(net.load("{tmp_path}/net.pt"), "train").to_array()
+    """)
+    np.testing.assert_allclose(np.reshape(found, (2, 2)), theirs(x).detach().numpy(), rtol=1e-4)
 
 
 def test_statistics_of_batch_norms(tmp_path):

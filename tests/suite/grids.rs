@@ -1,5 +1,6 @@
 //! Grids of settings: in a script, and of whole scripts, one after the other, side by side, in shards and under mpirun.
 
+use super::folders::content;
 use super::support::{Scratch, ergodic, evaluate, text};
 use std::path::Path;
 use std::process::Output;
@@ -345,4 +346,55 @@ fn a_job_that_is_told_to_save_is_queued_again_and_goes_on() {
     };
     let merged = run(&["--out", "res", "--merge", "2"]);
     assert_eq!(merged, run(&["--out", "alone"]));
+}
+
+/// A grid that replaces another one was interrupted: a command that forgets `--grid`, or merges nothing, changes nothing.
+#[test]
+fn a_command_of_another_kind_leaves_a_grid_and_shards_alone() {
+    let scratch = Scratch::new();
+    let begun = |out: &str, settings: &[&str]| {
+        let output = grid(&scratch, out, settings);
+        assert!(output.status.success(), "{}", text(&output));
+    };
+    begun("old", &["--grid", "width=2,3", "--set", "lambda=7"]);
+    begun("new", &["--grid", "width=2,3"]);
+    std::fs::rename(scratch.join("old"), scratch.join("new/.replaced")).unwrap();
+    std::fs::remove_dir_all(scratch.join("new/width=3")).unwrap();
+    let before = content(&scratch.join("new"));
+    for more in [&[][..], &["--resume"], &["--force"]] {
+        let refused = grid(&scratch, "new", more);
+        let said = text(&refused);
+        assert!(
+            refused.status.code() == Some(1) && said.contains("there is a grid in this folder"),
+            "{said}"
+        );
+        assert!(content(&scratch.join("new")) == before, "{more:?}");
+    }
+    begun("new", &["--grid", "width=2,3", "--resume"]);
+    assert!(!scratch.join("new/.replaced").exists());
+    // Shards, whose merge was begun anew.
+    for shard in ["1/2", "2/2"] {
+        begun("shards", &["--shard", shard]);
+    }
+    begun("whole", &[]);
+    std::fs::rename(scratch.join("whole"), scratch.join("shards/.replaced")).unwrap();
+    let before = content(&scratch.join("shards"));
+    for more in [&[][..], &["--force"]] {
+        let refused = grid(&scratch, "shards", more);
+        assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+        assert!(
+            content(&scratch.join("shards")) == before,
+            "{more:?}: {}",
+            text(&refused)
+        );
+    }
+    begun("shards", &["--merge", "2", "--force"]);
+    // Killed while all of it was on its way back.
+    begun("back", &[]);
+    let before = content(&scratch.join("back"));
+    std::fs::rename(scratch.join("back"), scratch.join("moved")).unwrap();
+    std::fs::create_dir(scratch.join("back")).unwrap();
+    std::fs::rename(scratch.join("moved"), scratch.join("back/.replacing")).unwrap();
+    begun("back", &["--resume"]);
+    assert!(content(&scratch.join("back")) == before);
 }

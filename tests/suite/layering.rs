@@ -368,4 +368,5 @@ fn every_reader_is_fuzzed_weekly() {
     let weekly = names(".github/workflows/weekly.yml", "reader: [", ']');
     assert_eq!(weekly, names("tests/fuzz/run", "all=(", ')'));
     assert!(weekly.len() > 20);
+    assert!(root().join("tests/fuzz/corpus.tar.gz").is_file());
 }

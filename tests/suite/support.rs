@@ -23,9 +23,10 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// Write a file into it.
+    /// Write a file into it, with the folders above it.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path
     }

@@ -359,7 +359,7 @@ fn what_was_not_trusted_goes_on_untrusted() {
     }
     // Nor do cells of a grid, or shards.
     let source = r#"let n = param("n", 1); tensor::load("OUTSIDE/b.npy")"#;
-    let sweep = r#"sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 20, chains: 2, name: "it" }).done"#;
+    let sweep = r#"sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 200, chains: 2, name: "it" }).done"#;
     for (source, begun, then) in [
         (source, "--grid n=1,2", "--grid n=1,2 --resume"),
         (sweep, "--shard 1/2, --shard 2/2", "--merge 2"),
@@ -391,7 +391,7 @@ fn folders_that_were_allowed_are_in_the_command() {
     let place = Place::new();
     let outside = place.0.join("outside").display().to_string();
     let source = format!(
-        r#"{TARGET} dataset::csv("OUTSIDE/secret.csv"); sample(t, s, #{{ steps: 20 }}).done"#
+        r#"{TARGET} dataset::csv("OUTSIDE/secret.csv"); sample(t, s, #{{ steps: 200 }}).done"#
     );
     let done = place.run(&source, &["--untrusted", "--allow-read", &outside]);
     assert!(done.status.success(), "{}", text(&done));

@@ -356,3 +356,114 @@ fn verification_says_what_it_cannot_do() {
         "{other}"
     );
 }
+
+/// What is measured on kept draws is no better than the run that made them.
+#[test]
+fn what_is_observed_afterwards_is_judged_as_its_run() {
+    let found = summary(
+        "let t = target(potential::gaussian(#{ dim: 10 }));
+         let run = sample(t, sampler::langevin(#{ dt: 0.5 }), #{ steps: 20_000, every: 4, keep: 4, seed: 2, name: \"biased\" });
+         let seen = observe(run, [observable::norm2()]).summary();
+         #{ run: run.summary().verdict, seen: seen.verdict, reasons: seen.reasons }",
+    );
+    assert_eq!(found["run"], "wrong", "{found}");
+    assert_eq!(found["seen"], "wrong", "{found}");
+    assert!(reasons(&found).contains("run 'biased': "), "{found}");
+}
+
+/// Where burn-in ends is found on the way: draws that were kept before it are not draws of the law.
+#[test]
+fn kept_draws_begin_where_burn_in_was_found_to_end() {
+    let found = summary(
+        "let t = target(potential::gaussian(#{ dim: 2 }));
+         let run = sample(t, sampler::langevin(#{ dt: 0.05 }), #{ start: parameters([1000.0, 1000.0]), steps: 1000, burn_in: 0, every: 10, keep: 10, seed: 1,
+             until: #{ at_most: 200_000 }, observe: [observable::norm2()] });
+         let seen = observe(run, [observable::norm2()]);
+         let whole = observe(open(run.folder), [observable::norm2()], #{ target: t });
+         #{ recorded: run.trace(\"norm2\", 1).len(), drawn: run.draws(\"norm2\", 0)[1], seen: seen.draws(\"norm2\", 0)[1], again: whole.trace(\"norm2\", 1),
+            burnt: read_json(run.folder + \"/draws.zarr/zarr.json\").attributes.draws.burn_in, kept: run.kept(\"w\", 1).shape(), thin: observe(run.thin(5), [observable::norm2()]).trace(\"norm2\", 1), thinned: run.thin(5).draws(\"norm2\", 0)[1] }",
+    );
+    let count = |key: &str| found[key].as_array().unwrap().len();
+    assert!(
+        found["recorded"].as_u64().unwrap() as usize > count("drawn"),
+        "{found}"
+    );
+    assert_eq!(found["seen"], found["drawn"]);
+    assert_eq!(found["again"], found["drawn"]);
+    assert_eq!(found["kept"][0], count("drawn"));
+    assert_eq!(found["thin"], found["thinned"]);
+    let before = found["recorded"].as_u64().unwrap() as usize - count("drawn");
+    assert_eq!(found["burnt"], 10 * before, "{found}");
+}
+
+/// Each of these was called converged once.
+#[test]
+fn what_nobody_knows_is_not_converged() {
+    let not_yet = |source: &str, why: &str| {
+        let found = summary(source);
+        assert_eq!(found["verdict"], "not yet", "{source}\n{found}");
+        assert!(reasons(&found).contains(why), "{source}\n{found}");
+    };
+    // Exact chains that cannot move: a step of hybrid Monte Carlo is below the resolution of single precision.
+    let still = summary(
+        "let t = target(potential::gaussian(#{ dim: 4, condition: 1 }));
+         let run = sample(t, sampler::langevin(#{ dt: 1.2 }), #{ temperature: 1e-14, start: parameters([1.0, 1.0, 1.0, 1.0]), steps: 8000, every: 4, chains: 4, seed: 1 });
+         verify(run, #{ draws: 64 }).to_map()",
+    );
+    assert_eq!(still["verdict"], "not yet", "{still}");
+    assert!(
+        still["says"].to_string().contains("have not moved"),
+        "{still}"
+    );
+    let gaussian = "let t = target(potential::gaussian(#{ dim: 3 }));";
+    not_yet(
+        &format!(
+            "{gaussian} sample(t, sampler::hmc(), #{{ steps: 2000, every: 1, observe: [observable::named(\"root\", |s| (s.params.norm2() - 0.5).sqrt())] }}).summary().to_map()"
+        ),
+        "root not finite",
+    );
+    not_yet(
+        &format!(
+            "{gaussian} sample(t, sampler::hmc(), #{{ steps: 4000, every: 1, chains: 1 }}).summary().to_map()"
+        ),
+        "one chain",
+    );
+    // Chains that leave a region of w0 are lost, and the others are a selection.
+    let lost = "let t = target(potential::gaussian(#{ dim: 4, examples: 1000 }));
+         let e = llc(t, sampler::sgld(#{ step: 1e-4, gradient: gradient::full() }), #{ start: parameters([1.0, 1.0, 1.0, 1.0]), steps: 60_000, chains: 8, gamma: 1.0, region: 1.091 });";
+    not_yet(
+        &format!("{lost} #{{ verdict: e.verdict, reasons: e.reasons }}"),
+        "chains failed and are left out",
+    );
+    let ladders = "let t = target(potential::gaussian(#{ dim: 4, condition: 1.0 }), #{ prior: prior::gaussian(0.25) });
+         let run = exchange(t, sampler::hmc(), #{ temperatures: [1.0, 2.0, 4.0, 8.0, 30.0], prior_rung: true, steps: 600, chains: 8, region: 2.3, start: parameters([1.0, 1.0, 1.0, 1.0]) });";
+    for of in ["evidence(run)", "run.ladder()"] {
+        not_yet(&format!("{ladders} {of}.to_map()"), "a chain failed in");
+    }
+}
+
+/// What a sampler does not report is no objection, nor is the one ladder whose draws are observed.
+#[test]
+fn what_is_not_reported_is_no_objection() {
+    let found = summary(
+        "let t = target(potential::gaussian(#{ dim: 3 }));
+         let run = sample(t, sampler::langevin(#{ dt: 0.05 }), #{ steps: 4000, every: 4, observe: [observable::acceptance(), observable::cost()] });
+         let ladder = exchange(t, sampler::hmc(), #{ temperatures: [1.0, 2.0], steps: 2000, every: 1, keep: 2, chains: 1 });
+         let seen = observe(ladder, [observable::norm2()]);
+         #{ reasons: [run.summary().reasons, ladder.summary().reasons, seen.summary().reasons] }",
+    );
+    let said = reasons(&found);
+    assert!(
+        !said.contains("finite") && !said.contains("one chain"),
+        "{said}"
+    );
+}
+
+/// One chain is enough to call a run wrong.
+#[test]
+fn one_chain_of_a_wrong_law_is_wrong() {
+    let found = summary(
+        "sample(target(potential::gaussian(#{ dim: 10 })), sampler::langevin(#{ dt: 0.5 }), #{ chains: 1, steps: 40_000, every: 4, seed: 2 }).summary().to_map()",
+    );
+    assert_eq!(found["verdict"], "wrong", "{found}");
+}

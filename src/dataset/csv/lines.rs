@@ -4,7 +4,7 @@ use super::columns::{Header, Role, columns};
 use crate::dataset::file::File;
 use crate::error::Result;
 use crate::options::Options;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use csv::{ByteRecord, ReaderBuilder};
 use std::borrow::Cow;
 
@@ -74,11 +74,13 @@ impl Lines {
 
 fn each_of_text(options: &Options, f: &File, take: Take) -> Result<()> {
     let content = f.content()?;
+    let separator = separator(options)?;
+    closed_quotes(&content, separator).map_err(|what| anyhow!("'{}', {what}", f.path))?;
     // Flexible, so that a ragged line is reported in our words.
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .delimiter(separator(options)?)
+        .delimiter(separator)
         .from_reader(&content[..]);
     let mut record = ByteRecord::new();
     while reader
@@ -92,6 +94,55 @@ fn each_of_text(options: &Options, f: &File, take: Take) -> Result<()> {
             p.line() + blank.filter(|&&b| b == b'\n').count() as u64
         });
         take(&record, line)?;
+    }
+    Ok(())
+}
+
+/// Fail if a quote that opens a cell does not close, or closes in the middle of another cell: the reader takes all lines between for one.
+fn closed_quotes(content: &[u8], separator: u8) -> std::result::Result<(), String> {
+    let utf16 = [&[0xff, 0xfe][..], &[0xfe, 0xff]];
+    if utf16.iter().any(|mark| content.starts_with(mark)) {
+        return Err(
+            "line 1: this is UTF-16; convert the file first, as with iconv -f utf-16 -t utf-8"
+                .into(),
+        );
+    }
+    let mut rest = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    let (mut line, mut begins) = (1, true);
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if !(begins && *first == b'"') {
+            line += usize::from(*first == b'\n');
+            begins = [separator, b'\n', b'\r'].contains(first);
+            continue;
+        }
+        let opened = line;
+        loop {
+            match rest {
+                [b'"', b'"', after @ ..] => rest = after,
+                [b'"', after @ ..] => {
+                    rest = after;
+                    break;
+                }
+                [b, after @ ..] => {
+                    line += usize::from(*b == b'\n');
+                    rest = after;
+                }
+                [] => {
+                    return Err(format!(
+                        "line {opened}: a quote opens a cell here, and never closes"
+                    ));
+                }
+            }
+        }
+        let blank = |b: &&u8| [b' ', b'\t'].contains(b) && **b != separator;
+        let next = rest.iter().find(|b| !blank(b));
+        if line > opened && next.is_some_and(|b| ![separator, b'\n', b'\r'].contains(b)) {
+            return Err(format!(
+                "line {opened}: a quote opens a cell here, and closes in the middle of another in line {line}; write quotes within a cell as \"\""
+            ));
+        }
+        begins = false;
     }
     Ok(())
 }

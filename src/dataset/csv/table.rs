@@ -4,7 +4,7 @@ use super::columns::{Columns, Header, Role, columns, name};
 use super::lines::{Lines, text};
 use crate::dataset::date;
 use crate::dataset::file::File;
-use crate::dataset::form::{MISSING, NO_DATE, shorten};
+use crate::dataset::form::{MISSING, NO_DATE, NOT_SINGLE, number, shorten, single};
 use crate::dataset::missing::{Rule, rules};
 use crate::error::Result;
 use crate::memory::Growing;
@@ -194,10 +194,17 @@ impl Table {
             return Ok(());
         }
         for (j, cell) in record.iter().enumerate() {
-            let absent = self.columns.roles[j] != Role::Unused && is_missing(cell);
+            let used = self.columns.roles[j] != Role::Unused;
+            let absent = used && is_missing(cell);
+            // Words that differ would become the same.
+            let other = used && std::str::from_utf8(cell).is_err();
             let cell = text(cell);
             let found = match absent {
                 true => self.missing(j, &cell),
+                false if other => Err(format!(
+                    "{:?} is not UTF-8; convert the file first, as with iconv -f latin1 -t utf-8",
+                    shorten(&cell)
+                )),
                 false => self.cell(j, &cell),
             };
             let (word, column) = (self.kind.word(), name(&self.names, j));
@@ -230,21 +237,9 @@ impl Table {
                         "name the column in 'categories' if it holds words, or leave it out of 'inputs'"
                     }
                 };
-                let x: f64 = match cell {
-                    // As programs write them.
-                    "true" | "True" | "TRUE" => 1.0,
-                    "false" | "False" | "FALSE" => 0.0,
-                    _ => cell
-                        .parse()
-                        .map_err(|_| format!("{:?} is not a number; {}", shorten(cell), hint()))?,
-                };
-                // Also numbers that single precision cannot hold.
-                (x as f32).is_finite().then_some(x).ok_or_else(|| {
-                    format!(
-                        "{:?} is not a finite single-precision number",
-                        shorten(cell)
-                    )
-                })
+                let x = number(cell)
+                    .ok_or_else(|| format!("{:?} is not a number; {}", shorten(cell), hint()))?;
+                single(x).ok_or_else(|| format!("{:?} {NOT_SINGLE}", shorten(cell)))
             }
         }
     }

@@ -163,10 +163,7 @@ fn malformed_tables_are_refused_with_line_and_column() {
     }
     assert!(refused("\n\n", &[]).contains("holds no examples"));
     assert!(refused("0\n1\n", &[]).contains("is the separator ',' right?"));
-    assert!(
-        refused([0xff, 0xfe, b',', b'1', b'\n'], &[("header", text("no"))])
-            .contains("is not a number")
-    );
+    assert!(refused([0xfe, b',', b'1', b'\n'], &[("header", text("no"))]).contains("is not UTF-8"));
     assert!(refused("a,y\n1,0\n2,1", &[("header", text("no"))]).contains("line 1, column 0"));
     let long = "x".repeat(9999);
     assert!(refused(format!("1,0\n{long},1"), &[]).len() < 300);
@@ -553,4 +550,110 @@ fn words_that_tell_nothing_are_no_categories() {
         .dim,
         7
     );
+}
+
+/// Rows that a stray quote would take for one cell.
+#[test]
+fn quotes_that_do_not_close_are_refused() {
+    let inputs = ("inputs", words(&["a", "b"]));
+    let label = ("label", text("y"));
+    let read = |content: &str| load(content, &[inputs.clone(), label.clone()]);
+    let table = |notes: [&str; 6]| {
+        let rows = notes.iter().enumerate();
+        let rows: String = rows
+            .map(|(i, note)| format!("{i},1,{},{note}\n", i % 2))
+            .collect();
+        format!("a,b,y,note\n{rows}")
+    };
+    let said = |notes| read(&table(notes)).unwrap_err().to_string();
+    let never = said(["x", "\"6 feet", "x", "x", "x", "x"]);
+    assert!(
+        never.contains("line 3: a quote opens a cell here, and never closes"),
+        "{never}"
+    );
+    let later = said(["x", "\"6 feet", "x", "x", "\"7 feet", "x"]);
+    assert!(
+        later.contains("line 3") && later.contains("in the middle of another in line 6"),
+        "{later}"
+    );
+    // Quotes within cells that have none around them, doubled ones, and cells of several lines.
+    let fine = [
+        "6\" pipe",
+        "\"two\nlines, \"\"quoted\"\"\"",
+        "\"\"",
+        "\"x\" ",
+        "x\"",
+        "\"last\nline\"",
+    ];
+    assert_eq!(read(&table(fine)).unwrap().train.rows, 6);
+    let spaces = load(
+        "1 \"two\nlines\" 0\n2 x 1\n",
+        &[
+            ("separator", text(" ")),
+            ("inputs", Value::List(vec![Value::Int(0)])),
+        ],
+    );
+    assert_eq!(spaces.unwrap().train.rows, 2);
+}
+
+/// Words of another encoding would become the same.
+#[test]
+fn what_is_no_utf_8_is_refused_where_it_counts() {
+    let bytes = |label: &str| {
+        let mut out = Vec::new();
+        for (i, word) in ["M\u{fc}nchen", "M\u{e4}nchen", "Rom"]
+            .iter()
+            .cycle()
+            .take(9)
+            .enumerate()
+        {
+            let latin: Vec<u8> = word.chars().map(|c| c as u32 as u8).collect();
+            out.extend([format!("{i},{},", i % 3).as_bytes(), &latin, b"\n"].concat());
+        }
+        [format!("a,n,{label}\n").as_bytes(), &out].concat()
+    };
+    let said = refused(
+        bytes("y"),
+        &[("label", text("y")), ("inputs", words(&["a"]))],
+    );
+    assert!(
+        said.contains("line 2") && said.contains("is not UTF-8; convert"),
+        "{said}"
+    );
+    // The sign for what is no character is one.
+    let sign = "a,y\n1,\u{fffd}\n2,x\n";
+    assert_eq!(load(sign, &[("label", text("y"))]).unwrap().classes, 2);
+    let unused = [("label", text("n")), ("inputs", words(&["a"]))];
+    assert_eq!(load(bytes("city"), &unused).unwrap().classes, 3);
+    let wide: Vec<u8> = "\u{feff}a,y\n1,0\n2,1\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let said = refused(wide, &[]);
+    assert!(said.contains("UTF-16"), "{said}");
+}
+
+/// A new row is read as the file's rows are.
+#[test]
+fn cells_of_new_rows_are_those_of_the_file() {
+    let d = load("on,x,y\nTrue,1,0\nFalse,2,1\n", &[]).unwrap();
+    let row = |on: Value, x: Value| d.prepare(&[Value::List(vec![on, x])]);
+    for on in [text("True"), Value::Bool(true), Value::Int(1), text(" 1 ")] {
+        assert_eq!(row(on, Value::Float(1.0)).unwrap(), inputs(&d.train)[..2]);
+    }
+    let dated = load(
+        "day,y\n2024-03-01,0\n2024-03-03,1\n",
+        &[("dates", words(&["day"]))],
+    )
+    .unwrap();
+    let on = |day: Value| dated.prepare(&[Value::List(vec![day])]);
+    assert_eq!(on(text("2024-03-03")).unwrap(), on(Value::Int(2)).unwrap());
+    assert!(on(Value::Float(f64::INFINITY)).is_err());
+    for x in [text("inf"), text("1e300"), Value::Float(f64::INFINITY)] {
+        let said = row(Value::Int(1), x).unwrap_err().to_string();
+        assert!(
+            said.contains("column 'x'") && said.contains("not a finite"),
+            "{said}"
+        );
+    }
 }

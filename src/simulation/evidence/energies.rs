@@ -3,8 +3,8 @@
 use crate::diagnostic;
 use crate::diagnostic::evidence::{Ladder, Replicas};
 use crate::error::Result;
+use crate::simulation::judge::lacking;
 use crate::simulation::run::{Run, TEMPERED_ENERGY};
-use crate::simulation::standing::lacking;
 use crate::simulation::temper::Temper;
 
 /// The energies of a run as the estimators take them: inverse temperatures, increasing, and draws of each.

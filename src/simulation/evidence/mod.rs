@@ -118,7 +118,8 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         judged.add(Verdict::Wrong, says);
     }
     let of_ladders = run.ladders.as_ref().and_then(Ladders::lacking);
-    for says in of_ladders.into_iter().chain(energies.lacking()) {
+    let all = [run.broken(), of_ladders, energies.lacking()];
+    for says in all.into_iter().flatten() {
         judged.add(Verdict::NotYet, says);
     }
     let note = (!ladder.starts_at_prior()).then(|| {

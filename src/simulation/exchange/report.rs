@@ -57,6 +57,8 @@ pub struct LadderReport {
     pub recommended_temperatures: Vec<f64>,
     /// Round trips of all replicas of all ladders, cold → hot → cold.
     pub round_trips: u64,
+    /// That ladders have lost a replica, in words; none if none has.
+    pub broken: Option<String>,
     /// What the ladders lack in round trips, in words; none if a replica has made one.
     pub lacking: Option<String>,
     /// Arrivals at the coldest rung from the hottest.
@@ -118,6 +120,7 @@ impl LadderReport {
                 .map(|b| 1.0 / b)
                 .collect(),
             round_trips: ladders.round_trips(),
+            broken: run.broken(),
             lacking: ladders.lacking(),
             restarts: trips().flat_map(|t| t.restarts()).sum(),
             flow: (0..betas.len())
@@ -144,7 +147,7 @@ impl LadderReport {
     /// How far the numbers of the ladders can be relied on, and why no further.
     pub fn judged(&self) -> Judged {
         let mut out = Judged::converged();
-        if let Some(says) = &self.lacking {
+        for says in self.broken.iter().chain(&self.lacking) {
             out.add(Verdict::NotYet, says);
         }
         let finite = self.temperatures.iter().zip(&self.energies);

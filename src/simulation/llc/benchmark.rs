@@ -136,7 +136,7 @@ pub fn run(o: &Options, session: &Session) -> Result<Benchmark> {
         out: Benchmark {
             setting: json!({
                 "options": words,
-                "samplers": contenders.iter().map(|c| &c.label).collect::<Vec<_>>(),
+                "samplers": contenders.iter().map(Contender::options).collect::<Vec<_>>(),
             }),
             samplers: contenders.iter().map(|c| c.label.clone()).collect(),
             step_sizes: contenders
@@ -337,6 +337,10 @@ impl Job for Contest<'_> {
             None => self.out.problems.len(),
         };
         ("estimates", (problems * self.per_problem()) as u64)
+    }
+
+    fn is_divided(&self) -> bool {
+        true
     }
 
     fn standing(&self) -> Standing {

@@ -14,6 +14,14 @@ pub(super) struct Contender {
     pub at: Vec<(f64, Arc<ConfiguredSampler>)>,
 }
 
+impl Contender {
+    /// Its name and its options at its first step size.
+    pub fn options(&self) -> String {
+        let first = self.at.first();
+        first.map_or_else(String::new, |(_, sampler)| format!("{sampler:?}"))
+    }
+}
+
 /// The samplers at their step sizes.
 pub(super) fn contenders(o: &Options) -> Result<Vec<Contender>> {
     let mut samplers: Vec<Arc<ConfiguredSampler>> = o.objects("samplers");

@@ -1,7 +1,7 @@
 //! Which trials of a calibration are on a plateau, and what is wrong with the others.
 
 use super::trial::{Found, Trial};
-use crate::simulation::standing::lacking;
+use crate::simulation::judge::lacking;
 use std::ops::Range;
 
 /// R̂ from which on chains disagree so much that their mean says nothing.

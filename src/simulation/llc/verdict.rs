@@ -4,9 +4,9 @@ use super::Estimate;
 use super::halved::Short;
 use crate::diagnostic::verdict::MOST_ERROR;
 use crate::diagnostic::{Heat, Verdict};
-use crate::simulation::judge::{Mixing, percent};
+use crate::simulation::judge::{ALONE, Mixing, lacking, percent};
 use crate::simulation::look::Seen;
-use crate::simulation::standing::{Judged, lacking};
+use crate::simulation::standing::Judged;
 
 /// Steps in words that nobody takes for exact.
 fn about(steps: f64) -> String {
@@ -39,6 +39,16 @@ impl Estimate {
             return levels.judged();
         }
         let mut out = Judged::converged();
+        let (failed, all) = (self.run.failed(0), self.run.chains_here(0));
+        if failed > 0 {
+            out.add(
+                Verdict::NotYet,
+                format!("{failed} of {all} chains failed and are left out"),
+            );
+        }
+        if all == 1 {
+            out.add(Verdict::NotYet, ALONE);
+        }
         let read = &self.virial;
         let lacks = lacking("the loss", [self.rhat, self.ess_bulk, self.ess_tail]);
         let relaxes = lacks.is_some();

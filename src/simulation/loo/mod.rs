@@ -144,6 +144,15 @@ pub fn loo(run: &Run, target: &Target, temperature: usize) -> Result<Loo> {
         let says = format!("run '{}': {}", info.name, of_run.says());
         out.judged.add(of_run.verdict, says);
     }
+    let unreliable = out.unreliable().len();
+    if unreliable > 0 {
+        let says = format!(
+            "k̂ is above {:.2} for {unreliable} of {}, whose weights have too heavy a tail",
+            out.largest_k(),
+            count(out.k.len(), "example")
+        );
+        out.judged.add(Verdict::NotYet, says);
+    }
     Ok(out)
 }
 
@@ -300,7 +309,7 @@ pub static LOO: Verb<Session, (Arc<Run>,), Arc<Loo>> = Verb {
           How well the posterior of all other training examples predicts each: draws are reweighted by p(y|x,w)^-β, and the largest weights smoothed. The likelihood is that of `run.prediction`: β = s/nT for classes, a Gaussian \
           of variance nT/2s for squared errors. An example is a row, with all its positions; one of weight 0 is no example. The largest weights are the min(S/5, 3√(S/r)) largest of S draws, r being the effective share of draws \
           for the likelihood of the example. Entries: elpd_loo, elpd_se, p_loo, p_se, looic, nll (-elpd_loo/n, to be held against that of a test split), nll_se, draws, examples (their rows); elpd, p, k (k̂) and efficiency (r) of each; largest_k, \
-          min(1 - 1/log10 S, 0.7); unreliable, maps of example, k, elpd, p where k̂ is larger or unknown; verdict and reasons, those of the run. `run.thin(n)` uses one draw of n; `compare(#{ a: loo(r), b: loo(q) })` compares models.",
+          min(1 - 1/log10 S, 0.7); unreliable, maps of example, k, elpd, p where k̂ is larger or unknown; verdict and reasons: those of the run, and examples whose k̂ is larger. `run.thin(n)` uses one draw of n; `compare(#{ a: loo(r), b: loo(q) })` compares models.",
     example: "let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(#{ per_class: 5 }), #{ energy: \"sum\", prior: prior::gaussian(1) });\n\
               loo(sample(t, sampler::hmc(), #{ steps: 200, chains: 2, keep: 2 })).elpd_loo",
     call: Call::Checked(|(run,), o, session| {

@@ -119,7 +119,11 @@ fn line(
         mean: mean_before,
         relaxed,
         sigma: test.sigma() * test.deviation.signum(),
-        power: most_sigma(count) * bias.1,
+        // Where nothing moves, nothing is tested.
+        power: match test.error > 0.0 {
+            true => most_sigma(count) * bias.1,
+            false => f64::INFINITY,
+        },
         wrong: test.fails(count) && bias.0.abs() > matters,
         bias,
     })
@@ -165,6 +169,9 @@ impl Verification {
         let of_u = self.lines.iter().filter(|l| l.name == "U");
         let blind = of_u.map(|l| l.power / l.mean.abs()).fold(0.0, f64::max);
         match self.verdict() {
+            Verdict::NotYet if blind.is_infinite() => {
+                "NOT YET: the exact chains have not moved, so nothing was tested".into()
+            }
             Verdict::NotYet => format!(
                 "NOT YET: no drift was found, but U could be off by {} unnoticed; take more draws",
                 percent(blind)

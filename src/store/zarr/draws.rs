@@ -39,6 +39,9 @@ pub struct Draws {
     /// None in folders of version 0.1.0, whose chunks are as large as they may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<usize>,
+    /// The step at which burn-in was found to end, if draws were made before: those are not draws of the law.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burn_in: Option<u64>,
 }
 
 impl Draws {

@@ -220,10 +220,15 @@ impl Stream {
         )
     }
 
-    /// Write the metadata and the coordinates of the draws that were made up to this step.
-    pub fn describe_up_to(&self, step: u64, temperatures: &[f64]) -> Result<()> {
+    /// Write the metadata and the coordinates of the draws that were made up to this step, some of them in burn-in perhaps.
+    pub fn describe_up_to(&self, step: u64, burn_in: u64, temperatures: &[f64]) -> Result<()> {
         let mut draws = self.draws.clone();
         draws.steps.retain(|s| *s <= step);
+        draws.burn_in = draws
+            .steps
+            .first()
+            .is_some_and(|s| *s <= burn_in)
+            .then_some(burn_in);
         // All chunks have their checksums now.
         self.flushed_files()
             .for_each(|file| temp_files::remove(&file));
@@ -372,6 +377,31 @@ impl Stream {
         right.map(|open| open.draws).max()
     }
 
+    /// Write down what is there of chunks that are not full, where the run had ended and goes on: so many draws of each chain.
+    pub fn go_on(&self, made: impl Iterator<Item = (usize, usize)>) -> Result<()> {
+        let mut least = None;
+        for (chain, count) in made {
+            least = Some(least.map_or(chain, |c: usize| c.min(chain)));
+            for tensor in 0..self.draws.tensors.len() {
+                let (chunk, at) = self.place(tensor, count);
+                let path = self.path(tensor, chain, chunk);
+                if at == 0 || !path.exists() {
+                    continue;
+                }
+                let open = Output::open(&path)
+                    .and_then(|file| self.continued([tensor, chain, chunk], at, &file))
+                    .map_err(|e| cannot("read", &path, e))?;
+                lock(&self.open).insert([tensor, chain], open);
+            }
+        }
+        match least {
+            // Each rank writes chains of its own, if it has any.
+            Some(first) if lock(&self.open).is_empty() => self.write_flushed(first, &[]),
+            Some(_) => self.note_flushed(),
+            None => Ok(()),
+        }
+    }
+
     /// What was flushed by those who wrote before. Other ranks may have written to the same chains before these.
     fn flushed(&self) -> &BTreeMap<[usize; 2], Vec<Open>> {
         self.flushed.get_or_init(|| {
@@ -439,7 +469,7 @@ impl Stream {
     }
 
     /// Whether draws are still made, or will be once the run goes on.
-    pub(super) fn is_growing(&self) -> bool {
+    pub fn is_growing(&self) -> bool {
         self.flushed_files().next().is_some()
     }
 
@@ -450,8 +480,10 @@ impl Stream {
             return Ok(());
         }
         access::write(path)?;
-        // A killed process leaves one also where it had just made the file.
-        temp_files::sweep(path);
+        // A killed process leaves one also where it had just made the file. Of one on another host nobody here knows whether it is at work.
+        if !self.shared {
+            temp_files::sweep(path);
+        }
         if !path.exists() {
             disk::make_folders_unflushed(disk::folder(path))?;
             let (index, places) = self.draws.index(tensor, chain, &self.own);

@@ -14,6 +14,7 @@ fn stream(name: &str, half: bool) -> Stream {
         ],
         open: false,
         expected: None,
+        burn_in: None,
         half,
     };
     Stream::new(root, draws, (0..4).collect())
@@ -103,7 +104,7 @@ fn metadata_that_is_damaged_is_found() {
         let said = format!("{:#}", super::super::check(&s.root).unwrap_err());
         assert!(said.contains("damaged"), "{said}");
         // What says which draws there are is checked before it is believed.
-        assert_eq!(Stream::open(&s.root).is_err(), name.starts_with("step"));
+        assert_eq!(Stream::open(&s.root).is_err(), name.ends_with("c/0"));
         std::fs::write(&path, &whole).unwrap();
     }
     std::fs::remove_dir_all(&s.root).unwrap();
@@ -165,7 +166,7 @@ fn draws_that_are_damaged_before_a_run_goes_on_are_found() {
     let found = other().unwrap().reader(3).read(0, 0, &mut Vec::new());
     assert!(format!("{:#}", found.unwrap_err()).contains("damaged"));
     // No more is said of what is flushed once the run has ended.
-    s.describe_up_to(30, &[1.0, 2.0]).unwrap();
+    s.describe_up_to(30, 0, &[1.0, 2.0]).unwrap();
     assert_eq!(s.flushed_files().count(), 0);
     std::fs::remove_dir_all(&s.root).unwrap();
 }
@@ -181,6 +182,7 @@ fn no_number_of_the_metadata_is_believed() {
         tensors: vec![("w".into(), vec![2, 5])],
         open: true,
         expected: Some(2),
+        burn_in: None,
         half: false,
     };
     let s = Stream::new(root, draws, (0..6).collect());
@@ -188,7 +190,7 @@ fn no_number_of_the_metadata_is_believed() {
     for (chain, k) in (0..6).flat_map(|c| (0..3).map(move |k| (c, k))) {
         s.write(0, chain, k, &[1.0; 10]).unwrap();
     }
-    s.describe_up_to(30, &[1.0, 2.0]).unwrap();
+    s.describe_up_to(30, 0, &[1.0, 2.0]).unwrap();
     let all = |s: &Stream| s.check_files(|_| 3).and_then(|()| s.check());
     all(&Stream::open(&s.root).unwrap()).unwrap();
     let path = s.root.join(METADATA);
@@ -212,4 +214,42 @@ fn no_number_of_the_metadata_is_believed() {
     }
     assert!(refused > 10, "{refused}");
     std::fs::remove_dir_all(&s.root).unwrap();
+}
+
+/// A run that had ended goes on, and is killed between its first draw and the checksum of the chunk.
+#[test]
+fn a_run_that_had_ended_goes_on_after_a_kill() {
+    let s = stream("extended", false);
+    s.begin().unwrap();
+    s.describe(&[1.0, 2.0]).unwrap();
+    s.write(0, 3, 0, &[1.0; 4]).unwrap();
+    s.sync().unwrap();
+    s.describe_up_to(30, 0, &[1.0, 2.0]).unwrap();
+    assert!(!s.is_growing());
+    let again = || Stream::new(s.root.clone(), s.draws.clone(), s.own.clone());
+    again().go_on([(3, 1)].into_iter()).unwrap();
+    let path = s.path(0, 3, 0);
+    let mut torn = std::fs::read(&path).unwrap();
+    torn[s.draws.offset(0, 3) as usize + 16] ^= 1;
+    std::fs::write(&path, torn).unwrap();
+    again().write(0, 3, 1, &[2.0; 4]).unwrap();
+    assert_eq!(read(&again(), 0, 3, 0), [1.0; 4]);
+    assert_eq!(read(&again(), 0, 3, 1), [2.0; 4]);
+    std::fs::remove_dir_all(&s.root).unwrap();
+}
+
+/// What looks as if a process had left it may be at work on another host.
+#[test]
+fn files_that_ranks_are_making_are_not_taken_for_left_over() {
+    for shared in [true, false] {
+        let mut s = stream("shared", false);
+        s.shared = shared;
+        s.describe(&[1.0, 2.0]).unwrap();
+        let other = temp_files::name(&s.path(0, 3, 0), "tmp", "4294967295-1-0");
+        std::fs::create_dir_all(other.parent().unwrap()).unwrap();
+        std::fs::write(&other, "").unwrap();
+        s.write(0, 3, 0, &[1.0; 4]).unwrap();
+        assert_eq!(other.exists(), shared);
+        std::fs::remove_dir_all(&s.root).unwrap();
+    }
 }
