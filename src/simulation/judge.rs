@@ -259,7 +259,7 @@ impl Run {
         tests: Vec<Test>,
         of: usize,
     ) -> Result<Judgement> {
-        let mut reasons = self.failed_chains(t);
+        let mut reasons: Vec<_> = self.failed_chains(t).into_iter().collect();
         reasons.extend(broken.cloned());
         reasons.extend(self.health(t)?.against());
         let lacking = self.ladders.as_ref().and_then(Ladders::lacking);
@@ -331,13 +331,9 @@ impl Run {
     }
 
     /// That chains of a temperature failed, if any did.
-    fn failed_chains(&self, t: usize) -> Vec<String> {
-        let count = self.failed(t);
-        let all = self.chains_here(t);
-        match count {
-            0 => Vec::new(),
-            _ => vec![format!("{count} of {all} chains failed")],
-        }
+    pub(in crate::simulation) fn failed_chains(&self, t: usize) -> Option<String> {
+        let (count, all) = (self.failed(t), self.chains_here(t));
+        (count > 0).then(|| format!("{count} of {all} chains failed"))
     }
 }
 

@@ -281,7 +281,7 @@ pub struct Run {
     pub seconds: f64,
     /// What made it, if that was in this process.
     pub origin: Option<Origin>,
-    /// What was said of the run on whose kept draws this one was measured, per temperature; empty otherwise.
+    /// Per temperature, the verdict on the run whose kept draws were measured; empty for a run that was sampled.
     pub of_source: Vec<Judged>,
     /// Whether it is finished and all that its folder has.
     pub(super) whole: bool,
@@ -496,16 +496,13 @@ impl Run {
         let why = |c: usize| (0..rungs).find_map(|t| self.failures[t * chains + c].as_ref());
         let failed = (0..chains).filter_map(why);
         let broken = failed.filter(|f| f.reason != ELSEWHERE).count();
-        let of = count(
-            self.chains_here(0),
-            match self.ladders {
-                Some(_) => "ladder",
-                None => "chain",
-            },
-        );
+        let of = |noun| count(self.chains_here(0), noun);
         (broken > 0).then(|| match self.ladders {
-            Some(_) => format!("a chain failed in {broken} of {of}"),
-            None => format!("{broken} of {of} failed at some temperature, and are left out at all"),
+            Some(_) => format!("a chain failed in {broken} of {}", of("ladder")),
+            None => format!(
+                "{broken} of {} failed at some temperature, and are left out at all",
+                of("chain")
+            ),
         })
     }
 

@@ -181,7 +181,7 @@ impl Output {
         Ok(Self::of(file, path))
     }
 
-    /// The same, of a file to which other hosts write. Over NFS each host writes back whole pages, with what the others' parts of them were when it read them,
+    /// A file that is there, and to which other hosts write as well. Over NFS each host writes back whole pages, with what the others' parts of them were when it read them,
     /// unless every write goes through to the disk.
     pub fn open_shared(path: &Path) -> io::Result<Self> {
         let mut options = File::options();

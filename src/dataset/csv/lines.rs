@@ -107,6 +107,9 @@ fn closed_quotes(content: &[u8], separator: u8) -> std::result::Result<(), Strin
                 .into(),
         );
     }
+    if !content.contains(&b'"') {
+        return Ok(());
+    }
     let mut rest = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let (mut line, mut begins) = (1, true);
     while let Some((first, after)) = rest.split_first() {

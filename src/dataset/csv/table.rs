@@ -11,6 +11,7 @@ use crate::memory::Growing;
 use crate::options::Options;
 use anyhow::{anyhow, bail, ensure};
 use csv::ByteRecord;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The cells of files that are looked at, row-major, all lines of the same width.
@@ -196,9 +197,9 @@ impl Table {
         for (j, cell) in record.iter().enumerate() {
             let used = self.columns.roles[j] != Role::Unused;
             let absent = used && is_missing(cell);
-            // Words that differ would become the same.
-            let other = used && std::str::from_utf8(cell).is_err();
             let cell = text(cell);
+            // A text of its own has replaced what is no UTF-8: words that differ would become the same.
+            let other = used && matches!(cell, Cow::Owned(_));
             let found = match absent {
                 true => self.missing(j, &cell),
                 false if other => Err(format!(

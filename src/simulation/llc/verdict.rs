@@ -39,14 +39,10 @@ impl Estimate {
             return levels.judged();
         }
         let mut out = Judged::converged();
-        let (failed, all) = (self.run.failed(0), self.run.chains_here(0));
-        if failed > 0 {
-            out.add(
-                Verdict::NotYet,
-                format!("{failed} of {all} chains failed and are left out"),
-            );
+        if let Some(failed) = self.run.failed_chains(0) {
+            out.add(Verdict::NotYet, format!("{failed} and are left out"));
         }
-        if all == 1 {
+        if self.run.chains_here(0) == 1 {
             out.add(Verdict::NotYet, ALONE);
         }
         let read = &self.virial;
