@@ -5,7 +5,7 @@ use super::{Inputs, Split, Targets};
 use crate::error::Result;
 use std::sync::Arc;
 
-/// Numbers of a split of which a second copy is kept; larger ones are kept in single precision alone.
+/// Numbers of a split of which a second copy is kept; larger ones are kept in single precision alone, unless that is too coarse for a column.
 pub(super) const MOST: usize = 1 << 22;
 
 /// Inputs and target values of a split in double precision.
@@ -41,13 +41,27 @@ fn is_single(x: &f64) -> bool {
     x.is_nan() || f64::from(*x as f32) == *x
 }
 
+/// Whether single precision rounds a column by more than 1e-4 of its range, as that of times in seconds since 1970: scaling would show the rounding.
+fn is_coarse(dim: usize, inputs: &[f64]) -> bool {
+    let mut of_columns = vec![(f64::INFINITY, f64::NEG_INFINITY, 0.0f64); dim];
+    for row in inputs.chunks_exact(dim.max(1)) {
+        for ((low, high, rounding), x) in of_columns.iter_mut().zip(row) {
+            (*low, *high) = (low.min(*x), high.max(*x));
+            *rounding = rounding.max((f64::from(*x as f32) - x).abs());
+        }
+    }
+    let mut all = of_columns.iter();
+    all.any(|(low, high, rounding)| high > low && *rounding > 1e-4 * (high - low))
+}
+
 /// The shortest decimal that means this number in single precision: 0.1 and not 0.10000000149011612.
 pub fn shortest(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
 }
 
 impl Split {
-    /// A split of numbers in double precision, which are kept where single precision rounds one and there are no more than some millions.
+    /// A split of numbers in double precision, which are kept where single precision rounds one and there are no more than some millions, or it is too coarse for
+    /// a column.
     pub fn of_doubles(dim: usize, inputs: Vec<f64>, targets: Answers) -> Result<Split> {
         let single = |all: &[f64]| -> Vec<f32> { all.iter().map(|x| *x as f32).collect() };
         let x = Inputs::F32(single(&inputs));
@@ -60,7 +74,8 @@ impl Split {
         };
         let mut out = Split::new(dim, x, y)?;
         let exact = inputs.iter().chain(&targets).all(is_single);
-        if !exact && inputs.len() + targets.len() <= MOST {
+        let few = inputs.len() + targets.len() <= MOST;
+        if !exact && (few || is_coarse(dim, &inputs)) {
             out.doubles = Some(Arc::new(Doubles { inputs, targets }));
         }
         Ok(out)
@@ -179,6 +194,11 @@ mod tests {
         assert_eq!(s.inputs, Inputs::F32(vec![1.008_225, 3.0, 0.1, 2.0]));
         assert_eq!(s.select(&[1]).shown(0).0, [0.1, 2.0]);
         assert_eq!(s.bytes(), 4 * 4 + 2 * 4 + 6 * 8);
+        // Of millions only those that single precision would make the same.
+        let many = |from: f64| (0..MOST + 2).map(|i| from + i as f64 * 1e-2).collect();
+        assert_eq!(split(many(0.0)).doubles, None);
+        let times = split(many(1.7e9));
+        assert_eq!(times.inputs_f64()[..2], [1.7e9, 1.7e9 + 1e-2]);
         // What came in single precision has no more digits than that.
         let single = Split::new(
             1,

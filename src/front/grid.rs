@@ -19,6 +19,7 @@ use crate::store::claim::{Claim, holds_something};
 use crate::store::{self, aside, tags};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -199,7 +200,7 @@ impl Plan {
         }
         let mut now = json!({
             "script": request.script.display().to_string(), "source": source, "settings": request.settings, "grid": grid.settings,
-            "seed": request.seed.unwrap_or(1), "quick": request.quick,
+            "seed": request.seed.unwrap_or(1), "quick": request.quick, "device": request.device,
         });
         request.permissions.note(&mut now);
         let shown = self.out.display();
@@ -222,15 +223,17 @@ impl Plan {
             return self.write(&path, &now, request);
         }
         let before: Value = store::read_json(&path)?;
-        let differs = ["source", "settings", "grid", "seed", "quick"]
+        // Folders of version 0.1.0 do not say on which device.
+        let differs = ["source", "settings", "grid", "seed", "quick", "device"]
             .into_iter()
-            .find(|k| before[k] != now[k]);
+            .find(|k| before[k] != now[k] && before.get(k).is_some());
         if let Some(what) = differs {
             let what = match what {
                 "source" => "script, as it then was",
                 "grid" => "--grid",
                 "settings" => "--set",
                 "quick" => "--quick",
+                "device" => "--device",
                 _ => "--seed",
             };
             anyhow::bail!(
@@ -269,6 +272,28 @@ impl Plan {
                 v => format!("{n} = {v}"),
             });
         each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Fail where cells that are to stand in one table were run with other texts of a file that they import.
+    fn ensure_same_imports(&self) -> Result<()> {
+        let mut known: BTreeMap<String, (Value, &Cell)> = BTreeMap::new();
+        for cell in &self.cells {
+            let record: Option<Value> = store::read_json(&cell.folder.join("run.json")).ok();
+            let imported = record.as_ref().and_then(|r| r["imported"].as_object());
+            for (file, text) in imported.into_iter().flatten() {
+                let (first, by) = known
+                    .entry(file.clone())
+                    .or_insert_with(|| (text.clone(), cell));
+                ensure!(
+                    first == text,
+                    "{}: {file}, which the script imports, was changed between the cells {} and {}; delete the folders of those that were run with the older one, and go on with --resume",
+                    self.out.display(),
+                    self.describe(by),
+                    self.describe(cell)
+                );
+            }
+        }
+        Ok(())
     }
 
     fn collect(&self) -> Cells {
@@ -396,6 +421,7 @@ pub fn run(request: &Request, grid: &Grid) -> std::result::Result<String, Failur
     if !leads {
         return Ok(String::new());
     }
+    plan.ensure_same_imports().map_err(fail)?;
     let cells = plan.collect();
     if plan.cells.iter().all(|c| Plan::found(c).is_some()) {
         aside::discard(&plan.out);

@@ -225,6 +225,15 @@ impl Observable for Values {
         self.name.chars().map(fine).collect()
     }
 
+    /// Where the trace's name may be that of another parameter, or of a number by its index.
+    fn definition(&self) -> Option<String> {
+        let name = self.name();
+        let index = name
+            .strip_prefix('w')
+            .is_some_and(|i| i.parse::<usize>().is_ok());
+        (index || name != self.name).then(|| format!("all values of {}", self.name))
+    }
+
     fn check(&self, target: &Target) -> Result<()> {
         let count = target.layout().value(&self.name)?.range.len();
         anyhow::ensure!(

@@ -58,6 +58,12 @@ impl Observable for GradientVariance {
         Some(("tensor".into(), names.collect()))
     }
 
+    /// None by default, as in folders of version 0.1.0.
+    fn definition(&self) -> Option<String> {
+        let is_default = self.batch.is_none() && self.draws == 50;
+        (!is_default).then(|| format!("batch {:?}, draws {}", self.batch, self.draws))
+    }
+
     /// Of some samplers it is read from a state vector, which is not kept.
     fn of_parameters(&self) -> bool {
         false

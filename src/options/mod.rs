@@ -417,11 +417,16 @@ impl Options {
                         Some(s) => s.to_string(),
                         None => v.describe(),
                     },
-                    Value::List(l) if l.len() <= 64 => {
-                        format!(
-                            "[{}]",
-                            l.iter().map(Value::describe).collect::<Vec<_>>().join(", ")
-                        )
+                    Value::List(l) => {
+                        let each: Vec<_> = l.iter().map(Value::describe).collect();
+                        let text = format!("[{}]", each.join(", "));
+                        match l.len() <= 64 {
+                            true => text,
+                            false => {
+                                let sum = crc32fast::hash(text.as_bytes());
+                                format!("{}, checksum {sum:08x}", v.describe())
+                            }
+                        }
                     }
                     v => v.describe(),
                 };

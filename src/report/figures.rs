@@ -24,9 +24,17 @@ fn labels(run: &Run) -> Vec<String> {
     plot::labels(&run.info.temperatures)
 }
 
-/// The name of a trace: `error.test` is the same as `error_test`, and `error.train` is `error`.
-pub(crate) fn canonical(name: &str) -> String {
+/// A name in its other form: `error.test` is the same as `error_test`, and `error.train` is `error`.
+fn canonical(name: &str) -> String {
     name.replace(".train", "").replace('.', "_")
+}
+
+/// The trace of a run that a name means, in either form.
+fn meant(run: &Run, name: &str) -> String {
+    match run.info.records(name) {
+        true => name.into(),
+        false => canonical(name),
+    }
 }
 
 /// Observables of whole runs against temperature; see [`sweep`].
@@ -34,21 +42,22 @@ pub(crate) fn canonical(name: &str) -> String {
 /// # Errors
 /// If a run cannot be summarised, or has no observable of such a name.
 pub fn sweep_of(runs: &[Arc<Run>], names: &[impl AsRef<str>]) -> Result<Figure> {
-    let names: Vec<_> = names.iter().map(|n| canonical(n.as_ref())).collect();
     let summaries = runs.iter().map(|r| Summary::new(r));
     let summaries = summaries.collect::<Result<Vec<_>>>()?;
     let both: Vec<_> = runs.iter().map(Arc::as_ref).zip(&summaries).collect();
-    sweep(&both, &names)
+    sweep(&both, names)
 }
 
 /// Observables of sweeps against temperature, with error bars; a panel for each, and in it all runs.
-pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
+pub fn sweep(runs: &[(&Run, &Summary)], names: &[impl AsRef<str>]) -> Result<Figure> {
     let mut panels = Vec::new();
-    for name in names {
+    for name in names.iter().map(AsRef::as_ref) {
         let mut figure: Option<Figure> = None;
         for (run, summary) in runs {
             let all = || summary.rows.iter().chain(&summary.stats);
-            let row = all().find(|r| r.name == *name).ok_or_else(|| {
+            let named = |name: &str| all().find(|r| r.name == name);
+            let row = named(name).or_else(|| named(&canonical(name)));
+            let row = row.ok_or_else(|| {
                 let known = all().map(|r| r.name.as_str());
                 anyhow::anyhow!(
                     "run '{}' has no trace '{name}'{}",
@@ -62,7 +71,7 @@ pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
             let label = if runs.len() > 1 {
                 run.info.name.clone()
             } else {
-                plot::average(name)
+                plot::average(&row.name)
             };
             let curve = vec![(label, y, Some(error))];
             let mut one = plot::sweep("temperature T", x, curve, wide(x), false);
@@ -95,15 +104,14 @@ pub fn sweep(runs: &[(&Run, &Summary)], names: &[String]) -> Result<Figure> {
                     .iter_mut()
                     .zip(one.panels)
                     .for_each(|(p, q)| p.series.extend(q.series)),
-                None => figure = Some(one),
+                None => {
+                    let panels = one.panels.iter_mut();
+                    panels.for_each(|p| p.y.label = plot::average(&row.name));
+                    figure = Some(one);
+                }
             }
         }
-        if let Some(mut f) = figure {
-            f.panels
-                .iter_mut()
-                .for_each(|p| p.y.label = plot::average(name));
-            panels.push(f);
-        }
+        panels.extend(figure);
     }
     Ok(if panels.len() == 1 {
         panels.remove(0)
@@ -127,6 +135,7 @@ fn shown(run: &Run) -> (Vec<usize>, Vec<String>) {
 /// The trace of an observable, a line per chain; of several temperatures the first chain of each.
 pub fn traces(run: &Run, name: &str) -> Result<Figure> {
     let (chains, labels) = shown(run);
+    let name = &meant(run, name);
     let values = chains.into_iter().map(|c| run.trace(name, 0, c));
     let values = values.collect::<Result<Vec<_>>>()?;
     let figure = plot::traces(&plot::name(name), &values, &labels, run.info.warm_draws);
@@ -138,6 +147,7 @@ pub fn traces(run: &Run, name: &str) -> Result<Figure> {
 
 /// The distribution of an observable after burn-in, an outline per temperature.
 pub fn histogram(run: &Run, name: &str) -> Result<Figure> {
+    let name = &meant(run, name);
     let all = |t| Ok(run.draws(name, 0, t, true)?.concat());
     let values = (0..run.info.temperatures.len()).map(all);
     let values = values.collect::<Result<Vec<_>>>()?;
@@ -208,8 +218,7 @@ impl Run {
     /// # Errors
     /// If there is no such observable; the message proposes the nearest one.
     pub fn plot_sweep(&self, names: &[&str]) -> Result<Figure> {
-        let names: Vec<_> = names.iter().map(|n| canonical(n)).collect();
-        sweep(&[(self, &Summary::new(self)?)], &names)
+        sweep(&[(self, &Summary::new(self)?)], names)
     }
 
     /// The trace of an observable, a line per chain.
@@ -217,7 +226,7 @@ impl Run {
     /// # Errors
     /// If there is no such observable; the message proposes the nearest one.
     pub fn plot_traces(&self, name: &str) -> Result<Figure> {
-        traces(self, &canonical(name))
+        traces(self, name)
     }
 
     /// The distribution of an observable after burn-in, an outline per temperature.
@@ -225,12 +234,13 @@ impl Run {
     /// # Errors
     /// If there is no such observable; the message proposes the nearest one.
     pub fn plot_histogram(&self, name: &str) -> Result<Figure> {
-        histogram(self, &canonical(name))
+        histogram(self, name)
     }
 }
 
 /// How the draws of each healthy chain at a temperature rank among those of all.
 pub fn ranks(run: &Run, name: &str, temperature: usize) -> Result<Figure> {
+    let name = &meant(run, name);
     let draws = run.draws(name, 0, temperature, true)?;
     let first = temperature * run.info.chains;
     let healthy = (0..run.info.chains).filter(|c| {

@@ -69,6 +69,11 @@ impl ConfiguredSampler {
         if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == "gradient") {
             *text = gradient.to_string();
         }
+        if let Some((_, text)) = options.iter_mut().find(|(name, _)| name == MASSES.name)
+            && let Some(masses) = o.object::<Parameters>(MASSES.name)
+        {
+            *text = format!("those of checksum {:08x}", masses.checksum());
+        }
         Arc::new(Self {
             vectors: [sampler.vectors(), &[CENTRE], gradient.vectors()].concat(),
             scalars: [sampler.scalars(), &[CURVATURE], kept.as_slice()].concat(),

@@ -183,9 +183,9 @@ impl fmt::Display for Estimator {
             _ if !self.control => Ok(()),
             Anchor::Start => write!(f, ", control variates around the start"),
             Anchor::At(w) => {
-                let mut hash = crc32fast::Hasher::new();
-                w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
-                write!(f, ", control variates around point {:08x}", hash.finalize())
+                let vectors = vec![w.clone()];
+                let checksum = Parameters { vectors }.checksum();
+                write!(f, ", control variates around point {checksum:08x}")
             }
         }
     }

@@ -71,6 +71,17 @@ impl Library {
         Some(hash.finalize())
     }
 
+    /// Whether a word stands in an imported file, or in one that it imports.
+    pub fn mentions(&self, file: &str, word: &str) -> bool {
+        let Some(loaded) = self.find(file) else {
+            return false;
+        };
+        let comment = |t: &Token| matches!(t.kind, Kind::Comment(_));
+        let all = tokens(&loaded.text);
+        let mut words = all.iter().filter(|t| !comment(t));
+        words.any(|t| t.text == word) || loaded.imports.iter().any(|i| self.mentions(i, word))
+    }
+
     /// What an imported file offers.
     pub fn items(&self, file: &str) -> Vec<Item> {
         self.find(file).map_or_else(Vec::new, |l| l.items.clone())

@@ -5,7 +5,7 @@ use super::convert::{number, numbers};
 use super::words::a_kind;
 use super::{Bound, OrRaise, drawings, raise};
 use crate::plot::{Colours, Figure, Panel, Scale, Series};
-use crate::report::figures::{self, canonical};
+use crate::report::figures;
 use crate::simulation::evidence::Transition;
 use crate::simulation::exchange::LadderReport;
 use crate::simulation::loo::Loo;
@@ -53,10 +53,10 @@ fn of_runs(b: &mut Binder) {
     .function(
         "plot::traces(run, name) -> Figure",
         "The trace of an observable, one line per chain, burn-in shaded; a sweep shows the first chain of every temperature.",
-        |run: Arc<Run>, name: &str| -> Bound<Figure> { figures::traces(&run, &canonical(name)).or_raise() },
+        |run: Arc<Run>, name: &str| -> Bound<Figure> { figures::traces(&run, name).or_raise() },
     )
     .function("plot::histogram(run, name) -> Figure", "The distribution of an observable after burn-in, one outline per temperature.", |run: Arc<Run>, name: &str| -> Bound<Figure> {
-        figures::histogram(&run, &canonical(name)).or_raise()
+        figures::histogram(&run, name).or_raise()
     })
     .function(
         "plot::calibration(run, split) -> Figure",
@@ -295,7 +295,7 @@ fn ranks(run: &Run, name: &str, temperature: i64) -> Bound<Figure> {
             "{temperature} is not an index; indices count from 0"
         ))
     })?;
-    figures::ranks(run, &canonical(name), t).or_raise()
+    figures::ranks(run, name, t).or_raise()
 }
 
 fn strings(x: &Dynamic) -> Bound<Vec<String>> {

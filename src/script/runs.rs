@@ -91,7 +91,7 @@ pub(super) fn bind(b: &mut Binder) {
     })
     .function(
         "run.trace(name, chain) -> array",
-        "All recorded values of one chain, burn-in included; the chains of the first temperature come first. For a vector, an array per record.",
+        "All recorded values of one chain, burn-in included; the chains of the first temperature come first. For a vector, an array per record; a component has a name of its own, as summaries show it.",
         |r: &mut Arc<Run>, name: &str, chain: i64| -> Bound<Array> {
             let chain = index(chain)?;
             components(r, name, |k| Ok(vec![r.trace(name, k, chain)?])).map(|mut chains| chains.swap_remove(0)).or_raise()
@@ -169,10 +169,10 @@ fn components(
     name: &str,
     of: impl Fn(usize) -> Result<Vec<Vec<f64>>>,
 ) -> Result<Vec<Array>> {
-    let (_, column) = r.info.column(name)?;
-    if column.components.is_none() {
+    let column = r.info.column(name).ok().map(|(_, column)| column);
+    let Some(column) = column.filter(|c| c.components.is_some()) else {
         return Ok(of(0)?.into_iter().map(floats).collect());
-    }
+    };
     let each = (0..column.width()).map(of).collect::<Result<Vec<_>>>()?;
     let chains = each.first().map_or(0, Vec::len);
     let record = |c: usize, i: usize| Dynamic::from(floats(each.iter().map(|k| k[c][i]).collect()));

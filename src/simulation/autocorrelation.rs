@@ -29,10 +29,10 @@ pub static AUTOCORRELATION: Verb<(), (Arc<Run>, String), Json> = Verb {
 };
 
 fn autocorrelation(run: &Run, name: &str, most: usize) -> Result<Json> {
-    let (_, column) = run.info.column(name)?;
+    let column = run.info.column(name);
     anyhow::ensure!(
-        column.components.is_none(),
-        "autocorrelation: '{name}' has several components, but an observable of one number is needed"
+        !column.is_ok_and(|(_, c)| c.components.is_some()),
+        "autocorrelation: '{name}' has several components; name one of them, as the summary does"
     );
     let (mut rho, mut time) = (Vec::new(), Vec::new());
     for temperature in 0..run.info.temperatures.len() {

@@ -9,9 +9,11 @@ use super::resume;
 use super::session::Session;
 use crate::error::{Interrupted, Result};
 use crate::ranks::{agree, any};
+use crate::store;
 use crate::store::archive::{Archive, Kept};
 use crate::store::checkpoint::{self, Checkpoint, Tensors};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,17 @@ pub struct Record {
     pub done: bool,
     /// The part of it that is done, if that was written.
     pub share: Option<f64>,
+    /// What computes it, if that was written.
+    pub by: Option<By>,
+}
+
+/// What computes a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct By {
+    /// The device.
+    pub device: String,
+    /// The instructions of the processor.
+    pub simd: String,
 }
 
 impl Record {
@@ -37,6 +50,16 @@ impl Record {
             seconds: meta["seconds"].as_f64().unwrap_or(0.0),
             done: meta["done"].as_bool().unwrap_or(false),
             share: meta["share"].as_f64(),
+            by: By::deserialize(&meta["by"]).ok(),
+        }
+    }
+}
+
+impl By {
+    fn of(session: &Session) -> Self {
+        Self {
+            device: session.device.0.clone(),
+            simd: format!("{:?}", crate::kernels::level()),
         }
     }
 }
@@ -178,6 +201,9 @@ pub fn described(mut meta: Map<String, Value>, record: &Record) -> Value {
     meta.insert("seconds".into(), record.seconds.into());
     meta.insert("done".into(), record.done.into());
     meta.insert("share".into(), record.share.into());
+    if let Some(by) = &record.by {
+        meta.insert("by".into(), json!(by));
+    }
     Value::Object(meta)
 }
 
@@ -197,11 +223,15 @@ pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
         job,
         name,
         folder,
-        record: Record::default(),
+        record: Record {
+            by: Some(By::of(session)),
+            ..Record::default()
+        },
         session,
         begin: Instant::now(),
         before: 0.0,
     };
+    let goes_on = found.is_some();
     match found {
         Some((saved, older)) => drive.restore(saved, older)?,
         None => drive.start()?,
@@ -210,6 +240,9 @@ pub fn drive<J: Job>(job: J, session: &Session) -> Result<J::Output> {
     drive.record.done &= !any(ranks, drive.job.standing().more)?;
     if drive.record.done {
         return drive.job.finish(&drive.folder, drive.record, session);
+    }
+    if goes_on {
+        agree(ranks, drive.reopen())?;
     }
     let (unit, total) = drive.job.size();
     let first = drive.job.standing().done as f64;
@@ -255,6 +288,38 @@ impl<J: Job> Drive<'_, J> {
         let (place, notes) = (self.job.place(), &mut self.record.notes);
         resume::fell_back(&self.name, &place, older, notes, self.session);
         Ok(())
+    }
+
+    /// Go on with what was saved: neither the script's record nor its own say any longer that it has ended.
+    ///
+    /// # Errors
+    /// If another device has computed it so far. Other instructions of the processor only round differently.
+    fn reopen(&mut self) -> Result<()> {
+        let now = By::of(self.session);
+        let saved = self.record.by.replace(now.clone()).unwrap_or(now.clone());
+        let shown = self.folder.display();
+        anyhow::ensure!(
+            resume::without_number(&saved.device) == resume::without_number(&now.device),
+            "{shown}: {} computed with --device {}, which is now {}; continue it with the same one",
+            self.job.whose(),
+            saved.device,
+            now.device
+        );
+        if saved.simd != now.simd {
+            let note = format!(
+                "'{}' was begun with {} instructions and goes on with {}: its last digits are not those of a run without interruption",
+                self.name, saved.simd, now.simd
+            );
+            if self.session.leads() {
+                self.session.console.remark(&format!("NOTE: {note}"));
+            }
+            self.record.notes.push(note);
+        }
+        self.session.begun()?;
+        match self.session.leads() {
+            true => store::remove_file(&self.folder.join("run.json")),
+            false => Ok(()),
+        }
     }
 
     fn start(&mut self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Which draws a run keeps.
 
+use crate::trigger::Trigger;
 use serde::{Deserialize, Serialize};
 
 /// What is kept, and when.
@@ -7,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Keep {
     /// After which steps, all of them after burn-in.
     pub steps: Vec<u64>,
+    /// What these follow from; none if so many were asked for.
+    pub trigger: Option<Trigger>,
     /// Which tensors; all if empty.
     pub tensors: Vec<String>,
     /// Whether in half precision.

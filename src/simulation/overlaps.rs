@@ -318,6 +318,14 @@ impl Run {
             target.describe(),
             self.info.target
         );
+        ensure!(
+            self.info
+                .law
+                .is_none_or(|law| law == target.hashed().finalize()),
+            "{}: the target is another one than that of run '{}': it has other data, or other numbers",
+            o.owner(),
+            self.info.name
+        );
         Ok(target)
     }
 }

@@ -99,9 +99,20 @@ pub(super) fn fell_back(
     notes.push(note);
 }
 
+/// A device by its kind, as "cuda:bf16" of "cuda:1:bf16": which of several GPUs it is, as of ranks, makes no difference.
+pub(super) fn without_number(device: &str) -> String {
+    let words = device.split(':').filter(|w| w.parse::<u32>().is_err());
+    words.collect::<Vec<_>>().join(":")
+}
+
 /// Fail unless a saved run is the one that a script now asks for.
 pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
     let mut saved = saved.clone();
+    // Where it is not there, as in folders of version 0.1.0, the fingerprint alone has the target.
+    saved.law = saved.law.or(info.law);
+    if without_number(&saved.device) == without_number(&info.device) {
+        saved.device.clone_from(&info.device);
+    }
     if info.ladder.is_some() {
         // Rungs move while they are tuned; those at the start are in the fingerprint.
         saved.temperatures.clone_from(&info.temperatures);

@@ -62,6 +62,14 @@ impl Column {
     pub fn width(&self) -> usize {
         self.components.as_ref().map_or(1, |(_, l)| l.len())
     }
+
+    /// The name of a component, with its label; of what is one number, that of the trace.
+    pub fn name_of(&self, component: usize) -> String {
+        match &self.components {
+            Some((_, labels)) => format!("{}_{}", self.name, labels[component]),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// All about a run but its numbers.
@@ -116,6 +124,9 @@ pub struct RunInfo {
     pub steady: bool,
     /// Checksum of data and starting points: what must be the same for a run to be resumed.
     pub fingerprint: String,
+    /// A checksum of the target, its data included; none in folders of version 0.1.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<u32>,
     /// Which draws are kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -226,6 +237,32 @@ impl RunInfo {
             crate::error::did_you_mean(name, known)
         )
     }
+
+    /// Where a number stands within a record: a component of the trace of this name, or the component that has this name, as "weights_w1".
+    fn place(&self, name: &str, component: usize) -> Result<usize> {
+        let missing = match self.column(name) {
+            Ok((at, column)) if component < column.width() => return Ok(at + component),
+            Ok((_, column)) => anyhow::bail!(
+                "trace '{name}' of run '{}' has {} components",
+                self.name,
+                column.width()
+            ),
+            Err(missing) => missing,
+        };
+        let names = self
+            .columns
+            .iter()
+            .flat_map(|c| (0..c.width()).map(|k| c.name_of(k)));
+        let place = names
+            .zip(0..)
+            .find(|(own, _)| own == name && component == 0);
+        place.map(|(_, at)| at).ok_or(missing)
+    }
+
+    /// Whether there is such a trace, or such a component of one.
+    pub fn records(&self, name: &str) -> bool {
+        self.place(name, 0).is_ok()
+    }
 }
 
 /// What is in a folder that is that of no run.
@@ -319,7 +356,7 @@ pub(crate) struct Meta {
 }
 
 impl Run {
-    /// A trace's values after burn-in: per chain, of component `component`. Failed chains are left out if `healthy`.
+    /// A trace's values after burn-in: per chain, of component `component` (0 where `name` is that of a component). Failed chains are left out if `healthy`.
     pub fn draws(
         &self,
         name: &str,
@@ -327,19 +364,18 @@ impl Run {
         temperature: usize,
         healthy: bool,
     ) -> Result<Vec<Vec<f64>>> {
-        let (at, column) = self.info.column(name)?;
+        let at = self.info.place(name, component)?;
         anyhow::ensure!(
-            component < column.width() && temperature < self.info.temperatures.len(),
-            "trace '{name}' of run '{}' has {} components at {} temperatures",
+            temperature < self.info.temperatures.len(),
+            "run '{}' has {} temperatures, which count from 0",
             self.info.name,
-            column.width(),
             self.info.temperatures.len()
         );
         let first = temperature * self.info.chains;
         Ok((first..first + self.info.chains)
             .filter(|c| !healthy || self.failures[*c].is_none())
             .map(|c| {
-                self.column_values(c, at + component)
+                self.column_values(c, at)
                     .skip(self.info.warm_draws)
                     .collect()
             })
@@ -401,17 +437,16 @@ impl Run {
         }
     }
 
-    /// All values of one trace of one chain, burn-in included.
+    /// All values of one trace of one chain, burn-in included; `component` is 0 where `name` is that of a component.
     pub fn trace(&self, name: &str, component: usize, chain: usize) -> Result<Vec<f64>> {
-        let (at, column) = self.info.column(name)?;
+        let at = self.info.place(name, component)?;
         anyhow::ensure!(
-            component < column.width() && chain < self.records.len(),
-            "trace '{name}' of run '{}' has {} components in {} chains",
+            chain < self.records.len(),
+            "run '{}' has {} chains, which count from 0",
             self.info.name,
-            column.width(),
             self.records.len()
         );
-        Ok(self.column_values(chain, at + component).collect())
+        Ok(self.column_values(chain, at).collect())
     }
 
     fn column_values(&self, chain: usize, at: usize) -> impl Iterator<Item = f64> + '_ {

@@ -39,13 +39,9 @@ impl Row {
         let draws = (0..run.info.temperatures.len()).map(draws);
         let draws = draws.collect::<Result<Vec<_>>>()?;
         let bad = |d: &Vec<Vec<f64>>| d.iter().flatten().filter(|x| !x.is_finite()).count();
-        let labels = column.components.as_ref().map(|(_, labels)| labels);
         Ok(Self {
-            name: match labels {
-                Some(labels) => format!("{}_{}", column.name, labels[k]),
-                None => column.name.clone(),
-            },
-            component_of: labels.map(Vec::len),
+            name: column.name_of(k),
+            component_of: column.components.as_ref().map(|_| column.width()),
             not_finite: draws.iter().map(bad).collect(),
             unknown: draws
                 .iter()

@@ -169,8 +169,7 @@ fn columns(target: &Target, splits: &[&str]) -> Vec<String> {
 
 /// A checksum of the target and the starts.
 fn fingerprint(target: &Target, courses: &[Course]) -> u32 {
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
+    let mut hash = target.hashed();
     let starts = courses.iter().flat_map(|c| &c.w);
     starts.for_each(|x| hash.update(&x.to_le_bytes()));
     hash.finalize()

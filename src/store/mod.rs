@@ -189,6 +189,14 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     disk::remove(&old).map_err(|e| cannot("delete", &old, e))
 }
 
+/// Deletes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> Result<()> {
+    match disk::remove(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|e| cannot("delete", path, e)),
+    }
+}
+
 /// An input/output error with the path it concerns and what to do about it.
 fn cannot(action: &str, path: &Path, error: io::Error) -> anyhow::Error {
     let advice = match error.kind() {

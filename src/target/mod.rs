@@ -560,6 +560,13 @@ impl Target {
         self.prior.fingerprint(hash);
     }
 
+    /// A checksum of everything that defines it.
+    pub fn hashed(&self) -> crc32fast::Hasher {
+        let mut hash = crc32fast::Hasher::new();
+        self.fingerprint(&mut hash);
+        hash
+    }
+
     /// What it is: potential, n, N, s and prior, each on its line.
     pub fn describe(&self) -> String {
         format!(

@@ -270,7 +270,7 @@ def test_what_cannot_be_opened(ergodic, tmp_path):
     with pytest.raises(ergodic.Error, match="this run has not ended"):
         ergodic.open(run / "b")
     (run / "c/trace.zarr/zarr.json").write_text("[")
-    with pytest.raises(ergodic.Error, match="no trace of this version"):
+    with pytest.raises(ergodic.Error, match="trace.zarr: this cannot be read"):
         ergodic.open(run / "c")
     (run / "run.json").write_text(json.dumps(json.loads((run / "run.json").read_text()) | {"format": 99, "versions": {"ergodic": "9.0"}}))
     with pytest.raises(ergodic.Error, match=r"newer version of ergodic, 9\.0"):
@@ -281,6 +281,114 @@ def test_what_cannot_be_opened(ergodic, tmp_path):
     for path, message in [("nowhere", "no such folder"), (run / "run.json", "this is a file"), (tmp_path, "no draws in this folder")]:
         with pytest.raises(ergodic.Error, match=message):
             ergodic.open(path)
+
+
+def test_what_was_opened_stays(ergodic):
+    """Whatever becomes of the folder; a file that is gone is an error, and no NaN."""
+    first = ergodic.run(SCRIPT, out="a", steps=100, progress=False)
+    tree = first.open()
+    second = ergodic.run(SCRIPT, out="a", steps=100, seed=2, progress=False, options=["--force"])
+    mean = float(tree["posterior"].norm2.mean())
+    assert mean == pytest.approx(first.value["norm2"], rel=1e-12) and mean != pytest.approx(second.value["norm2"], rel=1e-3)
+    # What a link leads to is of its own script.
+    os.makedirs("b")
+    os.symlink(second.runs[0], "b/latest")
+    (Path("b") / "run.json").write_text(json.dumps({"format": 1, "seed": 77, "settings": {"steps": "1"}}))
+    assert ergodic.open("b/latest").attrs["seed"] == 2
+    subprocess.run(["cp", "-r", second.runs[0], "b/copy"], check=True)
+    copied = ergodic.open("b").attrs
+    assert "seed" not in copied and copied["parameters"] == "{}"
+    subprocess.run(["rm", "-r", "b/copy/trace.zarr/posterior/norm2/c"], check=True)
+    with pytest.raises(ergodic.Error, match="of 'posterior/norm2' . of . files are missing"):
+        ergodic.open("b/copy")
+
+
+def test_kept_draws_are_those_of_the_program(ergodic):
+    """Without those of the transient of a run whose burn-in is found, and without chains that failed."""
+    script = """
+let t = target(potential::gaussian(#{ dim: 2 }));
+let r = sample(t, sampler::langevin(#{ dt: 0.01 }), #{ start: parameters([[30.0, 30.0], [31.0, 30.0], [30.0, 31.0], [-30.0, 30.0]]), steps: 400, every: 10, keep: 10,
+    burn_in: 0.1, until: #{ at_most: 20_000 } });
+[0, 1, 2, 3].map(|c| r.kept("w", c).to_array())
+"""
+    run = ergodic.run(script, progress=False)
+    kept = ergodic.draws(run)
+    every = xarray.open_zarr(run.runs[0] / "draws.zarr")
+    assert 0 < every.attrs["draws"]["burn_in"] and kept.sizes["draw"] < every.sizes["draw"]
+    (name,) = kept.data_vars
+    assert kept[name].dims[:2] == ("chain", "draw") and kept[name].values.tolist() == run.value
+    with pytest.raises(ergodic.Error, match="kept no draws"):
+        ergodic.draws(ergodic.run(SCRIPT, steps=100, progress=False))
+    failing = ergodic.run(FAILING.replace("every: 10,", "every: 10, keep: 10,"), progress=False)
+    with pytest.warns(UserWarning, match="left out"):
+        kept, tree = ergodic.draws(failing), failing.open()
+    assert kept["chain"].values.tolist() == tree["posterior"]["chain"].values.tolist() and not kept.isnull().any().to_array().any()
+
+
+def test_a_shard_is_opened_like_a_run(ergodic):
+    """Its chains are there; those of another shard did not fail."""
+    script = """
+let t = target(potential::gaussian(#{ dim: 2 }), #{ prior: prior::gaussian(1.0) });
+exchange(t, sampler::hmc(), #{ temperatures: [0.5, 1.0], prior_rung: true, steps: 100, every: 2, chains: 2 });
+"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shard = ergodic.run(script, out="sh", progress=False, options=["--shard", "1/2"])
+        tree = shard.open()
+    assert shard.folder.name == "shard-1-of-2" and tree["posterior"].sizes["chain"] == 1 and "failed" not in tree.attrs
+
+
+def test_a_calibration_beside_a_run_is_no_unfinished_run(ergodic):
+    script = """
+let t = target(potential::gaussian(#{ dim: 2 }));
+let w = parameters([0.0, 0.0]);
+calibrate_llc(target(potential::gaussian(#{ dim: 2, examples: 100 })), sampler::sgld(#{ gradient: gradient::full() }), #{ start: w, steps: 40, chains: 2, step_sizes: [1e-4] });
+sample(t, sampler::hmc(), #{ steps: 100, chains: 2, every: 2 });
+"""
+    assert ergodic.run(script, progress=False).open()["posterior"].sizes["chain"] == 2
+
+
+def test_what_goes_on_has_not_ended(ergodic, environment):
+    script = """
+let t = target(potential::gaussian(#{ dim: 2 }));
+sample(t, sampler::hmc(), #{ steps: 400, chains: 2, every: 2, until: #{ at_most: param("most", 1000), ess: 1e9 } });
+"""
+    run = ergodic.run(script, out="u", progress=False)
+    assert run.open()["posterior"].sizes["chain"] == 2
+    code = "import sys, ergodic\nergodic.run(sys.argv[1], out='u', resume=True, most=100_000_000, progress=False)"
+    with subprocess.Popen([environment / "bin/python", "-c", code, script], env=free(environment)) as process:
+        wait_for(lambda: not (run.runs[0] / "run.json").exists())
+        process.kill()
+    wait_for(lambda: json.loads(output(PROGRAM, "ls", "--json", "u"))[0]["state"] == "interrupted")
+    for folder in ["u", run.runs[0]]:
+        with pytest.raises(ergodic.Error, match="has not ended"):
+            ergodic.open(folder)
+
+
+def test_printed_lines_are_shown_whatever_they_say(ergodic, capsys):
+    ergodic.run('print("error: 0.05"); print("next"); print("error: again"); print("more")')
+    assert capsys.readouterr().err.splitlines() == ["error: 0.05", "next", "error: again", "more"]
+    with pytest.raises(ergodic.Error, match="^at its end"):
+        ergodic.run('print("error: 0.05"); throw "at its end";')
+    assert capsys.readouterr().err.splitlines() == ["error: 0.05"]
+
+
+def test_arguments_that_cannot_be(ergodic):
+    with pytest.raises(ValueError, match=r"^l: this is too long for a parameter; save it"):
+        ergodic.run("1", l=list(range(40_000)))
+    with pytest.raises(TypeError, match="expected options as a list"):
+        ergodic.run("1", options="--quick")
+    with pytest.raises(TypeError, match="expected what varies"):
+        ergodic.grid("1", [("x", [1])])
+    with pytest.raises(ergodic.Error, match="there is no run 7: there are 1, which count from 0"):
+        ergodic.run(SCRIPT, steps=100, progress=False).open(7)
+    for name in ["runs-there", "nowhere"]:
+        os.makedirs(name)
+        os.chdir(name)
+        os.symlink("/nowhere/at/all", "runs") if name == "nowhere" else Path("runs").write_text("")
+        with pytest.raises(ergodic.Error, match=r"runs: results cannot be written here \(.*\); name a folder with out"):
+            ergodic.run("1 + 1")
+        os.chdir("..")
 
 
 def wait_for(what, seconds=30):

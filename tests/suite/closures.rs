@@ -210,6 +210,11 @@ fn what_depends_on_more_than_the_state_is_refused() {
             "|s| { import \"transition\" as x; 1 }",
             "must not use import",
         ),
+        (
+            "|s| tensor::load(\"x.npy\").sum()",
+            "must not use tensor::load: files may be others",
+        ),
+        ("|s| read_json(\"x.json\").a", "must not use read_json"),
     ] {
         let found = refused(&observing("", closure));
         assert!(found.contains(said), "{closure}: {found}");
@@ -296,6 +301,27 @@ const RESUMED: &[(&str, &str, &str, &str)] = &[
         "K = 3",
     ),
     ("import \"HELPER\" as h;", "|s| h::f(s.step)", "2 *", "3 *"),
+    // What differs in parentheses alone.
+    ("", "|s| -s.params.max()", "-s.params", "(-s.params)"),
+    ("", "|s| -s.params[0..2].max()", "-s.params", "(-s.params)"),
+    (
+        "",
+        "|s| if !(s.step > 3 && s.chain == 0) { 1 } else { 2 }",
+        "!(s.step > 3 && s.chain == 0)",
+        "!(s.step > 3) && s.chain == 0",
+    ),
+    (
+        "",
+        "|s| if s.step > 3 && (s.chain == 0 || s.step > 5) { 1 } else { 2 }",
+        "s.step > 3 && (s.chain == 0 || s.step > 5)",
+        "(s.step > 3 && s.chain == 0) || s.step > 5",
+    ),
+    (
+        "let first = sample(target(potential::gaussian()), sampler::hmc(), #{ steps: 100, seed: 1, name: \"first-1\" }); let k = first.summary();",
+        "|s| s.step * k.norm2",
+        "seed: 1, name: \"first-1\"",
+        "seed: 2, name: \"first-2\"",
+    ),
     (
         "",
         "|s| switch s.chain { 0 => 1.0, _ => 2.0 }",

@@ -283,24 +283,40 @@ const SETTINGS: &str = r#"
         start: parameters(param("start", [1.0, 2.0, 3.0])), region: param("region", 1000.0) });
     let again = sample(t, sampler::sgld(#{ step: 0.01, batch: 5 }), #{ chains: 2, steps: 200, every: 10, start: parameters([1.0, 2.0, 3.0]) });
     let other = sample(t, sampler::sgld(#{ step: 0.01, batch: 5 }), #{ chains: 2, steps: 200, every: 10, start: parameters([1.0, 2.0, 3.0]) });
+    sample(t, sampler::mala(#{ masses: parameters(param("masses", [1.0, 2.0, 3.0])) }), #{ steps: 20, every: 1 });
     again.trace("norm2", 0) == other.trace("norm2", 0)
+"#;
+
+/// The same, of observables with options, of what a module asks for, of long lists, and of draws that are kept until a run is done.
+const MORE: &str = r#"
+    import "own" as own;
+    let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(5), #{ prior: prior::l2(1.0) });
+    sample(t, sampler::sgld(#{ step: 1e-5, batch: 10 }), #{ steps: 60, every: 10, chains: 2, burn_in: 20, keep: param("keep", 10), until: #{ at_most: 80, ess: 1e9 },
+        observe: [observable::gradient_variance(#{ batch: 10, draws: param("draws", 2) }), |s| own::f(s.step)] });
+    let sizes = [];
+    for i in 0..65 { sizes.push(1e-3 / (1.0 + i * param("spread", 1.0))); }
+    calibrate_llc(target(potential::gaussian(#{ dim: 2, examples: 20 })), sampler::sgld(#{ gradient: gradient::full() }),
+        #{ start: parameters([0.0, 0.0]), steps: 20, chains: 2, step_sizes: sizes });
 "#;
 
 #[test]
 fn only_the_same_run_is_resumed_and_it_is_completed() {
     let scratch = Scratch::new();
     let script = scratch.file("script.rhai", SETTINGS);
-    let out = scratch.join("out");
-    let run = |more: &[&str]| {
+    scratch.file("own.rhai", "fn f(x) { x * param(\"k\", 1.0) }");
+    let (out, more_out) = (scratch.join("out"), scratch.join("more"));
+    let more_script = scratch.file("more.rhai", MORE);
+    let run_in = |out: &Path, script: &Path, more: &[&str]| {
         let output = ergodic()
             .args(["run", "--json", "--quiet", "--out"])
-            .arg(&out)
-            .arg(&script)
+            .arg(out)
+            .arg(script)
             .args(more)
             .output()
             .unwrap();
         (output.status.code(), text(&output))
     };
+    let run = |more: &[&str]| run_in(&out, &script, more);
     let (code, said) = run(&[]);
     assert_eq!(
         (code, said.trim()),
@@ -314,6 +330,7 @@ fn only_the_same_run_is_resumed_and_it_is_completed() {
         "every=trigger::at([10, 150])",
         "start=[1.0, 2.0, 3.5]",
         "region=10.0",
+        "masses=[1.0, 2.0, 4.0]",
     ] {
         let (code, said) = run(&["--resume", "--set", change]);
         assert!(
@@ -321,6 +338,14 @@ fn only_the_same_run_is_resumed_and_it_is_completed() {
             "{change}: {code:?} {said}"
         );
     }
+    let run_more = |more: &[&str]| run_in(&more_out, &more_script, more);
+    assert_eq!(run_more(&[]), (Some(0), String::new()));
+    for change in ["keep=15", "draws=3", "k=2.0", "spread=1.5"] {
+        let (code, said) = run_more(&["--resume", "--set", change]);
+        let refused = said.contains("other settings") || said.contains("another closure");
+        assert!(code == Some(1) && refused, "{change}: {code:?} {said}");
+    }
+    assert_eq!(run_more(&["--resume"]), (Some(0), String::new()));
     // Irrational temperatures come back to the last bit, and what is missing of a finished run is written again.
     let trace = out.join("sweep-1/trace.zarr");
     std::fs::remove_dir_all(&trace).unwrap();

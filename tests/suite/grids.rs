@@ -398,3 +398,32 @@ fn a_command_of_another_kind_leaves_a_grid_and_shards_alone() {
     begun("back", &["--resume"]);
     assert!(content(&scratch.join("back")) == before);
 }
+
+/// A table has cells of one script: what it imports must not have changed between them.
+#[test]
+fn cells_of_different_imports_are_not_put_together() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "script.rhai",
+        "import \"own\" as own; own::f(param(\"x\", 1.0))",
+    );
+    let shard = |text: &str, more: &[&str]| {
+        scratch.file("own.rhai", text);
+        grid(&scratch, "out", &[&["--grid", "x=1,2,3"], more].concat())
+    };
+    assert!(shard("fn f(x) { x }", &["--shard", "1/2"]).status.success());
+    let said = text(&shard("fn f(x) { 2 * x }", &["--shard", "2/2"]));
+    assert!(
+        said.contains(
+            "own.rhai, which the script imports, was changed between the cells x = 1 and x = 2"
+        ),
+        "{said}"
+    );
+    let merged = shard("fn f(x) { x }", &["--merge", "2"]);
+    assert_eq!(merged.status.code(), Some(1), "{}", text(&merged));
+    std::fs::remove_dir_all(scratch.join("out/x=2")).unwrap();
+    let again = shard("fn f(x) { x }", &["--shard", "2/2"]);
+    assert!(again.status.success(), "{}", text(&again));
+    assert!(shard("fn f(x) { x }", &["--merge", "2"]).status.success());
+    assert_eq!(cells(&scratch, "out"), "x,result\n1,1.0\n2,2.0\n3,3.0\n");
+}

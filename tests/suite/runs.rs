@@ -759,3 +759,77 @@ fn what_a_process_leaves_that_is_killed_before_its_first_checkpoint_can_go_on_or
         assert!(content(&out.join("it")) == whole, "{how}");
     }
 }
+
+/// A run that has ended and goes on for more has not ended, however it stops; with what was asked for at first it ends as it did.
+#[test]
+fn what_goes_on_has_not_ended() {
+    let place = Place::new();
+    let script = "let t = target(potential::gaussian(#{ dim: 3 }));
+        sample(t, sampler::hmc(), #{ steps: 400, chains: 2, until: #{ at_most: param(\"most\", 1000), ess: 1e9 } })";
+    place.0.file("more.rhai", script);
+    let run = [
+        "run",
+        "more.rhai",
+        "--quiet",
+        "--threads",
+        "1",
+        "--out",
+        "o",
+    ];
+    place.said(&run);
+    let (out, whole) = (
+        place.0.join("o/sample-1"),
+        content(&place.0.join("o/sample-1")),
+    );
+    for signal in ["-KILL", "-INT"] {
+        let mut command = place.command(&run);
+        command.args(["--resume", "--set", "most=1000000000"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let begin = Instant::now();
+        while out.join("run.json").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "it is as it was");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let id = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        child.wait().unwrap();
+        let listed = &place.json(&["ls", "--json", "o"])[0];
+        assert_eq!(listed["state"], "interrupted", "{signal}: {listed}");
+        let shown = place.said(&["show", "o"]);
+        assert!(!shown.contains("finished"), "{signal}: {shown}");
+        if signal == "-KILL" {
+            place.said(&[&run[..], &["--resume"]].concat());
+            assert!(content(&out) == whole);
+        }
+    }
+}
+
+/// Vectors are drawn, too: the chains agree least in a component, which has a name with a dot.
+#[test]
+fn components_are_drawn_by_their_names() {
+    let place = Place::new();
+    let script = "let t = target(potential::gaussian(#{ dim: 2 }));
+        let r = sample(t, sampler::hmc(), #{ steps: 400, every: 1, chains: 4, observe: [|s| #{ \"layer.0\": s.params.abs().max(), b: s.step }] });
+        let all = r.trace(\"closure_1\", 2);
+        let one = r.trace(\"closure_1_layer.0\", 2);
+        plot::traces(r, \"closure_1_layer.0\");
+        plot::histogram(r, \"closure_1_layer.0\");
+        plot::ranks(r, \"closure_1_layer.0\", 0);
+        plot::sweep(r, \"closure_1_layer.0\");
+        [all.map(|x| x[1]) == one, autocorrelation(r, \"closure_1_layer.0\", #{ lags: 5 }).time[0] > 0.0, all.len()]";
+    place.0.file("vector.rhai", script);
+    let found = place.json(&["run", "vector.rhai", "--json", "--quiet", "--out", "v"]);
+    assert_eq!(found, serde_json::json!([true, true, 400]));
+    let drawn = place.said(&["plot", "v"]);
+    assert!(drawn.contains("ranks-closure_1_"), "{drawn}");
+    place.said(&["report", "v", "--out", "v.html"]);
+    let report = std::fs::read_to_string(place.0.join("v.html")).unwrap();
+    assert!(!report.contains("cannot be drawn") && report.contains("<svg"));
+}

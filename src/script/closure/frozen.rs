@@ -185,6 +185,10 @@ impl Frozen {
                 if let Some(sum) = file.and_then(|f| self.context.library.checksum(f)) {
                     out += &format!("\nimport {alias}, checksum {sum:08x}");
                 }
+                // Its functions may ask for parameters.
+                if file.is_some_and(|f| self.context.library.mentions(f, "param")) {
+                    out += &format!("\nsettings {:?}", self.context.settings());
+                }
             }
             out
         };

@@ -1,5 +1,6 @@
 //! What a captured value is, in words that change with it: so it enters the fingerprint of a closure.
 
+use super::super::kinds;
 use super::super::tensors::parameters_of;
 use super::super::words;
 use crate::dataset::Dataset;
@@ -45,7 +46,13 @@ pub(super) fn identity(x: &Dynamic, closure: &dyn Fn(&rhai::FnPtr) -> String) ->
             .collect();
         return short("map", &format!("#{{ {} }}", each.join(", ")));
     }
-    match object(x) {
+    let as_result = || {
+        let result = kinds::of(x).and_then(|known| (known.result)(x))?;
+        let mut hash = Hasher::new();
+        hash.update(result.to_string().as_bytes());
+        Some(hash)
+    };
+    match object(x).or_else(as_result) {
         Some(hash) => format!("{}, checksum {:08x}", words::kind(x), hash.finalize()),
         None => short(&words::kind(x), &x.to_string()),
     }

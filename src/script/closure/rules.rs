@@ -78,6 +78,24 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "runs and parameters are the script's; keep what the closure needs of them in a variable before it",
     ),
+    (
+        &[
+            "dataset::csv",
+            "dataset::idx",
+            "dataset::npy",
+            "dataset::npz",
+            "dataset::parquet",
+            "dataset::safetensors",
+            "dataset::text",
+            "dataset::tokens",
+            "open",
+            "read_json",
+            "runs",
+            "tensor::load",
+            "tensor::save",
+        ],
+        "files may be others when the run goes on; read them before the closure, which captures what it needs",
+    ),
 ];
 
 /// Whether a method changes a value of this kind. Objects have none that does.

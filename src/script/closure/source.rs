@@ -238,6 +238,13 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Operands, in parentheses: what else is in the expression must not be taken for one of them.
+    fn enclosed(&mut self, all: &[Expr], between: &str) {
+        self.text += "(";
+        self.list(all, between);
+        self.text += ")";
+    }
+
     /// A call; of a function that is no method, with its place.
     fn calls(&mut self, x: &FnCallExpr, at: Option<Position>) {
         // A closure within, with what it captures.
@@ -248,24 +255,19 @@ impl<'a> Source<'a> {
             return self.pointer(&f, captured.len());
         }
         if x.op_token.is_some() && x.args.len() <= 2 {
-            let two = x.args.len() == 2;
-            self.text += if two { "(" } else { x.name.as_str() };
-            self.list(&x.args, &format!(" {} ", x.name));
-            self.text += if two { ")" } else { "" };
-            return;
-        }
-        let path: Vec<_> = x.namespace.path.iter().map(|i| i.name.as_str()).collect();
-        match path.first() {
-            Some(first) => drop(self.spaces.insert(first.to_string())),
-            None => {
-                at.iter().for_each(|at| self.refuse(&x.name, *at));
-                self.call(&x.name);
+            if x.args.len() == 1 {
+                self.text += &x.name;
             }
+            return self.enclosed(&x.args, &format!(" {} ", x.name));
         }
-        for part in path {
-            self.text += &format!("{part}::");
+        let path = x.namespace.path.iter().map(|i| i.name.as_str());
+        let name = path.chain([x.name.as_str()]).collect::<Vec<_>>().join("::");
+        at.iter().for_each(|at| self.refuse(&name, *at));
+        match x.namespace.path.first() {
+            Some(first) => drop(self.spaces.insert(first.name.to_string())),
+            None => self.call(&x.name),
         }
-        self.text += &x.name;
+        self.text += &name;
         self.text += "(";
         self.list(&x.args, ", ");
         self.text += ")";
@@ -334,9 +336,9 @@ impl<'a> Source<'a> {
                 self.expression(&x.rhs);
                 self.text += "]";
             }
-            Expr::And(all, _) => self.list(all.iter(), " && "),
-            Expr::Or(all, _) => self.list(all.iter(), " || "),
-            Expr::Coalesce(all, _) => self.list(all.iter(), " ?? "),
+            Expr::And(all, _) => self.enclosed(all, " && "),
+            Expr::Or(all, _) => self.enclosed(all, " || "),
+            Expr::Coalesce(all, _) => self.enclosed(all, " ?? "),
             other => self.text += &format!("{other:?}"),
         }
     }

@@ -153,8 +153,7 @@ pub(crate) fn calibrate(
         "{}: there is nothing to try: options 'step_sizes', 'nbetas' and 'gammas' need at least one number each",
         o.owner()
     );
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
+    let mut hash = target.hashed();
     start.iter().for_each(|x| hash.update(&x.to_le_bytes()));
     let job = Calibrating {
         name: session.name_run("calibrate_llc", o.opt_text("name"))?,

@@ -12,6 +12,7 @@ use crate::simulation::run::{Column, Group, REPLICA, RunInfo, TEMPERED_ENERGY};
 use crate::simulation::session::Session;
 use crate::simulation::temper::Temper;
 use crate::target::Target;
+use crc32fast::Hasher;
 
 impl Plan {
     pub(in crate::simulation) fn columns(
@@ -152,8 +153,8 @@ impl Plan {
     }
 
     /// A checksum of what defines the run and is not in words: data, starting points, triggers.
-    fn fingerprint(&self, target: &Target, starts: &Starts) -> String {
-        let mut hash = crc32fast::Hasher::new();
+    fn fingerprint(&self, target: &Target, law: &Hasher, starts: &Starts) -> String {
+        let mut hash = Hasher::new();
         hash.update(
             format!("{:?} {:?} {:?}", self.every, self.region, self.temperatures).as_bytes(),
         );
@@ -164,14 +165,16 @@ impl Plan {
             hash.update(format!("{:?}", self.temper).as_bytes());
         }
         if let Some(keep) = &self.keep {
-            let mut keep = keep.clone();
-            if self.course.is_some() {
-                // How many there will be is not known.
-                keep.steps.truncate(1);
-            }
-            hash.update(format!("{keep:?}").as_bytes());
+            // How many there will be is not known where the run goes on until it is done.
+            let (steps, trigger) = match self.course {
+                Some(_) => (&keep.steps[..1], format!("{:?}", keep.trigger)),
+                None => (&keep.steps[..], String::new()),
+            };
+            let (tensors, half) = (&keep.tensors, keep.half);
+            let keep = format!("Keep {{ steps: {steps:?}, tensors: {tensors:?}, half: {half} }}");
+            hash.update(format!("{keep}{trigger}").as_bytes());
         }
-        target.fingerprint(&mut hash);
+        hash.combine(law);
         for c in 0..starts.count {
             let w = starts.of(c, target);
             w.iter().for_each(|x| hash.update(&x.to_le_bytes()));
@@ -207,6 +210,9 @@ impl Plan {
             self.burn_in
         );
         self.check_samples(sampler)?;
+        let law = starts.map(|_| target.hashed());
+        let fingerprint = starts.zip(law.as_ref());
+        let fingerprint = fingerprint.map(|(s, law)| self.fingerprint(target, law, s));
         Ok(RunInfo {
             name: self.name.clone(),
             kind: self.kind.into(),
@@ -250,7 +256,8 @@ impl Plan {
                 .temperatures
                 .iter()
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
-            fingerprint: starts.map_or(String::new(), |s| self.fingerprint(target, s)),
+            fingerprint: fingerprint.unwrap_or_default(),
+            law: law.map(Hasher::finalize),
             kept: self.keep.as_ref().map(Keep::info),
             thinned: 0,
             closures: self

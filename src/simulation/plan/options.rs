@@ -151,7 +151,8 @@ fn keep(
     quick: impl Fn(&mut Trigger),
 ) -> Result<Option<Keep>> {
     let tensors = o.names("keep_tensors")?;
-    let steps = match (trigger(o, "keep"), o.opt_int("keep_draws")) {
+    let mut trigger = trigger(o, "keep");
+    let steps = match (&mut trigger, o.opt_int("keep_draws")) {
         (Some(_), Some(_)) => {
             anyhow::bail!("{kind}: options 'keep' and 'keep_draws' are both given; one says when")
         }
@@ -162,8 +163,8 @@ fn keep(
             );
             return Ok(None);
         }
-        (Some(mut trigger), None) => {
-            quick(&mut trigger);
+        (Some(trigger), None) => {
+            quick(trigger);
             let count = trigger.count(steps) - trigger.count(burn_in);
             anyhow::ensure!(
                 count <= MOST_DRAWS,
@@ -188,6 +189,7 @@ fn keep(
     let half = o.text("keep_as")? == "f16";
     Ok(Some(Keep {
         steps,
+        trigger,
         tensors,
         half,
     }))

@@ -222,10 +222,8 @@ pub(crate) fn smc(
         seed,
         session,
     };
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
     let what = json!({
-        "fingerprint": hash.finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
+        "fingerprint": target.hashed().finalize(), "target": target.describe(), "sampler": sampler.name(), "options": sampler.options, "seed": seed,
         "particles": particles, "populations": populations, "moves": moves, "until": until, "ess": share, "temperature": tempering.coldest, "temperatures": tempering.schedule,
     });
     let job = Populations {

@@ -144,8 +144,7 @@ pub fn validate(
     let starts = plan.starts(target)?;
     let mut state = State::new((0..starts.count).collect(), target, sampler, &[]);
     state.start(&starts, target);
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
+    let mut hash = target.hashed();
     let points = state.params.iter().map(|x| x.to_le_bytes());
     points.for_each(|x| hash.update(&x));
     let what = json!({

@@ -87,6 +87,16 @@ pub struct Parameters {
     pub vectors: Vec<Arc<Vec<f32>>>,
 }
 
+impl Parameters {
+    /// A checksum of all numbers, as of little-endian floats: what tells two of them apart in words.
+    pub fn checksum(&self) -> u32 {
+        let mut hash = crc32fast::Hasher::new();
+        let all = self.vectors.iter().flat_map(|w| w.iter());
+        all.for_each(|x| hash.update(&x.to_le_bytes()));
+        hash.finalize()
+    }
+}
+
 /// A prior on a model's parameters.
 #[derive(Debug, Clone)]
 pub struct PriorEnergy {

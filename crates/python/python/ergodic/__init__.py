@@ -7,11 +7,11 @@
 
 from importlib import metadata as _metadata
 
-from ._open import open
+from ._open import draws, open
 from ._program import Error
 from ._run import Result, grid, run
 
-__all__ = ["Error", "Result", "grid", "open", "run"]
+__all__ = ["Error", "Result", "draws", "grid", "open", "run"]
 
 try:
     __version__ = _metadata.version("ergodic")

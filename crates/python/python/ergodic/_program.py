@@ -103,6 +103,8 @@ def call(arguments: list[str], progress: bool, hidden: str | None = None) -> tup
             os.close(master)
             code = process.wait()
             screen.live("")
+            if code == 0:
+                screen.release()
         out.seek(0)
         return code, interrupted, out.read().decode(errors="replace"), screen.message(code)
 
@@ -140,12 +142,25 @@ class Screen:
     def line(self, text: str) -> None:
         text = text.replace(self.hidden, "script") if self.hidden else text
         if text.startswith(ENDS):
+            self.release()
             self.lines = []
         elif len(self.lines) > 20 and not self.lines[0].startswith(ENDS):
             del self.lines[0]
         self.lines.append(text)
-        # An error is shown by the exception.
-        if self.shows and self.file and not self.lines[0].startswith("error: "):
+        if not self.holds():
+            self.show(text)
+
+    def holds(self) -> bool:
+        """Whether lines wait: an error is shown by the exception."""
+        return bool(self.lines) and self.lines[0].startswith("error: ")
+
+    def release(self) -> None:
+        """Show the lines that wait: a script has printed them."""
+        for text in self.lines if self.holds() else []:
+            self.show(text)
+
+    def show(self, text: str) -> None:
+        if self.shows and self.file:
             if not self.notebook:
                 self.live("")
             print(text, file=self.file, flush=True)

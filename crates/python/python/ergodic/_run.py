@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import operator
 import os
 import re
 import tempfile
@@ -16,6 +17,9 @@ from typing import Any
 
 from . import _open, _program
 from ._program import Error
+
+#: Bytes of an argument of a program, in Linux.
+LONGEST = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,19 @@ class Result:
     folder: Path | None
     #: Folders of its runs, in order; of a grid those of its cells, in the order of the table's rows.
     runs: list[Path]
-    #: What the script has printed.
+    #: What the script has printed, if it has made a run.
     printed: str = field(default="", repr=False)
 
     def open(self, run: int | str | None = None) -> Any:
         """The draws of a run, as `ergodic.open` has them; `run` is its name or its number, if there are several."""
         if run is None:
             return _open.open(self)
-        return _open.open(self.runs[run] if isinstance(run, int) else Path(self) / run)
+        if isinstance(run, str):
+            return _open.open(Path(self) / run)
+        number = operator.index(run)
+        if not -len(self.runs) <= number < len(self.runs):
+            raise Error(f"there is no run {number}: there are {len(self.runs)}, which count from 0")
+        return _open.open(self.runs[number])
 
     def __fspath__(self) -> str:
         if self.folder is None:
@@ -67,9 +76,11 @@ def run(
     Raises `ergodic.Error` with the program's message.
     """
     sets = [f"--set={name}={_expression(name, value)}" for name, value in parameters.items()]
-    ended = _call(script, [*sets, *options], out, seed, threads, quick, resume, progress)
-    record = _open.record(ended.folder) if ended.folder else {}
-    folder = ended.folder if record else None
+    ended = _call(script, [*sets, *_options(options)], out, seed, threads, quick, resume, progress)
+    shard = re.search(r"--shard[= ](\d+)/(\d+)", " ".join(options))
+    place = ended.folder / f"shard-{shard[1]}-of-{shard[2]}" if ended.folder and shard else ended.folder
+    record = _open.record(place) if place else {}
+    folder = place if record else None
     runs = [folder / part for part in record.get("parts", [])] if folder else []
     return Result(ended.value, folder, [run for run in runs if run.is_dir()], record.get("printed", ""))
 
@@ -96,14 +107,22 @@ def grid(
 
     Raises `ergodic.Error` if cells failed; its `value` is the table of all.
     """
+    if not isinstance(over, Mapping):
+        raise TypeError(f"expected what varies as {{'width': [4, 8]}}, not {over!r}")
     cells = {name: _values(name, values) for name, values in over.items()}
     if not cells:
         raise ValueError("a grid needs a parameter that varies, as {'width': [4, 8]}")
     words = [f"--grid={name}={','.join(values)}" for name, values in cells.items()] + [f"--jobs={jobs}"]
     words += [f"--set={name}={_expression(name, value)}" for name, value in parameters.items()]
-    ended = _call(script, [*words, *options], out, seed, threads, quick, resume, progress, "-grid-")
+    ended = _call(script, [*words, *_options(options)], out, seed, threads, quick, resume, progress, "-grid-")
     runs = [Path(ended) / _cell(number, list(zip(cells, point, strict=True))) for number, point in enumerate(itertools.product(*cells.values()))]
     return Result(ended.value, ended.folder, runs)
+
+
+def _options(options: Sequence[str]) -> Sequence[str]:
+    if isinstance(options, str):
+        raise TypeError(f"expected options as a list, ['--quick'], not {options!r}")
+    return options
 
 
 def _call(
@@ -120,6 +139,10 @@ def _call(
     """Call the program with a script; what it says on standard output is the value."""
     words += [f"--{name}={value}" for name, value in [("seed", seed), ("threads", threads)] if value is not None]
     words += [f"--{name}" for name, asked in [("quick", quick), ("resume", resume)] if asked]
+    for word in words:
+        if len(word.encode()) >= LONGEST:
+            name = word.removeprefix("--set=").removeprefix("--grid=").split("=")[0]
+            raise ValueError(f"{name}: this is too long for a parameter; save it, as by numpy.save, and let the script read the file, as by dataset::npy or tensor::load")
     with _file(script) as (file, is_text):
         folder = Path(out).absolute() if out is not None else _folder("script" if is_text else file.stem, between, resume)
         try:
@@ -158,12 +181,17 @@ def _file(script: str | os.PathLike[str]) -> Iterator[tuple[Path, bool]]:
 
 def _folder(stem: str, between: str, resume: bool) -> Path:
     """The next free folder of a script, or the last one; made here, as the program does it, so that of several processes each has its own."""
-    last = None
+    last, runs = None, Path("runs").absolute()
+    if not resume:
+        try:
+            runs.mkdir(exist_ok=True)
+        except OSError as e:
+            raise Error(f"{runs}: results cannot be written here ({e.strerror}); name a folder with out") from e
     for number in itertools.count(1):
-        folder = Path("runs", stem if (number, between) == (1, "-") else f"{stem}{between}{number}").absolute()
+        folder = runs / (stem if (number, between) == (1, "-") else f"{stem}{between}{number}")
         if not resume:
             with contextlib.suppress(FileExistsError):
-                folder.mkdir(parents=True)
+                folder.mkdir()
                 return folder
         elif folder.exists():
             last = folder

@@ -117,8 +117,7 @@ fn curve(
     let name = session.name_run("llc_curve", o.opt_text("name"))?;
     let master = || session::seed_of(session.seed, &name);
     let seed = o.opt_int("seed").unwrap_or_else(master);
-    let mut hash = crc32fast::Hasher::new();
-    target.fingerprint(&mut hash);
+    let mut hash = target.hashed();
     // All of them are read once, so that what is wrong with one is said before the first step.
     for place in &places {
         let w = place.parameters(target, o)?;
