@@ -102,6 +102,11 @@ impl Formula {
         }
     }
 
+    /// How many outputs of the model it takes.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
     /// How many numbers it predicts of a row with real targets.
     pub fn predicted(&self) -> usize {
         self.targets

@@ -20,6 +20,10 @@ const OF_A_RUN: [&str; 5] = [
     "acceptance",
 ];
 
+/// Why nothing is classified wrongly.
+pub(crate) const NO_ERRORS: &str = "there are no classification errors where the data set has no classes, or the loss takes other outputs than one for each class; of the \
+     latter the option `predict: [\"test\"]` has them: run.prediction(\"test\").error";
+
 /// A number and how to read it.
 struct Number {
     name: String,
@@ -85,10 +89,7 @@ fn on_split(o: &Options, name: &str, which: usize) -> Result<Handle> {
         split: Some(split.clone()),
         check: Some(Box::new(move |target: &Target| {
             let potential = target.potential();
-            anyhow::ensure!(
-                which == 0 || potential.classifies(),
-                "{owner}: the data set has no classes, so there are no classification errors"
-            );
+            anyhow::ensure!(which == 0 || potential.classifies(), "{owner}: {NO_ERRORS}");
             let splits = potential.splits();
             anyhow::ensure!(
                 wanted == "train" || splits.contains(&wanted.as_str()),

@@ -95,7 +95,7 @@ impl Observable for ExampleLosses {
         let (rows, _) = target.potential().rows_and_positions(&self.split)?;
         anyhow::ensure!(
             self.rows <= rows,
-            "observable::example_losses: the split \"{}\" has {rows} rows, not {}",
+            "observable::example_losses: the split \"{}\" has {rows} rows, not {}; give rows: {rows} or less",
             self.split,
             self.rows
         );

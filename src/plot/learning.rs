@@ -28,7 +28,7 @@ pub fn online(o: Online) -> Figure {
         o.traces
             .iter()
             .enumerate()
-            .map(|(c, t)| Series::line(format!("chain {}", c + 1), o.steps.to_vec(), t.clone())),
+            .map(|(c, t)| Series::line(format!("chain {c}"), o.steps.to_vec(), t.clone())),
     );
     let (at, mean) = o.online;
     let (value, error) = o.estimate;

@@ -292,8 +292,9 @@ impl Estimator {
         if let Some(d) = self.draw {
             anyhow::ensure!(
                 d.batch <= n,
-                "sampler::{owner}: option 'batch' is {}, but the target has only n = {n} examples",
-                d.batch
+                "sampler::{owner}: option 'batch' is {}, but the target has only n = {n} examples; give batch: {} or less, or gradient: gradient::full()",
+                d.batch,
+                n.div_ceil(3)
             );
         }
         if let Anchor::At(w) = &self.anchor {

@@ -13,6 +13,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::simulation::prediction::Predictor;
 use crate::simulation::session;
 use crate::simulation::summary::with_error;
+use crate::simulation::temper::Temper;
 use crate::simulation::transcript::GOES_ON;
 use crate::store;
 use crate::target::Target;
@@ -318,7 +319,7 @@ fn predictions(b: &mut Binder) {
                 temperature > 0.0,
                 "target.prediction: the temperature is {temperature}, but must be > 0"
             );
-            let predictor = Predictor::new(t, split)?;
+            let predictor = Predictor::new(t, Temper::Energy, split)?;
             let mut sums = vec![0.0; predictor.width()];
             for w in &given.vectors {
                 anyhow::ensure!(

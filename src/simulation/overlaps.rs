@@ -320,8 +320,8 @@ impl Run {
         );
         ensure!(
             self.info
-                .law
-                .is_none_or(|law| law == target.hashed().finalize()),
+                .target_checksum
+                .is_none_or(|sum| sum == target.hashed().finalize()),
             "{}: the target is another one than that of run '{}': it has other data, or other numbers",
             o.owner(),
             self.info.name

@@ -2,6 +2,7 @@
 
 use super::run::Column;
 use super::run::Group;
+use super::temper::Temper;
 use crate::dataset::{Split, Targets};
 use crate::diagnostic::{PredictionSums, Truth};
 use crate::error::Result;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 /// Averages over one split.
 pub struct Predictor<'a> {
     target: &'a Target,
+    law: Temper,
     network: &'a Network,
     name: String,
     split: Arc<Split>,
@@ -35,8 +37,17 @@ pub(super) fn predicted(network: &Network, w: &[f32], outputs: Vec<f32>) -> Vec<
 }
 
 /// β of p(y|x,w)^β and, for squared errors, the variance σ² of p(y|x,w) = N(f, σ²): U/T = (s/nT) Σ loss. Where a row has several
-/// positions, y is the label at one of them, and its loss counts that much less.
-pub(super) fn likelihood(target: &Target, network: &Network, temperature: f64) -> (f64, f64) {
+/// positions, y is the label at one of them, and its loss counts that much less. Where only the prior is tempered, T is 1.
+pub(super) fn likelihood(
+    target: &Target,
+    law: Temper,
+    network: &Network,
+    temperature: f64,
+) -> (f64, f64) {
+    let temperature = match law {
+        Temper::Prior => 1.0,
+        _ => temperature,
+    };
     let positions = network.model().positions() as f64;
     let per_example = target.scale() / (target.examples() as f64 * temperature) / positions;
     match network.loss() {
@@ -47,7 +58,7 @@ pub(super) fn likelihood(target: &Target, network: &Network, temperature: f64) -
 
 impl<'a> Predictor<'a> {
     /// For a split of the target; fails if there is none, or no network.
-    pub fn new(target: &'a Target, name: &str) -> Result<Self> {
+    pub fn new(target: &'a Target, law: Temper, name: &str) -> Result<Self> {
         let network = target.network("option 'predict'")?;
         let split = network.dataset().split(name)?.clone();
         // Each position is predicted by itself.
@@ -76,6 +87,7 @@ impl<'a> Predictor<'a> {
         };
         Ok(Self {
             target,
+            law,
             network,
             name: name.into(),
             sums: PredictionSums::new(split.rows * positions, outputs),
@@ -117,7 +129,7 @@ impl<'a> Predictor<'a> {
             _ if formula.is_some() => Truth::LnLikelihoods(&ln_likelihoods),
             _ => Truth::Values {
                 values: &self.values,
-                noise_variance: likelihood(self.target, self.network, temperature).1,
+                noise_variance: likelihood(self.target, self.law, self.network, temperature).1,
             },
         };
         self.sums.update(sums, &outputs, truth);
@@ -158,7 +170,7 @@ impl<'a> Predictor<'a> {
 
     /// All scores.
     pub fn scores(&self, sums: &[f64], temperature: f64) -> Map<String, Value> {
-        let (beta, _) = likelihood(self.target, self.network, temperature);
+        let (beta, _) = likelihood(self.target, self.law, self.network, temperature);
         let mut out = Map::new();
         let waic = match self.split.labels() {
             Some(labels) if self.values.is_empty() => {

@@ -109,7 +109,7 @@ pub(super) fn without_number(device: &str) -> String {
 pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()> {
     let mut saved = saved.clone();
     // Where it is not there, as in folders of version 0.1.0, the fingerprint alone has the target.
-    saved.law = saved.law.or(info.law);
+    saved.target_checksum = saved.target_checksum.or(info.target_checksum);
     if without_number(&saved.device) == without_number(&info.device) {
         saved.device.clone_from(&info.device);
     }

@@ -126,7 +126,7 @@ pub struct RunInfo {
     pub fingerprint: String,
     /// A checksum of the target, its data included; none in folders of version 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<u32>,
+    pub target_checksum: Option<u32>,
     /// Which draws are kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,

@@ -100,10 +100,18 @@ impl Summary {
             Mixing::of(finite.map(|r| (r.name.as_str(), &r.numbers[t])))
         };
         let mixing: Vec<_> = (0..count).map(mixing_at).collect();
+        // What nothing is known of with this sampler is NaN; a closure that is NaN has no mean.
+        let is_own = |name: &str| {
+            let mut own = info.closures.keys();
+            own.any(|k| {
+                name.strip_prefix(k.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+            })
+        };
         // At the prior U may well be infinite.
         let broken_at = |t: usize| {
             let here = info.temperatures[t].is_finite();
-            let bad = |r: &&Row| here && r.not_finite[t] > 0 && !r.unknown[t];
+            let bad = |r: &&Row| here && r.not_finite[t] > 0 && (!r.unknown[t] || is_own(&r.name));
             let bad: Vec<_> = rows.iter().filter(bad).collect();
             let first = bad.first()?;
             let draws = count_of(first.not_finite[t], "draw");

@@ -725,7 +725,13 @@ impl Potential for Network {
     }
 
     fn classifies(&self) -> bool {
-        self.dataset.classes > 0
+        let classes = self.dataset.classes;
+        // The largest output is the likeliest class only where there is one for each.
+        let each = match &self.loss {
+            Loss::Formula(f) => f.outputs() == classes,
+            _ => true,
+        };
+        classes > 0 && each
     }
 
     fn roles(&self) -> Vec<Role> {

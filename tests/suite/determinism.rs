@@ -290,6 +290,7 @@ const SETTINGS: &str = r#"
 /// The same, of observables with options, of what a module asks for, of long lists, and of draws that are kept until a run is done.
 const MORE: &str = r#"
     import "own" as own;
+    param("k", 1.0);
     let t = target(model::mlp(#{ layers: [64, 10] }), dataset::digits(5), #{ prior: prior::l2(1.0) });
     sample(t, sampler::sgld(#{ step: 1e-5, batch: 10 }), #{ steps: 60, every: 10, chains: 2, burn_in: 20, keep: param("keep", 10), until: #{ at_most: 80, ess: 1e9 },
         observe: [observable::gradient_variance(#{ batch: 10, draws: param("draws", 2) }), |s| own::f(s.step)] });
@@ -297,6 +298,7 @@ const MORE: &str = r#"
     for i in 0..65 { sizes.push(1e-3 / (1.0 + i * param("spread", 1.0))); }
     calibrate_llc(target(potential::gaussian(#{ dim: 2, examples: 20 })), sampler::sgld(#{ gradient: gradient::full() }),
         #{ start: parameters([0.0, 0.0]), steps: 20, chains: 2, step_sizes: sizes });
+    sizes.len()
 "#;
 
 #[test]
@@ -339,13 +341,13 @@ fn only_the_same_run_is_resumed_and_it_is_completed() {
         );
     }
     let run_more = |more: &[&str]| run_in(&more_out, &more_script, more);
-    assert_eq!(run_more(&[]), (Some(0), String::new()));
+    assert_eq!(run_more(&[]), (Some(0), "65\n".into()));
     for change in ["keep=15", "draws=3", "k=2.0", "spread=1.5"] {
         let (code, said) = run_more(&["--resume", "--set", change]);
         let refused = said.contains("other settings") || said.contains("another closure");
         assert!(code == Some(1) && refused, "{change}: {code:?} {said}");
     }
-    assert_eq!(run_more(&["--resume"]), (Some(0), String::new()));
+    assert_eq!(run_more(&["--resume"]), (Some(0), "65\n".into()));
     // Irrational temperatures come back to the last bit, and what is missing of a finished run is written again.
     let trace = out.join("sweep-1/trace.zarr");
     std::fs::remove_dir_all(&trace).unwrap();

@@ -828,7 +828,7 @@ fn components_are_drawn_by_their_names() {
     let found = place.json(&["run", "vector.rhai", "--json", "--quiet", "--out", "v"]);
     assert_eq!(found, serde_json::json!([true, true, 400]));
     let drawn = place.said(&["plot", "v"]);
-    assert!(drawn.contains("ranks-closure_1_"), "{drawn}");
+    assert!(drawn.contains("ranks-closure-1-"), "{drawn}");
     place.said(&["report", "v", "--out", "v.html"]);
     let report = std::fs::read_to_string(place.0.join("v.html")).unwrap();
     assert!(!report.contains("cannot be drawn") && report.contains("<svg"));

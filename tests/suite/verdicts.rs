@@ -3,7 +3,7 @@
 //! Null hypothesis of every test of the law within a run: the chain samples exp(-U/T). The bound is four standard errors as measured, and the
 //! tolerance of the test. Samplers that are wrong on purpose are made here.
 
-use super::support::{Scratch, evaluate};
+use super::support::{Scratch, evaluate, evaluate_in};
 use ergodic::engine::Chains;
 use ergodic::engine::Vector::{Gradient, Params, State};
 use ergodic::engine::report::{self, Report};
@@ -466,4 +466,88 @@ fn one_chain_of_a_wrong_law_is_wrong() {
         "sample(target(potential::gaussian(#{ dim: 10 })), sampler::langevin(#{ dt: 0.5 }), #{ chains: 1, steps: 40_000, every: 4, seed: 2 }).summary().to_map()",
     );
     assert_eq!(found["verdict"], "wrong", "{found}");
+}
+
+/// What is made of a run is judged by the run: an evidence, and a page.
+#[test]
+fn what_is_made_of_a_run_is_no_better_than_it() {
+    // Langevin dynamics with a step that is too large at every rung: ln Z is 31 standard errors off.
+    let found = summary(
+        "let x = linspace(-2.0, 2.0, 30);
+         let data = dataset::arrays(x, x.map(|x| 0.7 + x + 0.4 * sin(77.0 * x)));
+         let t = target(model::mlp(#{ layers: [1, 1] }), data, #{ energy: \"sum\", loss: loss::gaussian(0.4), prior: prior::gaussian(1.0) });
+         let run = exchange(t, sampler::langevin(#{ dt: 0.06 }), #{ temperatures: logspace(1.0, 100.0, 9), prior_rung: true, steps: 20_000, every: 4, swap_every: 4, seed: 1 });
+         evidence(run).to_map()",
+    );
+    assert_eq!(found["verdict"], "wrong", "{found}");
+    assert!(
+        reasons(&found).contains("so it is at 8 other rungs"),
+        "{found}"
+    );
+    let scratch = Scratch::new();
+    evaluate_in(
+        &scratch,
+        "let r = sample(target(potential::eight_schools()), sampler::nuts(#{ max_depth: 2 }), #{ steps: 6000, every: 1, chains: 4, seed: 1, observe: [observable::parameter(0)] });
+         r.report(\"page.html\")",
+    )
+    .unwrap();
+    let page = std::fs::read_to_string(scratch.join("out/page.html")).unwrap();
+    assert!(page.contains("were cut short by max_depth") && !page.contains("All checks passed"));
+    // A closure that is NaN in every draw has no mean.
+    let found = summary(
+        "sample(target(potential::gaussian(#{ dim: 2 })), sampler::nuts(), #{ steps: 2000, every: 1, observe: [observable::cost(), observable::named(\"mine\", |s| (s.params[0] - 100.0).ln())] }).summary().to_map()",
+    );
+    assert_eq!(found["verdict"], "not yet", "{found}");
+    assert!(reasons(&found).contains("mine not finite"), "{found}");
+}
+
+/// Where only the prior is tempered the likelihood is as it is. Null: R/T at T = 0.1 and ten times the prior at T = 1 are one law, and its scores are the same.
+#[test]
+fn scores_of_a_tempered_prior_are_those_of_its_law() {
+    let found = summary(
+        "let data = dataset::csv(\"tests/data/patients.csv\", #{ label: \"outcome\", scale: \"standard\", test: 0.3 });
+         let net = model::mlp(#{ layers: [data.dim, 2] });
+         let scores = |precision, options| {
+             let run = sample(target(net, data, #{ energy: \"sum\", prior: prior::gaussian(precision) }), sampler::nuts(), options + #{ steps: 6000, every: 1, seed: 1, predict: \"train\" });
+             let p = run.prediction(\"train\");
+             [p.waic, p.p_waic, p.nll]
+         };
+         #{ tempered: scores.call(2.0, #{ temper: \"prior\", temperature: 0.1 }), plain: scores.call(20.0, #{}) }",
+    );
+    for k in 0..3 {
+        let of = |name: &str| found[name][k].as_f64().unwrap();
+        let (tempered, plain) = (of("tempered"), of("plain"));
+        assert!((tempered / plain - 1.0).abs() < 0.05, "{k}: {found}");
+    }
+}
+
+/// Errors of classification need an output per class; a prior that is flat in a tensor is no distribution; evidence compares energies of the same scale.
+#[test]
+fn what_has_no_value_is_refused() {
+    let begin = "let data = dataset::csv(\"tests/data/patients.csv\", #{ label: \"outcome\", scale: \"standard\", test: 0.3 });
+         let net = model::mlp(#{ layers: [data.dim, 1] });
+         let ordinal = target(net, data, #{ energy: \"sum\", loss: loss::ordinal(), prior: #{ \"*\": prior::normal(0, 1), cuts: prior::normal(0, 2) } });
+         let boxed = target(model::mlp(#{ layers: [data.dim, 2] }), data, #{ energy: \"sum\", prior: #{ w1: prior::uniform_box(4.0) } });
+         let z = |energy| evidence(smc(target(model::mlp(#{ layers: [data.dim, 2] }), data, #{ energy: energy, prior: prior::gaussian(1.0) }), sampler::hmc(), #{ particles: 16, populations: 2 }));";
+    for (source, why) in [
+        (
+            "sample(ordinal, sampler::nuts(), #{ steps: 100, observe: [observable::error(\"test\")] })",
+            "no classification errors",
+        ),
+        (
+            "sample(ordinal, sampler::nuts(), #{ steps: 100, observe: [|s| s.error(\"test\")] })",
+            "no classification errors",
+        ),
+        (
+            "smc(boxed, sampler::hmc(), #{ particles: 16, populations: 2 })",
+            "'b1' has none",
+        ),
+        (
+            "compare(#{ sum: z.call(\"sum\"), mean: z.call(\"mean\") })",
+            "with s = 1 for",
+        ),
+    ] {
+        let said = evaluate(&format!("{begin} {source}")).unwrap_err();
+        assert!(said.to_string().contains(why), "{source}\n{said}");
+    }
 }

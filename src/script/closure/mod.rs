@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::kernels::tensor::{Names, Tensor, Vector};
 use crate::model::Layout;
 use crate::observable::LossCache;
+use crate::observable::basic::NO_ERRORS;
 use crate::target::{Target, Workspace};
 use anyhow::anyhow;
 use rhai::Map;
@@ -60,6 +61,15 @@ impl Place {
     fn split(&self, name: &str) -> Result<[f64; 2]> {
         let (known, work) = &mut *self.known();
         known.split(&self.target, name, &self.w, work)
+    }
+
+    /// Error fraction on a split.
+    fn error(&self, name: &str) -> Result<f64> {
+        anyhow::ensure!(
+            self.target.potential().classifies(),
+            "state.error: {NO_ERRORS}"
+        );
+        self.split(name).map(|[_, error]| error)
     }
 
     /// U, over all training examples.
@@ -118,7 +128,7 @@ pub(super) fn bind(b: &mut Binder) {
     .function(
         "state.error(split) -> number",
         "In an observable, the fraction of misclassified examples of a split at the chain's parameters; computed once per record, for all observables.",
-        |s: &mut State, split: &str| -> Bound<f64> { s.rest()?.place.split(split).map(|x| x[1]).or_raise() },
+        |s: &mut State, split: &str| -> Bound<f64> { s.rest()?.place.error(split).or_raise() },
     )
     .function(
         "state.energy() -> number",

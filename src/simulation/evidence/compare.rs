@@ -54,6 +54,12 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
             first.examples,
             first.temperature
         );
+        let (s, other) = (scale(e), scale(first));
+        anyhow::ensure!(
+            s == other,
+            "compare: the energy is s·L + R with s = {s} for '{name}', {other} for '{}'; evidence compares models that weigh the data alike, all with energy: \"sum\"",
+            models[0].0
+        );
     }
     let judged = models.iter().map(|(_, e)| e.judged.clone()).collect();
     let (names, ln_z): (Vec<_>, Vec<_>) = models.into_iter().map(|(n, e)| (n, e.best())).unzip();
@@ -63,6 +69,18 @@ pub fn compare(models: Vec<(String, Arc<Evidence>)>) -> Result<ModelComparison> 
         names,
         ln_z,
     })
+}
+
+/// s of the energy s·L + R, as the description of the target has it.
+fn scale(e: &Evidence) -> &str {
+    let mut lines = e.target.lines();
+    let energy = lines.find(|l| l.starts_with("energy ")).unwrap_or("");
+    let energy = energy.split(", β").next().unwrap_or("");
+    let number = energy.rsplit("= ").next().unwrap_or("");
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
 }
 
 impl ModelComparison {

@@ -17,12 +17,12 @@ use super::exchange::Ladders;
 use super::run::Run;
 use super::smc::Smc;
 use super::standing::Judged;
-use super::summary::with_error;
+use super::summary::{Summary, with_error};
 use crate::diagnostic::Verdict;
 use crate::diagnostic::evidence::{
     Estimate, Ladder, Mbar, Quadrature, Replicas, stepping_stone, thermodynamic_integration,
 };
-use crate::error::Result;
+use crate::error::{Result, count};
 use crate::options::{Kind, Range, Spec, option};
 use crate::verb::{Call, Verb};
 use anyhow::Context;
@@ -117,6 +117,9 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     if let Some(says) = disagreement(&lines) {
         judged.add(Verdict::Wrong, says);
     }
+    for (verdict, says) in of_rungs(run)? {
+        judged.add(verdict, says);
+    }
     let of_ladders = run.ladders.as_ref().and_then(Ladders::lacking);
     let all = [run.broken(), of_ladders, energies.lacking()];
     for says in all.into_iter().flatten() {
@@ -140,6 +143,34 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
         judged,
         notes: note.into_iter().collect(),
     })
+}
+
+/// What there is against the law at the first rung of which there is something, and at how many it is so: that it is wrong, or that chains miss regions.
+fn of_rungs(run: &Run) -> Result<Vec<(Verdict, String)>> {
+    let judgements = Summary::new(run)?.judgements;
+    let (mut wrong, mut missed) = (Vec::new(), Vec::new());
+    for (k, (t, judgement)) in run.info.temperatures.iter().zip(judgements).enumerate() {
+        match judgement.verdict {
+            _ if t.is_infinite() => {}
+            Verdict::Wrong => wrong.push((*t, judgement.reasons.join("; "))),
+            _ => missed.extend(
+                run.health(k)?
+                    .against()
+                    .first()
+                    .map(|says| (*t, says.clone())),
+            ),
+        }
+    }
+    let said = |verdict, all: Vec<(f64, String)>| {
+        let (t, says) = all.first()?;
+        let others = match all.len() - 1 {
+            0 => String::new(),
+            n => format!("; so it is at {}", count(n, "other rung")),
+        };
+        Some((verdict, format!("at T = {t:.4e}: {says}{others}")))
+    };
+    let both = [said(Verdict::Wrong, wrong), said(Verdict::NotYet, missed)];
+    Ok(both.into_iter().flatten().collect())
 }
 
 /// Add what thermodynamic integration says; the bounds by it.

@@ -23,13 +23,7 @@ impl<'a> Likelihood<'a> {
     pub fn of(target: &'a Target, law: Temper, temperature: f64) -> Result<Self> {
         let network = target.network("loo")?;
         let (_, positions) = target.potential().rows_and_positions("train")?;
-        // The likelihood is as it is where only the prior is tempered.
-        let temperature = if law == Temper::Prior {
-            1.0
-        } else {
-            temperature
-        };
-        let (beta, variance) = prediction::likelihood(target, network, temperature);
+        let (beta, variance) = prediction::likelihood(target, law, network, temperature);
         let outputs = network.model().outputs() as f64;
         let gaussian = (*network.loss() == Loss::SquaredError).then(|| {
             let norm = 0.5 * outputs * (std::f64::consts::TAU * variance).ln();

@@ -257,7 +257,7 @@ impl Plan {
                 .iter()
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
             fingerprint: fingerprint.unwrap_or_default(),
-            law: law.map(Hasher::finalize),
+            target_checksum: law.map(Hasher::finalize),
             kept: self.keep.as_ref().map(Keep::info),
             thinned: 0,
             closures: self

@@ -182,7 +182,8 @@ impl Plan {
         target: &'a Target,
     ) -> Result<Vec<Predictor<'a>>> {
         let one = |name: &String| {
-            Predictor::new(target, name).with_context(|| format!("{}: option 'predict'", self.kind))
+            Predictor::new(target, self.temper, name)
+                .with_context(|| format!("{}: option 'predict'", self.kind))
         };
         self.predict.iter().map(one).collect()
     }

@@ -159,6 +159,16 @@ impl Prior {
             out.walls.is_empty() || laws.is_empty(),
             "prior: walls and laws in one map are not supported; give all parts of it prior::uniform_box, or none"
         );
+        let walled = |t: &&TensorSpec| {
+            out.walls
+                .iter()
+                .any(|(w, _)| w.start <= t.range.start && t.range.end <= w.end)
+        };
+        out.flat = layout
+            .tensors()
+            .iter()
+            .find(|t| !out.walls.is_empty() && !walled(t))
+            .map(|t| t.name.clone());
         if out.walls.is_empty() {
             out.rest = Some((Arc::new(Density::new(layout, laws, tape)?), 1.0));
         }

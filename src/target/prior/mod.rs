@@ -105,6 +105,8 @@ pub struct PriorEnergy {
     centre: Arc<Vec<f32>>,
     /// Half width per parameter range; empty without walls.
     walls: Vec<(std::ops::Range<usize>, f32)>,
+    /// A tensor without walls, where others have some.
+    flat: Option<String>,
     /// What is neither quadratic nor a wall, this many times as strong.
     rest: Option<(Arc<Density>, f64)>,
     /// h of a term -h·w; empty without.
@@ -153,6 +155,7 @@ impl Prior {
             precision: 0.0,
             centre: Arc::default(),
             walls: Vec::new(),
+            flat: None,
             rest: None,
             field: Arc::default(),
             reference: None,
@@ -399,6 +402,11 @@ impl PriorEnergy {
                     self.text
                 ))
             }
+            None if self.flat.is_some() => Some(format!(
+                "nothing can be drawn from the prior '{}': '{}' has none",
+                self.text,
+                self.flat.as_deref().unwrap_or("")
+            )),
             None if self.precision > 0.0 || self.has_walls() => None,
             None => Some(format!(
                 "nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
@@ -409,7 +417,7 @@ impl PriorEnergy {
 
     /// ln ∫ exp(-R) dw over the N parameters; infinite if the prior is no distribution.
     pub fn ln_normaliser(&self, parameters: usize) -> f64 {
-        if self.perturbed().is_some() {
+        if self.perturbed().is_some() || self.flat.is_some() {
             return f64::INFINITY;
         }
         if self.rest.is_some() {
