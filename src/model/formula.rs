@@ -127,12 +127,9 @@ impl Formula {
             .collect()
     }
 
-    /// Logarithms of the probabilities of classes, up to a constant per row: the outputs, if there is one for each class, otherwise what the
-    /// loss says of each label.
+    /// Logarithms of the probabilities of classes, up to a constant per row: what the loss says of each label. Where that is no distribution, as of a loss
+    /// with weights of classes, and there is an output for each class, these.
     pub fn logits(&self, own: &[f32], outputs: &[f32], classes: usize) -> Vec<f32> {
-        if self.outputs == classes {
-            return outputs.to_vec();
-        }
         let rows = outputs.len() / self.outputs;
         let mut all = vec![0.0; rows * classes];
         for class in 0..classes {
@@ -143,7 +140,14 @@ impl Formula {
                 all[row * classes + class] = -*loss as f32;
             }
         }
-        all
+        let sum = |row: &[f32]| row.iter().map(|x| f64::from(*x).exp()).sum::<f64>();
+        let is_law = all
+            .chunks_exact(classes)
+            .all(|row| (sum(row) - 1.0).abs() < 1e-3);
+        match self.outputs == classes && !is_law {
+            true => outputs.to_vec(),
+            false => all,
+        }
     }
 
     /// A kernel of this name that computes it on an accelerator; see [`Tape::kernel`].

@@ -99,6 +99,18 @@ impl Run {
         })
     }
 
+    /// What the sampler's own numbers say against the draws, at each temperature where they do, by index.
+    pub fn against(&self) -> Result<Vec<(usize, String)>> {
+        let mut out = Vec::new();
+        for t in 0..self.info.temperatures.len() {
+            let says = self.health(t)?.against();
+            if !says.is_empty() {
+                out.push((t, says.join("; ")));
+            }
+        }
+        Ok(out)
+    }
+
     /// How far apart the chains of a temperature started, relative to how far apart they ended; none where starts were not given.
     pub fn relative_spread(&self, temperature: usize) -> Option<f64> {
         let start = self.info.start_spread?;

@@ -544,10 +544,29 @@ fn what_has_no_value_is_refused() {
         ),
         (
             "compare(#{ sum: z.call(\"sum\"), mean: z.call(\"mean\") })",
-            "with s = 1 for",
+            "with s = 140 for",
         ),
     ] {
         let said = evaluate(&format!("{begin} {source}")).unwrap_err();
         assert!(said.to_string().contains(why), "{source}\n{said}");
     }
+}
+
+/// A loss of one's own that is a law of the labels is scored by that law. Null: labels that are random in a tenth of the cases, by the loss or by the model, are one law.
+#[test]
+fn labels_are_predicted_by_the_loss() {
+    let found = summary(
+        "let data = dataset::csv(\"tests/data/patients.csv\", #{ label: \"outcome\", scale: \"standard\", test: 0.3 });
+         let net = model::mlp(#{ layers: [data.dim, 2] });
+         let w = train(target(net, data), optimizer::adam(#{ epochs: 3 }));
+         let noisy = target(net, data, #{ energy: \"sum\", loss: |out, y| -(0.8 * exp(-nll::categorical(y[0], out)) + 0.1).ln() });
+         let plain = target(net, data, #{ energy: \"sum\" });
+         let weighted = target(net, data, #{ energy: \"sum\", loss: |out, y| 2.0 * nll::categorical(y[0], out) });
+         let of = |t| t.prediction(w, \"test\", 1.0).brier;
+         #{ noisy: of.call(noisy), plain: of.call(plain), weighted: of.call(weighted), cost: noisy.energies(w).loss, nll: noisy.prediction(w, \"train\", 1.0).nll }",
+    );
+    let of = |name: &str| found[name].as_f64().unwrap();
+    assert!((of("cost") - of("nll")).abs() < 1e-5, "{found}");
+    assert!((of("noisy") - of("plain")).abs() > 1e-3, "{found}");
+    assert_eq!(of("weighted"), of("plain"), "{found}");
 }

@@ -117,13 +117,13 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
     if let Some(says) = disagreement(&lines) {
         judged.add(Verdict::Wrong, says);
     }
-    for (verdict, says) in of_rungs(run)? {
-        judged.add(verdict, says);
-    }
     let of_ladders = run.ladders.as_ref().and_then(Ladders::lacking);
     let all = [run.broken(), of_ladders, energies.lacking()];
     for says in all.into_iter().flatten() {
         judged.add(Verdict::NotYet, says);
+    }
+    for (verdict, says) in of_rungs(run)? {
+        judged.add(verdict, says);
     }
     let note = (!ladder.starts_at_prior()).then(|| {
         format!(
@@ -148,26 +148,25 @@ pub fn evidence(run: &Run, temperature: f64) -> Result<Evidence> {
 /// What there is against the law at the first rung of which there is something, and at how many it is so: that it is wrong, or that chains miss regions.
 fn of_rungs(run: &Run) -> Result<Vec<(Verdict, String)>> {
     let judgements = Summary::new(run)?.judgements;
-    let (mut wrong, mut missed) = (Vec::new(), Vec::new());
-    for (k, (t, judgement)) in run.info.temperatures.iter().zip(judgements).enumerate() {
-        match judgement.verdict {
-            _ if t.is_infinite() => {}
-            Verdict::Wrong => wrong.push((*t, judgement.reasons.join("; "))),
-            _ => missed.extend(
-                run.health(k)?
-                    .against()
-                    .first()
-                    .map(|says| (*t, says.clone())),
-            ),
-        }
-    }
-    let said = |verdict, all: Vec<(f64, String)>| {
-        let (t, says) = all.first()?;
+    let temperature = |k: usize| run.info.temperatures[k];
+    let is_wrong = |k: usize| judgements[k].verdict == Verdict::Wrong;
+    let finite = (0..judgements.len()).filter(|k| temperature(*k).is_finite());
+    let wrong = finite.filter(|k| is_wrong(*k));
+    let wrong: Vec<_> = wrong
+        .map(|k| (k, judgements[k].reasons.join("; ")))
+        .collect();
+    let mut missed = run.against()?;
+    missed.retain(|(k, _)| temperature(*k).is_finite() && !is_wrong(*k));
+    let said = |verdict, all: Vec<(usize, String)>| {
+        let (k, says) = all.first()?;
         let others = match all.len() - 1 {
             0 => String::new(),
             n => format!("; so it is at {}", count(n, "other rung")),
         };
-        Some((verdict, format!("at T = {t:.4e}: {says}{others}")))
+        Some((
+            verdict,
+            format!("at T = {:.4e}: {says}{others}", temperature(*k)),
+        ))
     };
     let both = [said(Verdict::Wrong, wrong), said(Verdict::NotYet, missed)];
     Ok(both.into_iter().flatten().collect())
