@@ -150,7 +150,7 @@ fn a_sweep_is_told_with_its_verdicts_numbers_figures_and_command() {
         &scratch,
         "sweep",
         SWEEP,
-        &["--seed", "7", "--set", "n=3200"],
+        &["--seed", "7", "--set", "n=16000"],
     );
     assert!(done.status.success(), "{}", text(&done));
     let page = report(&scratch.join("sweep"));
@@ -164,8 +164,8 @@ fn a_sweep_is_told_with_its_verdicts_numbers_figures_and_command() {
         "least ESS, bulk",
         "least ESS, tail",
         "none of 12 failed",
-        "all 3200 steps",
-        "--set n=3200 --seed 7",
+        "all 16000 steps",
+        "--set n=16000 --seed 7",
         "said <so>",
         "//! A <b>title</b> & more",
         "norm2 against temperature, with standard errors",
