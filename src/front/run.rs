@@ -257,7 +257,8 @@ fn run_in(
         record["status"] = status.into();
         record["result"] = value.clone();
         record["printed"] = interpreter.printed().into();
-        let saved = store::write_json(&out.join("run.json"), &record);
+        let stands = interpreter.session().ensure_stands();
+        let saved = stands.and_then(|()| store::write_json(&out.join("run.json"), &record));
         let tagged = saved.and_then(|()| tags::change(&out, &request.tags, &[]));
         if let Err(e) = tagged {
             // The script's own failure, and its exit code, come first.

@@ -338,7 +338,9 @@ impl<J: Job> Drive<'_, J> {
     fn save(&mut self) -> Result<()> {
         let (folder, session) = (&self.folder, self.session);
         self.record.seconds = self.before + self.begin.elapsed().as_secs_f64();
-        let saved = self.job.save(folder, &self.record, session);
+        let saved = session
+            .ensure_stands()
+            .and_then(|()| self.job.save(folder, &self.record, session));
         // A disk that is full on one rank stops all of them.
         agree(&*session.ranks, resume::saving(saved, folder, session))
     }

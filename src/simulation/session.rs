@@ -252,6 +252,15 @@ impl Session {
         }
     }
 
+    /// Fail if the folder of results is no longer the one that was claimed.
+    ///
+    /// # Errors
+    /// See [`Claim::ensure_stands`].
+    pub fn ensure_stands(&self) -> Result<()> {
+        let claim = self.claim.lock().unwrap_or_else(|e| e.into_inner());
+        claim.as_ref().map_or(Ok(()), Claim::ensure_stands)
+    }
+
     /// Let go of the folder of results.
     pub fn release(&self) {
         *self.claim.lock().unwrap_or_else(|e| e.into_inner()) = None;

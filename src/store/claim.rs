@@ -49,6 +49,21 @@ impl Claim {
         Self::locked(folder, made.into_iter().map(Path::to_path_buf).collect())
     }
 
+    /// Fails if the folder is no longer the one that was claimed: where its disk is gone, files would be written into the folder on which it was mounted.
+    pub fn ensure_stands(&self) -> Result<()> {
+        let path = self.folder.join(LOCK);
+        let stands = self
+            .lock
+            .as_ref()
+            .is_none_or(|lock| platform::stands(lock.file(), &path));
+        anyhow::ensure!(
+            stands,
+            "{}: this is no longer the folder in which the run began: it was moved or removed, or its disk is gone; go on with --resume where it is now",
+            self.folder.display()
+        );
+        Ok(())
+    }
+
     /// Makes the first folder of a sequence, from number `first` on, that does not exist yet, and claims it: of two processes that ask at
     /// once each gets its own. Where none can be made its name is returned without a claim, so that what writes nothing can go on.
     pub fn first_free(first: usize, name: impl Fn(usize) -> PathBuf) -> (PathBuf, Option<Self>) {

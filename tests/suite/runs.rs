@@ -833,3 +833,20 @@ fn components_are_drawn_by_their_names() {
     let report = std::fs::read_to_string(place.0.join("v.html")).unwrap();
     assert!(!report.contains("cannot be drawn") && report.contains("<svg"));
 }
+
+/// Where the folder is moved away, or its disk is unmounted, nothing is written in its place: the run ends, and goes on where it is.
+#[test]
+fn a_folder_that_is_gone_is_not_made_again() {
+    let place = Place::new();
+    let mut child = place.started("o");
+    std::fs::rename(place.0.join("o"), place.0.join("moved")).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(!place.0.join("o").exists());
+    let listed = &place.json(&["ls", "--json", "moved"])[0];
+    assert_eq!(listed["state"], "interrupted", "{listed}");
+    let arguments = ["run", "long.rhai", "--quiet", "--threads", "1", "--resume"];
+    let mut command = place.command(&arguments);
+    command.args(["--max-time", "1", "--out", "moved"]);
+    let said = text(&command.output().unwrap());
+    assert!(said.contains("1 seconds are over"), "{said}");
+}
