@@ -226,7 +226,7 @@ impl Observable for Values {
         self.name.chars().map(fine).collect()
     }
 
-    /// Where the trace's name may be that of another parameter, or of a number by its index.
+    /// The full name of the tensor, if the trace's name may also be that of another tensor or of a number by its index; none otherwise.
     fn definition(&self) -> Option<String> {
         let name = self.name();
         let index = name

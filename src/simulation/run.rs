@@ -238,7 +238,7 @@ impl RunInfo {
         )
     }
 
-    /// Where a number stands within a record: a component of the trace of this name, or the component that has this name, as "weights_w1".
+    /// The offset of a number within a record, by the name of its trace and the index of its component, or by the name of the component alone, as "weights_w1".
     fn place(&self, name: &str, component: usize) -> Result<usize> {
         let missing = match self.column(name) {
             Ok((at, column)) if component < column.width() => return Ok(at + component),

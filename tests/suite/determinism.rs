@@ -287,7 +287,7 @@ const SETTINGS: &str = r#"
     again.trace("norm2", 0) == other.trace("norm2", 0)
 "#;
 
-/// The same, of observables with options, of what a module asks for, of long lists, and of draws that are kept until a run is done.
+/// A short run and a calibration with what could go unnoticed when it changes: options of an observable, a parameter of a module, a long list, the spacing of kept draws.
 const MORE: &str = r#"
     import "own" as own;
     param("k", 1.0);

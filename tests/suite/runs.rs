@@ -834,7 +834,7 @@ fn components_are_drawn_by_their_names() {
     assert!(!report.contains("cannot be drawn") && report.contains("<svg"));
 }
 
-/// Where the folder is moved away, or its disk is unmounted, nothing is written in its place: the run ends, and goes on where it is.
+/// A run whose folder is moved away ends with a message, writes nothing at the old place, and goes on at the new one.
 #[test]
 fn a_folder_that_is_gone_is_not_made_again() {
     let place = Place::new();

@@ -468,7 +468,7 @@ fn one_chain_of_a_wrong_law_is_wrong() {
     assert_eq!(found["verdict"], "wrong", "{found}");
 }
 
-/// What is made of a run is judged by the run: an evidence, and a page.
+/// An evidence and a report are no better than the run that they are made of, and a closure that is always NaN keeps a run from having converged.
 #[test]
 fn what_is_made_of_a_run_is_no_better_than_it() {
     // Langevin dynamics with a step that is too large at every rung: ln Z is 31 standard errors off.

@@ -394,6 +394,12 @@ impl PriorEnergy {
         if let Some(why) = self.perturbed() {
             return Some(why);
         }
+        if let Some(flat) = &self.flat {
+            let prior = &self.text;
+            return Some(format!(
+                "nothing can be drawn from the prior '{prior}': '{flat}' has none"
+            ));
+        }
         match &self.rest {
             Some((density, _)) => {
                 let why = density.undrawable()?;
@@ -402,11 +408,6 @@ impl PriorEnergy {
                     self.text
                 ))
             }
-            None if self.flat.is_some() => Some(format!(
-                "nothing can be drawn from the prior '{}': '{}' has none",
-                self.text,
-                self.flat.as_deref().unwrap_or("")
-            )),
             None if self.precision > 0.0 || self.has_walls() => None,
             None => Some(format!(
                 "nothing can be drawn from the prior '{}', which is no distribution; give the target prior::gaussian or prior::uniform_box",
