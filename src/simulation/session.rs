@@ -255,7 +255,7 @@ impl Session {
     /// Fail if the folder of results is no longer the one that was claimed.
     ///
     /// # Errors
-    /// See [`Claim::ensure_stands`].
+    /// If it is gone, or another folder is in its place.
     pub fn ensure_stands(&self) -> Result<()> {
         let claim = self.claim.lock().unwrap_or_else(|e| e.into_inner());
         claim.as_ref().map_or(Ok(()), Claim::ensure_stands)
