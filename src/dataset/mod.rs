@@ -23,7 +23,7 @@ pub(crate) mod date;
 mod digits;
 mod divide;
 mod doubles;
-mod file;
+pub(crate) mod file;
 mod form;
 mod idx;
 mod induction;

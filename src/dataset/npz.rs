@@ -69,10 +69,7 @@ pub(super) const TEST_ROWS: Spec = Spec {
 fn build(options: &Options) -> Result<Arc<Dataset>> {
     let f = File::open(options.text("path")?)?;
     let mut archive = in_file(&f.path, Archive::open(&f))?;
-    let d = in_file(&f.path, build_from("npz", &mut archive, options))?;
-    let mut d = Arc::unwrap_or_clone(d);
-    d.provenance.insert(0, f.provenance());
-    Ok(Arc::new(d))
+    in_file(&f.path, build_from("npz", &mut archive, options))
 }
 
 /// Arrays by name.
@@ -88,6 +85,9 @@ pub(super) trait Arrays {
 
     /// It, left in the file.
     fn mapped(&mut self, name: &str) -> Result<MappedArray>;
+
+    /// The files that were read.
+    fn provenance(&self) -> Vec<(String, String)>;
 }
 
 /// The data set of arrays, by the options of [`ENTRY`].
@@ -134,14 +134,11 @@ pub(super) fn build_from(
         "there is a test split, {}; leave out the option 'test'",
         arrays.what(x)
     );
-    let notes = match (kind, mapped) {
-        ("npz", _) => Vec::new(),
-        (_, true) => vec![(
-            "mapped".into(),
-            format!("{}, read when it is needed", arrays.what(x_train)),
-        )],
-        (_, false) => vec![("file".into(), arrays.what(x_train))],
-    };
+    let mut notes = arrays.provenance();
+    if mapped {
+        let what = format!("{}, read when it is needed", arrays.what(x_train));
+        notes.push(("mapped".into(), what));
+    }
     let scale: Scale = options.text("scale")?.parse()?;
     let mut d = Dataset::new(kind, classes, train, test, notes)?;
     d.shape = shape;
@@ -221,6 +218,10 @@ impl Arrays for Archive<'_> {
             "{} is in an archive and cannot be mapped; save it by numpy.save",
             self.what(name)
         )
+    }
+
+    fn provenance(&self) -> Vec<(String, String)> {
+        vec![self.file.provenance()]
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) const NPY: Entry<Arc<Dataset>> = Entry {
         SEED,
     ],
     example: "dataset::npy(\"tests/data/x.npy\", \"tests/data/y.npy\", #{ test: 0.2, mapped: true })",
-    build: |o| npz::build_from("npy", &mut Files, o),
+    build: |o| npz::build_from("npy", &mut Files::default(), o),
 };
 
 pub(super) const SAFETENSORS: Entry<Arc<Dataset>> = Entry {
@@ -60,7 +60,10 @@ pub(super) const SAFETENSORS: Entry<Arc<Dataset>> = Entry {
 };
 
 /// Arrays of which each has its file, by path.
-struct Files;
+#[derive(Default)]
+struct Files {
+    read: Vec<(String, String)>,
+}
 
 impl Arrays for Files {
     fn has(&self, _: &str) -> bool {
@@ -76,11 +79,16 @@ impl Arrays for Files {
         let f = file::File::open(path)?;
         let content = f.content()?;
         let read = npy::read(&mut &content[..], content.len() as u64);
+        self.read.push(f.provenance());
         in_file(path, read.map_err(|e| anyhow!("'{path}': {e}")))
     }
 
     fn mapped(&mut self, path: &str) -> Result<MappedArray> {
         in_file(path, MappedArray::npy(path))
+    }
+
+    fn provenance(&self) -> Vec<(String, String)> {
+        self.read.clone()
     }
 }
 
@@ -107,5 +115,9 @@ impl Arrays for Tensors<'_> {
 
     fn mapped(&mut self, name: &str) -> Result<MappedArray> {
         in_file(self.0, MappedArray::tensor(self.0, name))
+    }
+
+    fn provenance(&self) -> Vec<(String, String)> {
+        vec![("file".into(), self.0.into())]
     }
 }

@@ -5,6 +5,7 @@
 
 use super::permissions::Permissions;
 use super::run::{self, Request};
+use crate::dataset::file;
 use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
@@ -274,19 +275,17 @@ impl Plan {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// Fail where cells that are to stand in one table were run with other texts of a file that they import.
-    fn ensure_same_imports(&self) -> Result<()> {
-        let mut known: BTreeMap<String, (Value, &Cell)> = BTreeMap::new();
+    /// Fail where cells that are to stand in one table have imported or read a file that was changed between them.
+    fn ensure_same_files(&self) -> Result<()> {
+        let mut known: BTreeMap<String, (String, &Cell)> = BTreeMap::new();
         for cell in &self.cells {
-            let record: Option<Value> = store::read_json(&cell.folder.join("run.json")).ok();
-            let imported = record.as_ref().and_then(|r| r["imported"].as_object());
-            for (file, text) in imported.into_iter().flatten() {
+            for (file, content) in files(&cell.folder) {
                 let (first, by) = known
                     .entry(file.clone())
-                    .or_insert_with(|| (text.clone(), cell));
+                    .or_insert_with(|| (content.clone(), cell));
                 ensure!(
-                    first == text,
-                    "{}: {file}, which the script imports, was changed between the cells {} and {}; delete the folders of those that were run with the older one, and go on with --resume",
+                    *first == content,
+                    "{}: {file} was changed between the cells {} and {}; delete the folders of those that were run with the older one, and go on with --resume",
                     self.out.display(),
                     self.describe(by),
                     self.describe(cell)
@@ -381,6 +380,32 @@ impl Bar for Silent {
     fn finish(&self, _: &Stage) {}
 }
 
+/// The files that a cell has imported, and those that its runs have read, each with what tells versions of it apart.
+fn files(cell: &Path) -> Vec<(String, String)> {
+    let record = |folder: &Path| -> Value {
+        let found = store::read_json(&folder.join("run.json"));
+        found.unwrap_or_default()
+    };
+    let own = record(cell);
+    let imported = own["imported"].as_object().into_iter().flatten();
+    let imported = imported.map(|(file, text)| {
+        let file = format!("{file}, which the script imports,");
+        (file, text.to_string())
+    });
+    let parts = own["parts"].as_array().into_iter().flatten();
+    let parts = parts.filter_map(Value::as_str);
+    let data = parts.flat_map(|part| {
+        let data = record(&cell.join(part))["run"]["data"].take();
+        serde_json::from_value::<Vec<(String, String)>>(data).unwrap_or_default()
+    });
+    let read = data.filter_map(|(_, how)| {
+        let (file, version) = file::version(&how)?;
+        let file = format!("{file}, which the script reads,");
+        Some((file, version.to_string()))
+    });
+    imported.chain(read).collect()
+}
+
 fn fail(e: anyhow::Error) -> Failure {
     Failure {
         message: format!("{e:#}"),
@@ -421,7 +446,7 @@ pub fn run(request: &Request, grid: &Grid) -> std::result::Result<String, Failur
     if !leads {
         return Ok(String::new());
     }
-    plan.ensure_same_imports().map_err(fail)?;
+    plan.ensure_same_files().map_err(fail)?;
     let cells = plan.collect();
     if plan.cells.iter().all(|c| Plan::found(c).is_some()) {
         aside::discard(&plan.out);

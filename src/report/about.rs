@@ -20,6 +20,7 @@ pub fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
     vec![
         ("kind", i.kind.clone()),
         ("target", i.target.clone()),
+        ("data", i.data_in_words().join("\n")),
         ("sampler", format!("{} ({})", i.sampler, options.join(", "))),
         (
             "sizes",

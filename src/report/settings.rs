@@ -41,6 +41,9 @@ fn of_run(run: &Run) -> Settings {
     for (k, line) in i.target.lines().enumerate() {
         put(&format!("target, line {}", k + 1), line.into());
     }
+    for (k, line) in i.data_in_words().into_iter().enumerate() {
+        put(&format!("data, line {}", k + 1), line);
+    }
     put("sampler", i.sampler.clone());
     for (name, value) in &i.options {
         put(&format!("sampler {name}"), value.clone());

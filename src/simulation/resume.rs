@@ -110,6 +110,10 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
     let mut saved = saved.clone();
     // Where it is not there, as in folders of version 0.1.0, the fingerprint alone has the target.
     saved.target_checksum = saved.target_checksum.or(info.target_checksum);
+    if saved.target_checksum == info.target_checksum {
+        // The same data may lie in another file now.
+        saved.data.clone_from(&info.data);
+    }
     if without_number(&saved.device) == without_number(&info.device) {
         saved.device.clone_from(&info.device);
     }
@@ -168,7 +172,8 @@ pub(super) fn difference(old: &Value, new: &Value) -> String {
     let entries = old.as_object().into_iter().flatten();
     let changed = entries.filter_map(|(k, was)| Some((k, was, new.get(k)?)));
     let changed: Vec<_> = changed.filter(|(_, was, is)| was != is).collect();
-    let told = changed.iter().filter(|(k, ..)| *k != "fingerprint");
+    let sums = ["fingerprint", "target_checksum"];
+    let told = changed.iter().filter(|(k, ..)| !sums.contains(&k.as_str()));
     let told = told.map(|(k, was, is)| format!("{k} was {}, is {}", short(was), short(is)));
     let told: Vec<_> = told.take(MOST).collect();
     match (told.is_empty(), changed.is_empty()) {

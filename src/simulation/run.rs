@@ -127,6 +127,9 @@ pub struct RunInfo {
     /// A checksum of the target, its data included; none in folders of version 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_checksum: Option<u32>,
+    /// Where the data come from and what was done to them: what, and how.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<(String, String)>,
     /// Which draws are kept, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -209,6 +212,12 @@ impl RunInfo {
             Some(_) if !self.prior_tempered => Temper::Likelihood,
             _ => Temper::Energy,
         })
+    }
+
+    /// Where the data come from and what was done to them, line by line.
+    pub fn data_in_words(&self) -> Vec<String> {
+        let line = |(what, how): &(String, String)| format!("{what}: {how}");
+        self.data.iter().map(line).collect()
     }
 
     /// Number of chains, all temperatures together.

@@ -427,3 +427,49 @@ fn cells_of_different_imports_are_not_put_together() {
     assert!(shard("fn f(x) { x }", &["--merge", "2"]).status.success());
     assert_eq!(cells(&scratch, "out"), "x,result\n1,1.0\n2,2.0\n3,3.0\n");
 }
+
+
+/// Nor the file of data that its runs read.
+#[test]
+fn cells_of_different_data_are_not_put_together() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "script.rhai",
+        &format!(
+            "let data = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\" }});
+             let t = target(model::linear(#{{ inputs: 1 }}), data, #{{ prior: prior::gaussian(param(\"x\", 1.0)) }});
+             sample(t, sampler::hmc(), #{{ steps: 20 }}).info().n",
+            scratch.join("data.csv").display()
+        ),
+    );
+    let shard = |last: &str, more: &[&str]| {
+        scratch.file("data.csv", &format!("x,y\n1,2\n2,3\n3,{last}\n"));
+        grid(&scratch, "out", &[&["--grid", "x=1,2,3"], more].concat())
+    };
+    let first = shard("5", &["--shard", "1/2"]);
+    assert!(first.status.success(), "{}", text(&first));
+    let said = text(&shard("6", &["--shard", "2/2"]));
+    let names = "data.csv, which the script reads, was changed between the cells x = 1 and x = 2";
+    assert!(said.contains(names), "{said}");
+    std::fs::remove_dir_all(scratch.join("out/x=2")).unwrap();
+    let again = shard("5", &["--shard", "2/2"]);
+    assert!(again.status.success(), "{}", text(&again));
+    // The record says which file it was, and what tells it apart.
+    let record = std::fs::read_to_string(scratch.join("out/x=1/sample-1/run.json")).unwrap();
+    assert!(record.contains("data.csv (16 bytes, crc32 "), "{record}");
+    scratch.file("data.csv", "x,y\n1,2\n2,3\n3,7\n");
+    let [one, two] = ["out/x=1", "out/again"].map(|folder| scratch.join(folder));
+    let script = scratch.join("script.rhai");
+    let run = |out: &Path, more: &[&str]| {
+        let mut command = ergodic();
+        command.arg("run").arg(&script).arg("--out").arg(out);
+        command.args(more).output().unwrap()
+    };
+    assert!(run(&two, &["--set", "x=1"]).status.success());
+    let diff = ergodic().arg("diff").args([&one, &two]).output().unwrap();
+    let said = text(&diff);
+    assert_eq!(said.matches("data.csv (16 bytes").count(), 2, "{said}");
+    scratch.file("data.csv", "x,y\n1,2\n2,3\n3,8\n");
+    let said = text(&run(&two, &["--set", "x=1", "--resume"]));
+    assert!(said.contains("data was [[\"file\""), "{said}");
+}

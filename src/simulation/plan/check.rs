@@ -258,6 +258,10 @@ impl Plan {
                 .all(|t| t.at(self.burn_in) == t.at(self.steps)),
             fingerprint: fingerprint.unwrap_or_default(),
             target_checksum: law.map(Hasher::finalize),
+            data: target
+                .potential()
+                .network()
+                .map_or(Vec::new(), |n| n.dataset().provenance.clone()),
             kept: self.keep.as_ref().map(Keep::info),
             thinned: 0,
             closures: self
