@@ -128,6 +128,20 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
         (saved.steps, saved.draws, saved.warm_draws) = (info.steps, info.draws, info.warm_draws);
         saved.kept.clone_from(&info.kept);
     }
+    if !saved.data.is_empty() && saved.data != info.data {
+        let only = |a: &RunInfo, b: &RunInfo| {
+            let (all, others) = (a.data_in_words(), b.data_in_words());
+            let own = all.into_iter().filter(|line| !others.contains(line));
+            own.collect::<Vec<_>>().join("; ")
+        };
+        anyhow::bail!(
+            "{}: this run was started with other data; continue it with the same, or choose another folder\n\
+             it had {}\nnow    {}",
+            folder.display(),
+            only(&saved, info),
+            only(info, &saved)
+        );
+    }
     if let Some((name, was, is)) = changed(&saved, info) {
         anyhow::bail!(
             "{}: this run was started with another closure as the observable '{name}'; continue it with the same one, or choose another folder\n\
