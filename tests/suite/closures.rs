@@ -374,6 +374,35 @@ fn a_run_is_resumed_only_with_the_same_closure() {
     }
 }
 
+/// A constant of a module may come from a file, which is no part of its text.
+#[test]
+fn a_constant_of_a_module_is_known_by_its_value() {
+    let scratch = Scratch::new();
+    let out = scratch.join("out");
+    let table = scratch.join("table.csv");
+    let helper = scratch.join("helper.rhai");
+    let text = format!(
+        "export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\" }});",
+        table.display()
+    );
+    std::fs::write(&helper, text).unwrap();
+    let source = observing(
+        &format!("import \"{}\" as helper;", helper.display()),
+        "observable::named(\"mine\", |s| helper::ROWS.row(\"train\", 0).inputs[0])",
+    );
+    let go = |first: i32, resume: bool| {
+        std::fs::write(&table, format!("x,y\n{first},2\n3,4\n")).unwrap();
+        run(&out, &source, 1, resume)
+    };
+    let first = go(1, false).unwrap();
+    let said = go(2, true).map_or_else(|e| e.to_string(), |x| format!("gave {x}"));
+    assert!(
+        said.contains("another closure as the observable 'mine'"),
+        "{said}"
+    );
+    assert_eq!(go(1, true).unwrap(), first);
+}
+
 /// Whatever else is resumed knows its closures too.
 #[test]
 #[ignore = "long: tests/run"]

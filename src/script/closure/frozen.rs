@@ -14,10 +14,10 @@ use super::source::{Function, Source};
 use crate::error::Result;
 use anyhow::{anyhow, ensure};
 use rhai::{
-    Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext,
+    Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, Map, Module, NativeCallContext,
     NativeCallContextStore, Shared,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 /// How deeply closures may capture closures, and arrays hold arrays.
@@ -184,6 +184,8 @@ impl Frozen {
                 let file = module.id().filter(|_| files.contains(alias));
                 if let Some(sum) = file.and_then(|f| self.context.library.checksum(f)) {
                     out += &format!("\nimport {alias}, checksum {sum:08x}");
+                    // They may follow from a file.
+                    constants_of(module, alias, &mut out);
                 }
                 // Its functions may ask for parameters.
                 if file.is_some_and(|f| self.context.library.mentions(f, "param")) {
@@ -219,6 +221,19 @@ impl Frozen {
             out += &format!("\nwith {name} = {value}");
         }
         out
+    }
+}
+
+/// Add the constants of a module and of what it imports, with their values.
+fn constants_of(module: &Module, name: &str, out: &mut String) {
+    let own = module.iter_var().map(|(own, x)| {
+        let value = identity(x, &|f| f.fn_name().into());
+        format!("\nconst {name}::{own} = {value}")
+    });
+    out.extend(own.collect::<BTreeSet<_>>());
+    let imported: BTreeMap<_, _> = module.iter_sub_modules().collect();
+    for (inner, module) in imported {
+        constants_of(module, &format!("{name}::{inner}"), out);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::optimizer::Optimizer;
-use crate::simulation::run::Run;
+use crate::simulation::run::{Run, RunInfo};
 use crate::simulation::trained::Trained;
 use crate::target::prior::Prior;
 use crate::target::{Potential, Target};
@@ -95,7 +95,9 @@ fn object(x: &Dynamic) -> Option<Hasher> {
     } else if let Some(p) = parameters_of(x) {
         p.vectors.iter().for_each(|w| vector(&mut hash, w));
         if let Some(r) = get::<Arc<Run>>(x) {
-            text(&mut hash, &r.info);
+            // Where its data lie is none of its numbers.
+            let data = Vec::new();
+            text(&mut hash, RunInfo { data, ..r.info.clone() });
         }
         if let Some(t) = get::<Arc<Trained>>(x) {
             text(&mut hash, &t.name);
