@@ -428,7 +428,6 @@ fn cells_of_different_imports_are_not_put_together() {
     assert_eq!(cells(&scratch, "out"), "x,result\n1,1.0\n2,2.0\n3,3.0\n");
 }
 
-
 /// Nor the file of data that its runs read.
 #[test]
 fn cells_of_different_data_are_not_put_together() {
@@ -471,6 +470,9 @@ fn cells_of_different_data_are_not_put_together() {
     assert_eq!(said.matches("data.csv (16 bytes").count(), 2, "{said}");
     scratch.file("data.csv", "x,y\n1,2\n2,3\n3,8\n");
     let said = text(&run(&two, &["--set", "x=1", "--resume"]));
-    assert!(said.contains("this run was started with other data"), "{said}");
+    assert!(
+        said.contains("this run was started with other data"),
+        "{said}"
+    );
     assert_eq!(said.matches("data.csv (16 bytes").count(), 2, "{said}");
 }

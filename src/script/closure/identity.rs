@@ -11,7 +11,7 @@ use crate::sampler::ConfiguredSampler;
 use crate::sampler::gradient::Estimator;
 use crate::schedule::Schedule;
 use crate::simulation::optimizer::Optimizer;
-use crate::simulation::run::{Run, RunInfo};
+use crate::simulation::run::Run;
 use crate::simulation::trained::Trained;
 use crate::target::prior::Prior;
 use crate::target::{Potential, Target};
@@ -96,8 +96,9 @@ fn object(x: &Dynamic) -> Option<Hasher> {
         p.vectors.iter().for_each(|w| vector(&mut hash, w));
         if let Some(r) = get::<Arc<Run>>(x) {
             // Where its data lie is none of its numbers.
-            let data = Vec::new();
-            text(&mut hash, RunInfo { data, ..r.info.clone() });
+            let mut info = r.info.clone();
+            info.data.clear();
+            text(&mut hash, info);
         }
         if let Some(t) = get::<Arc<Trained>>(x) {
             text(&mut hash, &t.name);
