@@ -105,6 +105,11 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             continue;
         }
         let is_tree = kind.is_dir() && name.ends_with(".zarr");
+        // Described last, and before the first checkpoint: the run had just begun, and begins again.
+        let is_begun = is_tree && !zarr::is_described(&path);
+        if is_begun && !checkpoint::is_there(&folder.join("checkpoint")) {
+            continue;
+        }
         if kind.is_dir() && !is_tree {
             look(&path, items)?;
             continue;

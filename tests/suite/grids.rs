@@ -434,7 +434,7 @@ fn cells_of_different_data_are_not_put_together() {
     let scratch = Scratch::new();
     scratch.file(
         "script.rhai",
-        &format!(
+        format!(
             "let data = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\" }});
              let t = target(model::mlp(#{{ layers: [1, 1] }}), data, #{{ prior: prior::gaussian(param(\"x\", 1.0)) }});
              sample(t, sampler::hmc(), #{{ steps: 20 }}).summary().cost",
@@ -442,7 +442,7 @@ fn cells_of_different_data_are_not_put_together() {
         ),
     );
     let shard = |last: &str, more: &[&str]| {
-        scratch.file("data.csv", &format!("x,y\n1,2\n2,3\n3,{last}\n"));
+        scratch.file("data.csv", format!("x,y\n1,2\n2,3\n3,{last}\n"));
         grid(&scratch, "out", &[&["--grid", "x=1,2,3"], more].concat())
     };
     let first = shard("5", &["--shard", "1/2"]);

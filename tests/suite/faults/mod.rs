@@ -9,6 +9,7 @@ use super::continued::untimed;
 use super::folders::content;
 use super::support::{Scratch, ergodic, evaluate, text};
 use ergodic::front::run::{Request, run};
+use ergodic::front::verify;
 use ergodic::memory;
 use ergodic::ranks::SingleProcess;
 use ergodic::store::disk::{self, Change, Watch};
@@ -329,6 +330,13 @@ fn goes_on(this: &Undisturbed, out: &Path, may_leave: bool) -> Result<(), String
     let entries = out.read_dir().into_iter().flatten().flatten();
     // Before anything is there, nothing could be lost.
     let begun = entries.map(|e| e.file_name()).any(|name| name != ".lock");
+    if begun {
+        // What was cut off is no damage.
+        let (said, is_sound) = verify::report(out).map_err(|e| e.to_string())?;
+        if !is_sound {
+            return Err(format!("`doctor --check` says: {said}"));
+        }
+    }
     let resumed = resume(&this.script, out, begun);
     if !resumed.status.success() {
         return Err(format!("it did not go on: {}", text(&resumed)));
