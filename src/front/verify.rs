@@ -1,7 +1,7 @@
 //! `ergodic doctor --check FOLDER`: whether the files of runs are as they were written, and how to get back what is not.
 
 use crate::error::Result;
-use crate::report::runs::size;
+use crate::report::runs::{has_just_begun, is_left_over, size};
 use crate::simulation::draws;
 use crate::store::{self, checkpoint, weights, zarr};
 use serde_json::Value;
@@ -97,7 +97,7 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let (name, kind) = (name.to_string_lossy(), entry.file_type()?);
-        if name.starts_with('.') || kind.is_symlink() {
+        if name.starts_with('.') || kind.is_symlink() || is_left_over(&name) {
             continue;
         }
         if kind.is_dir() && checkpoint::is_there(&path) {
@@ -105,11 +105,6 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             continue;
         }
         let is_tree = kind.is_dir() && name.ends_with(".zarr");
-        // Described last, and before the first checkpoint: the run had just begun, and begins again.
-        let is_begun = is_tree && !zarr::is_described(&path);
-        if is_begun && !checkpoint::is_there(&folder.join("checkpoint")) {
-            continue;
-        }
         if kind.is_dir() && !is_tree {
             look(&path, items)?;
             continue;
@@ -123,6 +118,10 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             () if name.ends_with(".json") => store::read_json::<Value>(&path).map(|_| ()),
             () => Ok(()),
         };
+        // Before the first checkpoint there was nothing to lose: the run begins again.
+        if found.is_err() && has_just_begun(folder) {
+            continue;
+        }
         // Kept draws are nowhere else.
         let remedy = match found.is_err() && name != "draws.zarr" && has_checkpoint(folder) {
             true => "the same command with --resume writes it anew from the checkpoint",

@@ -39,11 +39,6 @@ pub(super) use write::write_chunked;
 /// The metadata file of a group or an array.
 const METADATA: &str = "zarr.json";
 
-/// Whether a tree in this folder has its description, which is written last.
-pub fn is_described(root: &Path) -> bool {
-    standing(root).join(METADATA).is_file()
-}
-
 /// A group: attributes, arrays and groups within.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {

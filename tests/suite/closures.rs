@@ -382,7 +382,7 @@ fn a_constant_of_a_module_is_known_by_its_value() {
     let table = scratch.join("table.csv");
     let helper = scratch.join("helper.rhai");
     let text = format!(
-        "export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\" }});",
+        "export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});",
         table.display()
     );
     std::fs::write(&helper, text).unwrap();

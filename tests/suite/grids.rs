@@ -435,9 +435,9 @@ fn cells_of_different_data_are_not_put_together() {
     scratch.file(
         "script.rhai",
         format!(
-            "let data = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\" }});
+            "let data = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});
              let t = target(model::mlp(#{{ layers: [1, 1] }}), data, #{{ prior: prior::gaussian(param(\"x\", 1.0)) }});
-             sample(t, sampler::hmc(), #{{ steps: 20 }}).summary().cost",
+             sample(t, sampler::hmc(), #{{ steps: 20, every: 1 }}).summary().cost",
             scratch.join("data.csv").display()
         ),
     );

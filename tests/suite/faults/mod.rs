@@ -330,12 +330,9 @@ fn goes_on(this: &Undisturbed, out: &Path, may_leave: bool) -> Result<(), String
     let entries = out.read_dir().into_iter().flatten().flatten();
     // Before anything is there, nothing could be lost.
     let begun = entries.map(|e| e.file_name()).any(|name| name != ".lock");
-    if begun {
-        // What was cut off is no damage.
-        let (said, is_sound) = verify::report(out).map_err(|e| e.to_string())?;
-        if !is_sound {
-            return Err(format!("`doctor --check` says: {said}"));
-        }
+    // What was cut off is no damage.
+    if let Ok((said, false)) = verify::report(out) {
+        return Err(format!("`doctor --check` says: {said}"));
     }
     let resumed = resume(&this.script, out, begun);
     if !resumed.status.success() {
