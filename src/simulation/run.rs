@@ -127,7 +127,7 @@ pub struct RunInfo {
     /// A checksum of the target, its data included; none in folders of version 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_checksum: Option<u32>,
-    /// Where the data come from and what was done to them: what, and how.
+    /// The provenance of the data set, in order: pairs such as ("file", "iris.csv (2734 bytes, crc32 0a1b2c3d)"), ("scale", "standard"). Empty without a data set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<(String, String)>,
     /// Which draws are kept, if any.
@@ -214,8 +214,8 @@ impl RunInfo {
         })
     }
 
-    /// Where the data come from and what was done to them, line by line.
-    pub fn data_in_words(&self) -> Vec<String> {
+    /// The pairs of [`RunInfo::data`] as "file: iris.csv (2734 bytes, crc32 0a1b2c3d)", one string each.
+    pub(crate) fn data_in_words(&self) -> Vec<String> {
         let line = |(what, how): &(String, String)| format!("{what}: {how}");
         self.data.iter().map(line).collect()
     }

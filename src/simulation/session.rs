@@ -256,7 +256,7 @@ impl Session {
     ///
     /// # Errors
     /// If it is gone, or another folder is in its place.
-    pub fn ensure_stands(&self) -> Result<()> {
+    pub(crate) fn ensure_stands(&self) -> Result<()> {
         let claim = self.claim.lock().unwrap_or_else(|e| e.into_inner());
         claim.as_ref().map_or(Ok(()), Claim::ensure_stands)
     }

@@ -50,7 +50,7 @@ impl Claim {
     }
 
     /// Fails if the folder is no longer the one that was claimed: where its disk is gone, files would be written into the folder on which it was mounted.
-    pub fn ensure_stands(&self) -> Result<()> {
+    pub(crate) fn ensure_stands(&self) -> Result<()> {
         let path = self.folder.join(LOCK);
         let stands = self
             .lock

@@ -382,7 +382,7 @@ fn a_constant_of_a_module_is_known_by_its_value() {
     let table = scratch.join("table.csv");
     let helper = scratch.join("helper.rhai");
     let text = format!(
-        "export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});",
+        "export const TWICE = |x| 2 * x; export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});",
         table.display()
     );
     std::fs::write(&helper, text).unwrap();
@@ -400,6 +400,10 @@ fn a_constant_of_a_module_is_known_by_its_value() {
         said.contains("another closure as the observable 'mine'"),
         "{said}"
     );
+    assert_eq!(go(1, true).unwrap(), first);
+    // What is only written otherwise is the same.
+    let text = std::fs::read_to_string(&helper).unwrap();
+    std::fs::write(&helper, format!("// a comment\n\n{text}")).unwrap();
     assert_eq!(go(1, true).unwrap(), first);
 }
 

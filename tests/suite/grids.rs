@@ -428,7 +428,7 @@ fn cells_of_different_imports_are_not_put_together() {
     assert_eq!(cells(&scratch, "out"), "x,result\n1,1.0\n2,2.0\n3,3.0\n");
 }
 
-/// Nor the file of data that its runs read.
+/// A table has cells of the same data: a file that their runs read must not have changed between them. `diff` and `--resume` name such a file, too.
 #[test]
 fn cells_of_different_data_are_not_put_together() {
     let scratch = Scratch::new();

@@ -96,12 +96,12 @@ fn is_written(path: &Path) -> bool {
 }
 
 /// Whether a killed process had made nothing but the files of kept draws, which come before the first checkpoint.
-pub fn has_just_begun(part: &Path) -> bool {
+pub(crate) fn has_just_begun(part: &Path) -> bool {
     let ours = |name: &str| name == "draws.zarr" || is_left_over(name);
     part.is_dir() && disk::entries(part).all(|e| ours(&name(&e.path())))
 }
 
 /// Whether a process that was killed left something of this name, or one that is at work writes it now.
-pub fn is_left_over(name: &str) -> bool {
+pub(crate) fn is_left_over(name: &str) -> bool {
     name.contains(".tmp-") || name.contains(".old-")
 }

@@ -184,7 +184,7 @@ impl Frozen {
                 let file = module.id().filter(|_| files.contains(alias));
                 if let Some(sum) = file.and_then(|f| self.context.library.checksum(f)) {
                     out += &format!("\nimport {alias}, checksum {sum:08x}");
-                    // They may follow from a file.
+                    // A constant may have been read from a file, which is not in the module's text.
                     constants_of(module, alias, &mut out);
                 }
                 // Its functions may ask for parameters.
@@ -224,10 +224,10 @@ impl Frozen {
     }
 }
 
-/// Add the constants of a module and of what it imports, with their values.
+/// Add the constants of a module and of what it imports, with their values; those that are functions are in the module's text.
 fn constants_of(module: &Module, name: &str, out: &mut String) {
     let own = module.iter_var().map(|(own, x)| {
-        let value = identity(x, &|f| f.fn_name().into());
+        let value = identity(x, &|_| "a function".into());
         format!("\nconst {name}::{own} = {value}")
     });
     out.extend(own.collect::<BTreeSet<_>>());
