@@ -2,6 +2,21 @@
 
 use std::fmt::{self, Write};
 
+/// Two texts of at most `longest` characters each: of longer ones the part where they differ first, because paths of files begin alike.
+pub(crate) fn where_they_differ(a: &str, b: &str, longest: usize) -> [String; 2] {
+    let [a, b] = [a, b].map(|text| text.chars().collect::<Vec<_>>());
+    let alike = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    // Most of it is what they share, which says what it is.
+    let before = alike.saturating_sub(longest * 2 / 3);
+    let first = before.min(a.len().max(b.len()).saturating_sub(longest));
+    [a, b].map(|text| {
+        let last = text.len().min(first + longest);
+        let dots = |cut: bool| if cut { "…" } else { "" };
+        let shown: String = text[first..last].iter().collect();
+        format!("{}{shown}{}", dots(first > 0), dots(last < text.len()))
+    })
+}
+
 /// A table, with what stands above and below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
@@ -221,6 +236,25 @@ mod tests {
         t.push(["a & b", "-1.25(3)"]);
         t.push(["c", "NaN"]);
         t
+    }
+
+    #[test]
+    fn of_long_texts_what_differs_is_shown() {
+        let all = |a: &str, b: &str| where_they_differ(a, b, 12).join("|");
+        assert_eq!(all("", "x"), "|x");
+        assert_eq!(
+            all("/a/long/folder/file=1", "/a/long/folder/file=2"),
+            "…older/file=1|…older/file=2"
+        );
+        assert_eq!(
+            all("/a/long/folder/x=1, as before", "/a/long/folder/x=12"),
+            "…older/x=1, a…|…older/x=12"
+        );
+        assert_eq!(all("1: as it was before", "2"), "1: as it was…|2");
+        assert_eq!(
+            all("beginnings alike é", "beginnings alike"),
+            "…ngs alike é|…ngs alike"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::record::Record;
 use super::runs::label;
 use super::settings::{Settings, different, lines, of_part, of_record, plain};
 use crate::error::Result;
-use crate::table::Table;
+use crate::table::{Table, where_they_differ};
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
@@ -204,16 +204,11 @@ fn flat(name: &str, value: &Value, out: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Longest value in a table.
-const LONGEST: usize = 60;
-
-fn short(text: &str) -> String {
-    let line = text.replace('\n', " ");
-    match line.chars().count() > LONGEST {
-        true => format!("{}…", line.chars().take(LONGEST).collect::<String>()),
-        false if line.is_empty() => "–".into(),
-        false => line,
-    }
+/// Two values as a table shows them.
+fn cells(a: &str, b: &str) -> [String; 2] {
+    let [a, b] = [a, b].map(|text| text.replace('\n', " "));
+    let shown = where_they_differ(&a, &b, 60);
+    shown.map(|text| if text.is_empty() { "–".into() } else { text })
 }
 
 impl Diff {
@@ -222,11 +217,13 @@ impl Diff {
         let [a, b] = &self.labels;
         let mut out = Table::new(["setting", a, b]);
         for (name, [x, y]) in &self.settings {
-            out.push([name.clone(), short(x), short(y)]);
+            let [x, y] = cells(x, y);
+            out.push([name.clone(), x, y]);
         }
         for pair in &self.pairs {
             for (name, [x, y]) in &pair.settings {
-                out.push([format!("{}: {name}", pair.names[0]), short(x), short(y)]);
+                let [x, y] = cells(x, y);
+                out.push([format!("{}: {name}", pair.names[0]), x, y]);
             }
         }
         out
@@ -255,7 +252,8 @@ impl fmt::Display for Diff {
             }
             let mut table = Table::new(["result", &self.labels[0], &self.labels[1]]);
             for (name, [x, y]) in &pair.numbers {
-                table.push([name.clone(), short(&plain(x)), short(&plain(y))]);
+                let [x, y] = cells(&plain(x), &plain(y));
+                table.push([name.clone(), x, y]);
             }
             match table.rows.is_empty() {
                 true => writeln!(f, "the same numbers")?,

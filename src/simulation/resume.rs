@@ -4,6 +4,7 @@ use super::run::{Meta, RunInfo, kind};
 use super::session::Session;
 use crate::error::Result;
 use crate::store::checkpoint::{self, Checkpoint, Generation, Tensors};
+use crate::table::where_they_differ;
 use serde_json::Value;
 use std::path::Path;
 
@@ -170,16 +171,6 @@ fn changed<'a>(old: &'a RunInfo, new: &'a RunInfo) -> Option<(&'a str, &'a str, 
     Some((name, was, is))
 }
 
-/// A value in few words.
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() > 100 {
-        format!("{}…", text.chars().take(100).collect::<String>())
-    } else {
-        text
-    }
-}
-
 /// " (steps was 100, is 200)": the entries in which two descriptions differ, as far as they are in words.
 pub(super) fn difference(old: &Value, new: &Value) -> String {
     const MOST: usize = 3;
@@ -188,7 +179,10 @@ pub(super) fn difference(old: &Value, new: &Value) -> String {
     let changed: Vec<_> = changed.filter(|(_, was, is)| was != is).collect();
     let sums = ["fingerprint", "target_checksum"];
     let told = changed.iter().filter(|(k, ..)| !sums.contains(&k.as_str()));
-    let told = told.map(|(k, was, is)| format!("{k} was {}, is {}", short(was), short(is)));
+    let told = told.map(|(k, was, is)| {
+        let [was, is] = where_they_differ(&was.to_string(), &is.to_string(), 100);
+        format!("{k} was {was}, is {is}")
+    });
     let told: Vec<_> = told.take(MOST).collect();
     match (told.is_empty(), changed.is_empty()) {
         (false, _) => format!(" ({})", told.join("; ")),
