@@ -248,12 +248,12 @@ mod tests {
         );
         assert_eq!(
             all("/a/long/folder/x=1, as before", "/a/long/folder/x=12"),
-            "…older/x=1, a…|…older/x=12"
+            "…lder/x=1, as…|…lder/x=12"
         );
         assert_eq!(all("1: as it was before", "2"), "1: as it was…|2");
         assert_eq!(
             all("beginnings alike é", "beginnings alike"),
-            "…ngs alike é|…ngs alike"
+            "…ings alike é|…ings alike"
         );
     }
 

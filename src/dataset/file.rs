@@ -117,12 +117,6 @@ impl File {
     }
 }
 
-/// A file, and what tells two versions of it apart, from the words of [`File::provenance`].
-pub(crate) fn version(how: &str) -> Option<(&str, &str)> {
-    let (file, version) = how.rsplit_once(" (")?;
-    version.contains("crc32").then_some((file, version))
-}
-
 /// What to say after "there is no such file": a similar name, or where the search began.
 fn hint(path: &Path) -> String {
     let parent = disk::folder(path);

@@ -5,16 +5,17 @@
 
 use super::permissions::Permissions;
 use super::run::{self, Request};
-use crate::dataset::file;
 use crate::error::{self, Result};
 use crate::output;
 use crate::ranks::SingleProcess;
 use crate::report::layout::GRID;
 use crate::report::runs::inner;
+use crate::script::library::code;
 use crate::script::{Failure, declared};
 use crate::simulation::cells::Cells;
 use crate::simulation::console::{Bar, Console, Stage, Task};
 use crate::simulation::design::{Design, Setting, cells};
+use crate::simulation::resume::without_number;
 use crate::simulation::session::seed_of;
 use crate::store::claim::{Claim, holds_something};
 use crate::store::{self, aside, tags};
@@ -224,10 +225,16 @@ impl Plan {
             return self.write(&path, &now, request);
         }
         let before: Value = store::read_json(&path)?;
-        // Folders of version 0.1.0 do not say on which device.
+        let kind = |of: &Value| without_number(of["device"].as_str().unwrap_or_default());
+        let other = |key: &str| match key {
+            // A merge runs nothing. Folders of version 0.1.0 do not say on which device.
+            "device" if request.merge.is_some() || before.get(key).is_none() => false,
+            "device" => kind(&before) != kind(&now),
+            _ => before[key] != now[key] && before.get(key).is_some(),
+        };
         let differs = ["source", "settings", "grid", "seed", "quick", "device"]
             .into_iter()
-            .find(|k| before[k] != now[k] && before.get(k).is_some());
+            .find(|key| other(key));
         if let Some(what) = differs {
             let what = match what {
                 "source" => "script, as it then was",
@@ -380,30 +387,20 @@ impl Bar for Silent {
     fn finish(&self, _: &Stage) {}
 }
 
-/// The files that a cell has imported, and those that its runs have read, each with what tells versions of it apart.
+/// The files that a cell has imported and read, each with what tells versions of it apart.
 fn files(cell: &Path) -> Vec<(String, String)> {
-    let record = |folder: &Path| -> Value {
-        let found = store::read_json(&folder.join("run.json"));
-        found.unwrap_or_default()
+    let record: Value = store::read_json(&cell.join("run.json")).unwrap_or_default();
+    let all = |key: &str, verb: &str| -> Vec<_> {
+        let texts = record[key].as_object().into_iter().flatten();
+        let named = texts.filter_map(|(file, text)| {
+            let file = format!("{file}, which the script {verb},");
+            Some((file, text.as_str()?.to_string()))
+        });
+        named.collect()
     };
-    let own = record(cell);
-    let imported = own["imported"].as_object().into_iter().flatten();
-    let imported = imported.map(|(file, text)| {
-        let file = format!("{file}, which the script imports,");
-        (file, text.to_string())
-    });
-    let parts = own["parts"].as_array().into_iter().flatten();
-    let parts = parts.filter_map(Value::as_str);
-    let data = parts.flat_map(|part| {
-        let data = record(&cell.join(part))["run"]["data"].take();
-        serde_json::from_value::<Vec<(String, String)>>(data).unwrap_or_default()
-    });
-    let read = data.filter_map(|(_, how)| {
-        let (file, version) = file::version(&how)?;
-        let file = format!("{file}, which the script reads,");
-        Some((file, version.to_string()))
-    });
-    imported.chain(read).collect()
+    let mut imported = all("imported", "imports");
+    imported.iter_mut().for_each(|(_, text)| *text = code(text));
+    [imported, all("read", "reads")].concat()
 }
 
 fn fail(e: anyhow::Error) -> Failure {

@@ -1,6 +1,7 @@
 //! `ergodic run`: one script from its file to its results.
 
 use super::permissions::Permissions;
+use crate::access;
 use crate::error::{self, Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
@@ -8,7 +9,8 @@ use crate::ranks::{self, Communicator};
 use crate::report::layout::{GRID, Kind};
 use crate::report::record::{FORMAT, Newer, Record};
 use crate::report::runs;
-use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
+use crate::script::library::{self, is_script};
+use crate::script::{Failure, Interpreter, Value as Scripted, declared};
 use crate::simulation::beginning::{Beginning, Stays, since};
 use crate::simulation::console::Console;
 use crate::simulation::run::versions;
@@ -18,7 +20,7 @@ use crate::simulation::terminal::Terminal;
 use crate::simulation::transcript::{self, Cell};
 use crate::store::claim::{Claim, LOCK, holds_something};
 use crate::store::tags::{self, TAGS};
-use crate::store::{self, aside};
+use crate::store::{self, aside, noted};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -236,10 +238,10 @@ fn run_in(
     let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let result = match transcript::cells(source) {
+    let (result, read) = noted::during(is_no_data(&out), || match transcript::cells(source) {
         Some(cells) => replay(request, &mut interpreter, cells),
         None => interpreter.run(&file, source),
-    };
+    });
     let seconds = begin.elapsed().as_secs_f64();
     let value = result
         .as_ref()
@@ -251,6 +253,7 @@ fn run_in(
     let written = (request.cell || holds_something(&out)) && !kept;
     if leads && written {
         record["imported"] = json!(interpreter.imported());
+        record["read"] = json!(read);
         record["parts"] = json!(session.beginning().parts);
         record["timings"] = json!({ "seconds": seconds });
         let status = result.as_ref().map_or_else(|f| &*f.message, |_| "done");
@@ -295,6 +298,19 @@ fn run_in(
         text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
     }
     Ok(text)
+}
+
+/// Tells the files that scripts read from scripts and what runs have written.
+fn is_no_data(out: &Path) -> impl Fn(&Path) -> bool + 'static {
+    let out = out.to_path_buf();
+    move |file| {
+        let of_run = |folder: &Path| folder.join("run.json").is_file();
+        // Names first: on the disk of another machine every look takes long.
+        file.starts_with(&out)
+            || is_script(file)
+            || access::inside(file, &out).is_some()
+            || file.ancestors().skip(1).any(of_run)
+    }
 }
 
 /// Run the cells of a transcript, each as it was executed; what the command line says comes first.

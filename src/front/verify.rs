@@ -1,8 +1,9 @@
 //! `ergodic doctor --check FOLDER`: whether the files of runs are as they were written, and how to get back what is not.
 
 use crate::error::Result;
-use crate::report::runs::{has_just_begun, is_left_over, size};
+use crate::report::runs::{has_just_begun, size};
 use crate::simulation::draws;
+use crate::store::temp_files::is_temporary;
 use crate::store::{self, checkpoint, weights, zarr};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ enum State {
     Whole,
     /// A file without a checksum, which can be read.
     Unchecked,
+    /// Kept draws of a run that has no checkpoint yet.
+    Begun,
     Damaged {
         why: anyhow::Error,
         remedy: &'static str,
@@ -76,6 +79,14 @@ pub fn report(folder: &Path) -> Result<(String, bool)> {
             unchecked.len()
         ));
     }
+    let begun: Vec<_> = of(|s| matches!(s, State::Begun)).map(short).collect();
+    if !begun.is_empty() {
+        out.push(format!(
+            "begun      {}, kept draws of runs that have no checkpoint yet, which begin again: {}",
+            begun.len(),
+            begun.join(", ")
+        ));
+    }
     let damaged: Vec<_> = of(|s| matches!(s, State::Damaged { .. })).collect();
     out.push(format!("damaged    {}", damaged.len()));
     for item in &damaged {
@@ -97,7 +108,7 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let (name, kind) = (name.to_string_lossy(), entry.file_type()?);
-        if name.starts_with('.') || kind.is_symlink() || is_left_over(&name) {
+        if name.starts_with('.') || kind.is_symlink() || is_temporary(&name) {
             continue;
         }
         if kind.is_dir() && checkpoint::is_there(&path) {
@@ -118,8 +129,12 @@ fn look(folder: &Path, items: &mut Vec<Item>) -> Result<()> {
             () if name.ends_with(".json") => store::read_json::<Value>(&path).map(|_| ()),
             () => Ok(()),
         };
-        // Before the first checkpoint there was nothing to lose: the run begins again.
+        // Before the first checkpoint there is nothing to lose: a run that was killed begins again.
         if found.is_err() && has_just_begun(folder) {
+            items.push(Item {
+                path,
+                state: State::Begun,
+            });
             continue;
         }
         // Kept draws are nowhere else.

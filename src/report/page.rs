@@ -144,9 +144,12 @@ fn what_ran(r: &Results, checks: &[Check], k: usize, paint: Paint) -> String {
         true => String::new(),
         false => record.command(),
     };
+    let read = record.read.iter();
+    let read = read.map(|(file, version)| format!("{file} ({})", version.as_str().unwrap_or("?")));
     out += &facts(&[
         ("command", command),
         ("parameters set", set.join(", ")),
+        ("files read", read.collect::<Vec<_>>().join(", ")),
         ("seed", number(record.seed)),
         ("ergodic", word("ergodic")),
         ("system", system.trim().to_string()),

@@ -71,6 +71,8 @@ pub struct Record {
     pub result: Value,
     /// The texts that it imported, by name.
     pub imported: Map<String, Value>,
+    /// The files that it has read, with what tells their versions apart.
+    pub read: Map<String, Value>,
     /// What it has run, in order.
     pub parts: Vec<String>,
     /// When it began.
@@ -111,6 +113,7 @@ impl Record {
             printed: text("printed"),
             result: all["result"].clone(),
             imported: pairs("imported"),
+            read: pairs("read"),
             parts: Deserialize::deserialize(&all["parts"]).unwrap_or_default(),
             started: all["started"]
                 .as_u64()

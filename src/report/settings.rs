@@ -19,6 +19,8 @@ pub(super) fn of_record(record: &Record) -> Settings {
     out.push(("device".into(), record.device.clone()));
     out.push(("quick".into(), record.quick.to_string()));
     out.push(("threads".into(), number(record.threads)));
+    let read = record.read.iter();
+    out.extend(read.map(|(file, version)| (format!("reads {file}"), plain(version))));
     // The device of a build is no setting of a run.
     let versions = record.versions.iter().filter(|(name, _)| *name != "device");
     out.extend(versions.map(|(name, value)| (name.clone(), plain(value))));

@@ -104,7 +104,7 @@ fn weigh(b: &mut Binder) {
 /// A closure of examples.
 fn frozen(owner: &str, f: &Dynamic, call: &Call) -> Bound<Frozen> {
     let f = f.clone().cast::<FnPtr>();
-    Frozen::new(&format!("{owner}: the closure"), &f, ARGUMENTS, "", call)
+    Frozen::once(&format!("{owner}: the closure"), &f, ARGUMENTS, call)
         .map_err(|e| super::raise(e.into()))
 }
 

@@ -8,11 +8,11 @@ use super::recipe;
 use super::recipes::{RECIPES, recipe_items, source};
 use super::report::Failure;
 use crate::error::nearest;
-use crate::store;
+use crate::store::{self, noted};
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -31,6 +31,8 @@ struct Loaded {
     items: Vec<Item>,
     /// The files that it imports itself.
     imports: Vec<String>,
+    /// What tells versions of the files apart that it has read when it was imported.
+    read: Vec<String>,
 }
 
 /// All that was imported in a session.
@@ -57,29 +59,36 @@ impl Library {
         self.find(file).map(|l| l.text.clone())
     }
 
-    /// A checksum of an imported file and of all that it imports, without comments and spaces.
+    /// A checksum of an imported file, of what it has read then, and of all that it imports, without comments and spaces.
     pub fn checksum(&self, file: &str) -> Option<u32> {
         let loaded = self.find(file)?;
         let mut hash = crc32fast::Hasher::new();
-        let comment = |t: &Token| matches!(t.kind, Kind::Comment(_));
-        for t in tokens(&loaded.text).iter().filter(|t| !comment(t)) {
-            hash.update(t.text.as_bytes());
-            hash.update(b"\n");
-        }
+        hash.update(code(&loaded.text).as_bytes());
+        loaded.read.iter().for_each(|r| hash.update(r.as_bytes()));
         let sums = loaded.imports.iter().filter_map(|i| self.checksum(i));
         sums.for_each(|sum| hash.update(&sum.to_le_bytes()));
         Some(hash.finalize())
     }
 
-    /// Whether a word stands in an imported file, or in one that it imports.
-    pub fn mentions(&self, file: &str, word: &str) -> bool {
+    /// The parameters that an imported file and those that it imports ask for; none if not all names stand in them.
+    pub fn parameters(&self, file: &str) -> Option<BTreeSet<String>> {
         let Some(loaded) = self.find(file) else {
-            return false;
+            return Some(BTreeSet::new());
         };
-        let comment = |t: &Token| matches!(t.kind, Kind::Comment(_));
-        let all = tokens(&loaded.text);
-        let mut words = all.iter().filter(|t| !comment(t));
-        words.any(|t| t.text == word) || loaded.imports.iter().any(|i| self.mentions(i, word))
+        let all = words(&loaded.text);
+        let asks = (0..all.len()).filter(|k| all[*k].text == "param");
+        let names = asks.map(|k| match all.get(k + 1..k + 3)? {
+            [open, name] if open.is("(") => {
+                let name = name.text.strip_prefix('"')?.strip_suffix('"')?;
+                (!name.contains('\\')).then(|| name.to_string())
+            }
+            _ => None,
+        });
+        let mut out = names.collect::<Option<BTreeSet<_>>>()?;
+        for import in &loaded.imports {
+            out.append(&mut self.parameters(import)?);
+        }
+        Some(out)
     }
 
     /// What an imported file offers.
@@ -152,16 +161,18 @@ impl Library {
         self.note_moved(&file, moved);
         ast.set_source(file.as_str());
         // Its text is needed to show where it fails.
-        let loaded = |module, items, imports| Loaded {
+        let loaded = |module, items, imports, read| Loaded {
             file: file.clone(),
             text: text.clone(),
             module,
             items,
             imports,
+            read,
         };
-        self.keep(loaded(None, Vec::new(), Vec::new()));
+        self.keep(loaded(None, Vec::new(), Vec::new(), Vec::new()));
         BEGUN.with_borrow_mut(|b| b.push((file.clone(), Vec::new())));
-        let made = Module::eval_ast_as_new(Scope::new(), &ast, engine);
+        let make = || Module::eval_ast_as_new(Scope::new(), &ast, engine);
+        let (made, read) = noted::during(is_script, make);
         let imports = BEGUN.with_borrow_mut(|b| b.pop().map_or(Vec::new(), |(_, imports)| imports));
         // As if it were a function that is called by the import.
         let module: Arc<Module> = made
@@ -177,9 +188,27 @@ impl Library {
             }
             false => recipe::items(path, &text, ""),
         };
-        self.keep(loaded(Some(module.clone()), items, imports));
+        let read = read.into_values().collect();
+        self.keep(loaded(Some(module.clone()), items, imports, read));
         Ok(module)
     }
+}
+
+/// Whether a file is a script, by its name.
+pub fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "rhai")
+}
+
+/// The words of a script, without its comments.
+fn words(text: &str) -> Vec<Token<'_>> {
+    let mut all = tokens(text);
+    all.retain(|t| !matches!(t.kind, Kind::Comment(_)));
+    all
+}
+
+/// A script without comments and spaces: two of them that are the same here do the same.
+pub fn code(text: &str) -> String {
+    words(text).iter().flat_map(|t| [t.text, "\n"]).collect()
 }
 
 /// The text of a script, without the mark at its beginning by which some editors say that it is UTF-8.
@@ -202,7 +231,7 @@ fn locate(from: &str, path: &str) -> super::Bound<(String, String)> {
     }
     let folder = Path::new(from).parent().filter(|_| !is_recipe(from));
     let mut file: PathBuf = folder.unwrap_or(Path::new("")).join(path);
-    if file.extension().is_none_or(|e| e != "rhai") {
+    if !is_script(&file) {
         file.as_mut_os_string().push(".rhai");
     }
     let file = without_detours(&file);

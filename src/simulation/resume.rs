@@ -101,7 +101,7 @@ pub(super) fn fell_back(
 }
 
 /// A device by its kind, as "cuda:bf16" of "cuda:1:bf16": which of several GPUs it is, as of ranks, makes no difference.
-pub(super) fn without_number(device: &str) -> String {
+pub(crate) fn without_number(device: &str) -> String {
     let words = device.split(':').filter(|w| w.parse::<u32>().is_err());
     words.collect::<Vec<_>>().join(":")
 }
@@ -136,7 +136,7 @@ pub(super) fn check(folder: &Path, saved: &RunInfo, info: &RunInfo) -> Result<()
             own.collect::<Vec<_>>().join("; ")
         };
         anyhow::bail!(
-            "{}: this run was started with other data; continue it with the same, or choose another folder\n\
+            "{}: this run was started with other data, if not with another model, loss or prior as well; continue it with the same, or choose another folder\n\
              it had {}\nnow    {}",
             folder.display(),
             only(&saved, info),

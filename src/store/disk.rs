@@ -3,6 +3,7 @@
 //! What a script may not read or write fails here (`access.rs`). Changes can be watched, one by one: a test makes any of them fail, cuts it
 //! short, or looks at what a crash after it leaves.
 
+use super::noted;
 use crate::{access, platform};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -81,6 +82,7 @@ fn ask(change: Change<'_>) -> io::Result<()> {
         Change::Rename { from, to } => {
             access::rename(from)?;
             access::rename(to)?;
+            noted::written(to);
         }
         // The file was opened to be written.
         Change::Write { .. } | Change::Length { .. } | Change::Flush(_) => {}
@@ -107,7 +109,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
             "it is no regular file but a pipe or a device; write what comes from it into a file",
         ));
     }
-    File::open(path)
+    let file = File::open(path)?;
+    if kind.is_file() {
+        noted::read(path, || File::open(path));
+    }
+    Ok(file)
 }
 
 /// The bytes of a file.

@@ -4,6 +4,7 @@
 //! |-----------------|------------------------------------------------------------------------|
 //! | `mod.rs`        | one whole file at a time: [`write_atomic`], [`read_json`], [`write_json`] |
 //! | `disk.rs`       | the one place where files are read and changed                         |
+//! | `noted.rs`      | the files that a script has read                                       |
 //! | `temp_files.rs` | temporary names beside a path, and what killed processes left there    |
 //! | `claim.rs`      | who owns a folder                                                      |
 //! | `aside.rs`      | results that are about to be replaced                                  |
@@ -35,11 +36,12 @@ pub(crate) mod integers;
 mod journal;
 pub(crate) mod mapped;
 pub(crate) mod named;
+pub(crate) mod noted;
 pub(crate) mod npy;
 mod pickle;
 mod pytorch;
 pub(crate) mod tags;
-mod temp_files;
+pub(crate) mod temp_files;
 pub(crate) mod tensor_file;
 mod tensors;
 #[cfg(test)]

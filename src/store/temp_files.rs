@@ -56,32 +56,44 @@ pub(super) fn remove(path: &Path) {
 
 /// Whether something of this name was left by a process that is gone.
 pub(super) fn is_left(name: &str) -> bool {
-    let mut roles = [".tmp-", ".old-"].iter();
-    roles.any(|role| {
-        name.rsplit_once(role)
-            .is_some_and(|(_, suffix)| is_left_over(suffix))
-    })
+    endings(name).any(is_left_over)
 }
 
-/// Whether the process that wrote this suffix is gone. A suffix of another form is not ours to delete.
+/// Whether a process has given this name to what it had not written to its end, or was about to delete.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    endings(name).any(|suffix| numbers(suffix).is_some())
+}
+
+/// What may be the suffix in a name.
+fn endings(name: &str) -> impl Iterator<Item = &str> {
+    let roles = [".tmp-", ".old-"].into_iter();
+    roles.filter_map(|role| name.rsplit_once(role).map(|(_, suffix)| suffix))
+}
+
+/// The process, its start and its count of a suffix; none of one of another form, which is not ours to delete.
+fn numbers(suffix: &str) -> Option<[u64; 3]> {
+    let all: Vec<_> = suffix
+        .split('-')
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    all.try_into().ok()
+}
+
+/// Whether the process that wrote this suffix is gone.
 fn is_left_over(suffix: &str) -> bool {
-    let (mine, parts) = (this_process(), suffix.split('-').collect::<Vec<_>>());
-    let [pid, start, count] = parts[..] else {
+    let Some([id, began, _]) = numbers(suffix) else {
         return false;
     };
-    let [Ok(id), Ok(began), Ok(_)] = [pid, start, count].map(str::parse::<u64>) else {
-        return false;
-    };
-    let own_id = mine.split('-').next() == Some(pid);
-    if own_id {
-        return format!("{pid}-{start}") != mine;
+    if id == u64::from(std::process::id()) {
+        return format!("{id}-{began}") != this_process();
     }
     // Where there is no /proc, another id counts as gone: two processes do not share a run directory. A process that is younger than what it
     // should have written has got the id of one that is gone; clocks may have been set meanwhile.
     let later = |age: Duration| {
         platform::start_of(id).is_some_and(|at| at > UNIX_EPOCH + Duration::from_nanos(began) + age)
     };
-    !Path::new("/proc").join(pid).exists() || later(Duration::from_secs(60))
+    !Path::new("/proc").join(id.to_string()).exists() || later(Duration::from_secs(60))
 }
 
 /// "<process id>-<time of the first write in nanoseconds>".

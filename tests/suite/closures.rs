@@ -374,37 +374,115 @@ fn a_run_is_resumed_only_with_the_same_closure() {
     }
 }
 
-/// A constant of a module may come from a file, which is no part of its text.
+/// Values of a module may come from files, which are no part of its text.
 #[test]
-fn a_constant_of_a_module_is_known_by_its_value() {
+fn what_a_module_has_read_is_known() {
+    let rows = "dataset::csv(\"TABLE\", #{ label: \"y\", task: \"regression\", test: 0 })";
+    for (text, value) in [
+        (
+            "export const TWICE = |x| 2 * x; export const ROWS = READ;",
+            "helper::ROWS.row(\"train\", 0).inputs[0]",
+        ),
+        (
+            "const ROWS = READ; fn first() { global::ROWS.row(\"train\", 0).inputs[0] }",
+            "helper::first()",
+        ),
+        (
+            "let rows = READ; export const F = |k| rows.row(\"train\", k).inputs[0]; fn first() { global::F.call(0) }",
+            "helper::first()",
+        ),
+    ] {
+        let scratch = Scratch::new();
+        let out = scratch.join("out");
+        let table = scratch.join("table.csv");
+        let text = text
+            .replace("READ", rows)
+            .replace("TABLE", table.to_str().unwrap());
+        let helper = scratch.file("helper.rhai", &text);
+        let source = observing(
+            &format!("import \"{}\" as helper;", helper.display()),
+            &format!("observable::named(\"mine\", |s| {value})"),
+        );
+        let go = |first: i32, resume: bool| {
+            std::fs::write(&table, format!("x,y\n{first},2\n3,4\n")).unwrap();
+            run(&out, &source, 1, resume)
+        };
+        let first = go(1, false).unwrap();
+        let said = go(2, true).map_or_else(|e| e.to_string(), |x| format!("gave {x}"));
+        assert!(
+            said.contains("another closure as the observable 'mine'"),
+            "{text}: {said}"
+        );
+        assert_eq!(go(1, true).unwrap(), first);
+        // What is only written otherwise is the same.
+        std::fs::write(&helper, format!("// a comment\n\n{text}")).unwrap();
+        assert_eq!(go(1, true).unwrap(), first);
+    }
+}
+
+/// Whatever calls it, and whatever it is called: no file is opened while a run goes on.
+#[test]
+fn closures_use_no_files() {
+    let scratch = Scratch::new();
+    let weights = scratch.join("w.safetensors");
+    let inner = scratch.file("inner.rhai", "fn f() { 2 }");
+    let helper = scratch.file(
+        "helper.rhai",
+        format!(
+            "fn reads() {{ read_json(\"k.json\").k }} fn imports() {{ import \"{}\" as inner; inner::f() }}",
+            inner.display()
+        ),
+    );
+    let before = format!(
+        "import \"{}\" as helper; let net = model::mlp(#{{ layers: [2, 1] }}); let x = tensor([1.0, 2.0]);",
+        helper.display()
+    );
+    let save = format!("|s| {{ x.save(\"{}\"); 1 }}", weights.display());
+    let load = format!("|s| {{ net.load(\"{}\"); 1 }}", weights.display());
+    let calls = ["|s| helper::reads()", "|s| helper::imports()", &save, &load];
+    for closure in calls {
+        let said = refused(&observing(&before, closure));
+        assert!(said.contains("files may be others"), "{closure}: {said}");
+    }
+    assert!(!weights.exists());
+}
+
+/// Settings that a module does not ask for may change, and so may the place of what a closure has captured; data sets are made once.
+#[test]
+fn what_no_closure_depends_on_may_change() {
     let scratch = Scratch::new();
     let out = scratch.join("out");
-    let table = scratch.join("table.csv");
-    let helper = scratch.join("helper.rhai");
-    let text = format!(
-        "export const TWICE = |x| 2 * x; export const ROWS = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});",
-        table.display()
-    );
-    std::fs::write(&helper, text).unwrap();
+    let (table, factor) = (scratch.join("table.csv"), scratch.join("k.json"));
+    let helper = scratch.file("helper.rhai", "fn f(x) { x * param(\"other\", 1.0) }");
     let source = observing(
-        &format!("import \"{}\" as helper;", helper.display()),
-        "observable::named(\"mine\", |s| helper::ROWS.row(\"train\", 0).inputs[0])",
+        &format!(
+            "import \"{}\" as helper; param(\"label\", \"a\");
+             let data = dataset::csv(\"{}\", #{{ label: \"y\", task: \"regression\", test: 0 }});
+             let scaled = data.map(|x, y| [x * read_json(\"{}\").k, y]);",
+            helper.display(),
+            table.display(),
+            factor.display()
+        ),
+        "observable::named(\"mine\", |s| helper::f(data.dim + scaled.row(\"train\", 0).inputs[0]))",
     );
-    let go = |first: i32, resume: bool| {
-        std::fs::write(&table, format!("x,y\n{first},2\n3,4\n")).unwrap();
-        run(&out, &source, 1, resume)
+    let go = |number: &str, factor_is: i32, settings: &[(&str, &str)], resume: bool| {
+        std::fs::write(&table, format!("x,y\n{number},2\n3,4\n")).unwrap();
+        std::fs::write(&factor, format!("{{\"k\": {factor_is}}}")).unwrap();
+        let mut session = Session::new(out.clone());
+        (session.resume, session.quiet) = (resume, true);
+        let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        let mut interpreter = Interpreter::new(session, settings.collect());
+        let value = interpreter.run("test.rhai", &source);
+        value
+            .map(|v| interpreter.json(&v))
+            .map_err(|e| e.to_string())
     };
-    let first = go(1, false).unwrap();
-    let said = go(2, true).map_or_else(|e| e.to_string(), |x| format!("gave {x}"));
-    assert!(
-        said.contains("another closure as the observable 'mine'"),
-        "{said}"
-    );
-    assert_eq!(go(1, true).unwrap(), first);
-    // What is only written otherwise is the same.
-    let text = std::fs::read_to_string(&helper).unwrap();
-    std::fs::write(&helper, format!("// a comment\n\n{text}")).unwrap();
-    assert_eq!(go(1, true).unwrap(), first);
+    let first = go("1", 2, &[], false).unwrap();
+    assert_eq!(go("1.0", 2, &[("label", "b")], true).unwrap(), first);
+    for said in [go("1", 2, &[("other", "2.0")], true), go("1", 3, &[], true)] {
+        let said = said.unwrap_err();
+        assert!(said.contains("another closure"), "{said}");
+    }
 }
 
 /// Whatever else is resumed knows its closures too.

@@ -422,10 +422,43 @@ fn cells_of_different_imports_are_not_put_together() {
     let merged = shard("fn f(x) { x }", &["--merge", "2"]);
     assert_eq!(merged.status.code(), Some(1), "{}", text(&merged));
     std::fs::remove_dir_all(scratch.join("out/x=2")).unwrap();
-    let again = shard("fn f(x) { x }", &["--shard", "2/2"]);
+    // A comment changes nothing.
+    let again = shard("fn f(x) { x } // as before", &["--shard", "2/2"]);
     assert!(again.status.success(), "{}", text(&again));
     assert!(shard("fn f(x) { x }", &["--merge", "2"]).status.success());
     assert_eq!(cells(&scratch, "out"), "x,result\n1,1.0\n2,2.0\n3,3.0\n");
+}
+
+/// A table has cells of the same files, also where no run shows them; what a cell has written itself is its own.
+#[test]
+fn cells_that_read_different_files_are_not_put_together() {
+    let scratch = Scratch::new();
+    let [factor, own] = ["k.json", "own.npy"].map(|f| scratch.join(f).display().to_string());
+    scratch.file(
+        "script.rhai",
+        format!(
+            "let x = tensor([param(\"x\", 1.0)]);
+             x.save(\"{own}\");
+             tensor::load(\"{own}\").sum().item() * read_json(\"{factor}\").k"
+        ),
+    );
+    let shard = |k: i32, more: &[&str]| {
+        scratch.file("k.json", format!("{{\"k\": {k}}}"));
+        let grid_of = ["--grid", "x=1.0,2.0,3.0", "--trust"];
+        grid(&scratch, "out", &[&grid_of, more].concat())
+    };
+    let first = shard(2, &["--shard", "1/2"]);
+    assert!(first.status.success(), "{}", text(&first));
+    let said = text(&shard(3, &["--shard", "2/2"]));
+    let names = "k.json, which the script reads, was changed between the cells";
+    assert!(said.contains(names), "{said}");
+    std::fs::remove_dir_all(scratch.join("out/x=2.0")).unwrap();
+    let again = shard(2, &["--shard", "2/2"]);
+    assert!(again.status.success(), "{}", text(&again));
+    assert_eq!(
+        cells(&scratch, "out"),
+        "x,result\n1.0,2.0\n2.0,4.0\n3.0,6.0\n"
+    );
 }
 
 /// A table has cells of the same data: a file that their runs read must not have changed between them. `diff` and `--resume` name such a file, too.

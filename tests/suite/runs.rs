@@ -259,6 +259,14 @@ fn only_runs_are_deleted_and_none_that_is_written() {
     std::fs::create_dir(place.0.join("runs/c/mine")).unwrap();
     std::fs::write(place.0.join("runs/c/mine/notes.md"), "x").unwrap();
     assert!(place.refused(&["rm", "runs/c", "--yes"]).contains("'mine'"));
+    // A name that is only like those of files that are being written.
+    let [before, after] = ["mine", "mine.old-2020"].map(|m| place.0.join("runs/c").join(m));
+    std::fs::rename(before, after).unwrap();
+    assert!(
+        place
+            .refused(&["rm", "runs/c", "--yes"])
+            .contains("'mine.old-2020'")
+    );
     let going = place.started("runs/going");
     let said = place.refused(&["rm", "runs/a", "runs/going", "--yes"]);
     let part = place.refused(&["rm", "runs/going/sample-1", "--yes"]);

@@ -6,6 +6,7 @@ use crate::simulation::transcript::{FILE, RUST_FILE};
 use crate::store::claim::{ASIDE, LOCK, MOVING};
 use crate::store::disk;
 use crate::store::tags::TAGS;
+use crate::store::temp_files::is_temporary;
 use std::path::Path;
 
 /// What is in the folder of a run beside files that scripts write.
@@ -45,7 +46,7 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
     let begun = || {
         let inner = disk::entries(folder).map(|e| e.path());
         let mut inner = inner
-            .filter(|p| name(p) != LOCK && !is_left_over(&name(p)))
+            .filter(|p| name(p) != LOCK && !is_temporary(&name(p)))
             .peekable();
         inner.peek().is_some() && inner.all(|p| has_just_begun(&p))
     };
@@ -60,7 +61,7 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
     for entry in entries {
         let (path, own) = (entry.path(), name(&entry.path()));
         let begun = kind == Kind::Results && has_just_begun(&path);
-        if known.contains(&own.as_str()) || is_left_over(&own) || is_written(&path) || begun {
+        if known.contains(&own.as_str()) || is_temporary(&own) || is_written(&path) || begun {
             continue;
         }
         let inner = match entry.file_type().is_ok_and(|t| t.is_dir()) {
@@ -97,11 +98,6 @@ fn is_written(path: &Path) -> bool {
 
 /// Whether a killed process had made nothing but the files of kept draws, which come before the first checkpoint.
 pub(crate) fn has_just_begun(part: &Path) -> bool {
-    let ours = |name: &str| name == "draws.zarr" || is_left_over(name);
+    let ours = |name: &str| name == "draws.zarr" || is_temporary(name);
     part.is_dir() && disk::entries(part).all(|e| ours(&name(&e.path())))
-}
-
-/// Whether a process that was killed left something of this name, or one that is at work writes it now.
-pub(crate) fn is_left_over(name: &str) -> bool {
-    name.contains(".tmp-") || name.contains(".old-")
 }

@@ -10,7 +10,9 @@ use super::super::Call;
 use super::super::Context;
 use super::super::report::{Home, Placed};
 use super::identity::identity;
+use super::rules::FILES;
 use super::source::{Function, Source};
+use crate::access;
 use crate::error::Result;
 use anyhow::{anyhow, ensure};
 use rhai::{
@@ -32,6 +34,8 @@ pub(in crate::script) struct Frozen {
     names: Vec<ImmutableString>,
     /// Whether a call may change them.
     watched: Vec<bool>,
+    /// Whether it is called when its owner is made, and not while a run goes on: it may read files then.
+    once: bool,
     stored: NativeCallContextStore,
     engine: Arc<Engine>,
     /// Copies that no thread uses now.
@@ -48,17 +52,36 @@ struct Own {
 }
 
 impl Frozen {
-    /// Freeze a closure of such arguments; `hint` says what to do where it has others.
+    /// Freeze a closure of such arguments, which is called while a run goes on.
     pub fn new(
         what: &str,
         function: &FnPtr,
         arguments: &[&str],
-        hint: &str,
         call: &Call,
+    ) -> std::result::Result<Self, Placed> {
+        Self::make(what, function, arguments, call, false)
+    }
+
+    /// Freeze one that is called when its owner is made.
+    pub fn once(
+        what: &str,
+        function: &FnPtr,
+        arguments: &[&str],
+        call: &Call,
+    ) -> std::result::Result<Self, Placed> {
+        Self::make(what, function, arguments, call, true)
+    }
+
+    fn make(
+        what: &str,
+        function: &FnPtr,
+        arguments: &[&str],
+        call: &Call,
+        once: bool,
     ) -> std::result::Result<Self, Placed> {
         let home = call.context.home();
         let plain = |e: anyhow::Error| home.placed(call.native.call_position(), &e.to_string());
-        expect(what, function, arguments, hint, call.native).map_err(plain)?;
+        expect(what, function, arguments, "", call.native).map_err(plain)?;
         let function = own(function, 0).map_err(|e| plain(anyhow!("{what} {e}")))?;
         let stored = call.native.store_data();
         let names = definition(&stored, &function).map(|d| {
@@ -73,6 +96,7 @@ impl Frozen {
             what: what.into(),
             names: names.unwrap_or_default(),
             watched: Vec::new(),
+            once,
             stored,
             engine,
             idle: Mutex::default(),
@@ -99,7 +123,8 @@ impl Frozen {
             return Err(self.home.placed(*at, &self.changes(name)));
         }
         source.with_functions();
-        if let Some((name, why, at)) = source.refused.first() {
+        let mut refused = source.refused.iter();
+        if let Some((name, why, at)) = refused.find(|(_, why, _)| !(self.once && *why == FILES)) {
             let what = &self.what;
             return Err(self
                 .home
@@ -140,7 +165,11 @@ impl Frozen {
         let known = lock().pop();
         let own = known.unwrap_or_else(|| self.copy());
         let native = own.stored.create_context(&self.engine);
-        let result = own.function.call_raw(&native, None, arguments);
+        let call = || own.function.call_raw(&native, None, arguments);
+        let result = match self.once {
+            true => call(),
+            false => access::without_files(FILES, call),
+        };
         let value = result.map_err(|e| self.home.failed(&self.what, &e, &self.context))?;
         let pairs = self.function.iter_curry().zip(own.function.iter_curry());
         let changed = pairs
@@ -187,9 +216,17 @@ impl Frozen {
                     // A constant may have been read from a file, which is not in the module's text.
                     constants_of(module, alias, &mut out);
                 }
-                // Its functions may ask for parameters.
-                if file.is_some_and(|f| self.context.library.mentions(f, "param")) {
-                    out += &format!("\nsettings {:?}", self.context.settings());
+                if let Some(file) = file {
+                    // Its functions may ask for parameters.
+                    let asked = self.context.library.parameters(file);
+                    let mut set = self.context.settings();
+                    set.retain(|name, _| asked.as_ref().is_none_or(|a| a.contains(name)));
+                    let set = if set.is_empty() {
+                        String::new()
+                    } else {
+                        format!("\nsettings {set:?}")
+                    };
+                    out += &set;
                 }
             }
             out
@@ -224,7 +261,7 @@ impl Frozen {
     }
 }
 
-/// Add the constants of a module and of what it imports, with their values; those that are functions are in the module's text.
+/// Add the constants of a module and of what it imports, with their values; those that are functions follow from the module's text and the files that it has read.
 fn constants_of(module: &Module, name: &str, out: &mut String) {
     let own = module.iter_var().map(|(own, x)| {
         let value = identity(x, &|_| "a function".into());

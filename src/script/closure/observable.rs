@@ -61,7 +61,7 @@ pub(in crate::script) fn named(name: &str, function: &FnPtr, call: &Call) -> Bou
 fn closure(name: String, function: &FnPtr, call: &Call) -> Closure {
     let what = format!("the observable '{name}'");
     Closure {
-        frozen: Frozen::new(&what, function, &["the state"], "", call),
+        frozen: Frozen::new(&what, function, &["the state"], call),
         first: Mutex::default(),
         name,
     }

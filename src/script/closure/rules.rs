@@ -88,15 +88,19 @@ const REFUSED: &[(&[&str], &str)] = &[
             "dataset::safetensors",
             "dataset::text",
             "dataset::tokens",
+            "model::onnx",
+            "model::pretrained",
             "open",
             "read_json",
             "runs",
             "tensor::load",
-            "tensor::save",
         ],
-        "files may be others when the run goes on; read them before the closure, which captures what it needs",
+        FILES,
     ),
 ];
+
+/// Why what is called while a run goes on must not use files. Those that are not named here are refused when they are opened.
+pub(super) const FILES: &str = "files may be others when the run goes on; read them before the closure, which captures what it needs";
 
 /// Whether a method changes a value of this kind. Objects have none that does.
 pub(super) fn changes(method: &str, x: &Dynamic) -> bool {

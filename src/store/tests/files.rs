@@ -18,6 +18,21 @@ fn a_write_replaces_the_file_and_leaves_nothing_else() {
 }
 
 #[test]
+fn names_of_users_are_no_temporary_ones() {
+    let is_temporary = crate::store::temp_files::is_temporary;
+    assert!(is_temporary("trace.zarr.old-12-345-6") && is_temporary("a.tmp-b.tmp-1-2-3"));
+    for name in [
+        "mydata.old-2020",
+        "a.tmp-1",
+        "a.tmp-1-2-3-4",
+        "a.tmp-1-2-x",
+        "a.old-",
+    ] {
+        assert!(!is_temporary(name), "{name}");
+    }
+}
+
+#[test]
 fn leftovers_of_dead_processes_go_and_other_files_stay() {
     let scratch = Scratch::new("leftovers");
     let earlier_life = format!("a.txt.tmp-{}-1-0", std::process::id());

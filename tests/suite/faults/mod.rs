@@ -331,8 +331,11 @@ fn goes_on(this: &Undisturbed, out: &Path, may_leave: bool) -> Result<(), String
     // Before anything is there, nothing could be lost.
     let begun = entries.map(|e| e.file_name()).any(|name| name != ".lock");
     // What was cut off is no damage.
-    if let Ok((said, false)) = verify::report(out) {
-        return Err(format!("`doctor --check` says: {said}"));
+    match verify::report(out) {
+        Ok((_, true)) => {}
+        Err(e) if !begun || e.to_string().contains("nothing in this folder") => {}
+        Ok((said, false)) => return Err(format!("`doctor --check` says: {said}")),
+        Err(e) => return Err(format!("`doctor --check` fails: {e:#}")),
     }
     let resumed = resume(&this.script, out, begun);
     if !resumed.status.success() {

@@ -1,0 +1,94 @@
+//! The files that a script has read, each with what tells two versions of it apart.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Files by name, as "2734 bytes, crc32 0a1b2c3d".
+pub(crate) type Files = BTreeMap<PathBuf, String>;
+
+/// Larger files are told apart by the time of their last change, because to read all of them takes long.
+const LARGEST: u64 = 1 << 30;
+
+struct Notes {
+    skips: Box<dyn Fn(&Path) -> bool>,
+    files: Files,
+    written: BTreeSet<PathBuf>,
+}
+
+thread_local! {
+    static NOTES: RefCell<Vec<Notes>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Call a function, and note which files it reads on this thread, as they were when it opened them first; without those that it had written, and those to skip.
+pub(crate) fn during<R>(
+    skips: impl Fn(&Path) -> bool + 'static,
+    f: impl FnOnce() -> R,
+) -> (R, Files) {
+    let depth = NOTES.with_borrow_mut(|all| {
+        all.push(Notes {
+            skips: Box::new(skips),
+            files: Files::new(),
+            written: BTreeSet::new(),
+        });
+        all.len()
+    });
+    let out = f();
+    let notes = NOTES.with_borrow_mut(|all| {
+        // One that panicked has left its own.
+        all.truncate(depth);
+        all.pop()
+    });
+    (out, notes.map_or_else(Files::new, |n| n.files))
+}
+
+impl Notes {
+    fn are_about(&self, path: &Path) -> bool {
+        !(self.written.contains(path) || self.files.contains_key(path) || (self.skips)(path))
+    }
+}
+
+/// A file was opened to be read; `again` opens it once more.
+pub(super) fn read(path: &Path, again: impl Fn() -> io::Result<File>) {
+    NOTES.with_borrow_mut(|all| {
+        let mut version = None;
+        for notes in all.iter_mut().filter(|n| n.are_about(path)) {
+            let version = version.get_or_insert_with(|| version_of(&again));
+            notes.files.insert(path.into(), version.clone());
+        }
+    });
+}
+
+/// A file was given its name.
+pub(super) fn written(path: &Path) {
+    NOTES.with_borrow_mut(|all| {
+        for notes in all.iter_mut().filter(|n| n.are_about(path)) {
+            notes.written.insert(path.into());
+        }
+    });
+}
+
+fn version_of(open: &impl Fn() -> io::Result<File>) -> String {
+    let version = || -> io::Result<String> {
+        let mut file = open()?;
+        let about = file.metadata()?;
+        let bytes = about.len();
+        if bytes > LARGEST {
+            let changed = about.modified()?.duration_since(UNIX_EPOCH);
+            let seconds = changed.map_or(0, |d| d.as_secs());
+            return Ok(format!("{bytes} bytes, changed at {seconds}"));
+        }
+        let (mut hash, mut piece) = (crc32fast::Hasher::new(), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(format!("{bytes} bytes, crc32 {:08x}", hash.finalize())),
+                n => hash.update(&piece[..n]),
+            }
+        }
+    };
+    // Whoever opened it meets the error, too.
+    version().unwrap_or_default()
+}
