@@ -127,6 +127,10 @@ fn grow(dir: &Path, mut to: Extent, lists: &[(&str, DataRef<'_>)]) -> Result<Opt
             layout.write(&mut out)?;
             out.flush()?;
             out.get_ref().flush_to_disk()?;
+            if to.bytes == 0 {
+                // Its name is new, and a checkpoint is about to count on it.
+                disk::sync_folder(dir)?;
+            }
             Ok(out.get_ref().place())
         };
         to.bytes = written().map_err(|e| cannot("write", &path, e))?;

@@ -4,7 +4,7 @@
 //! is in one of its two places, never in both or none.
 
 use ergodic::store::disk::Change;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
@@ -122,6 +122,24 @@ impl Disk {
         saved
     }
 
+    /// Checkpoints that get their name before that of the lists which they count on is on the disk.
+    pub fn hasty(&self) -> Vec<&Path> {
+        let (mut new, mut hasty) = (BTreeSet::new(), Vec::new());
+        for change in &self.0 {
+            match change {
+                Logged::Create(path) if name_of(path).starts_with("lists-") => {
+                    new.extend(path.parent());
+                }
+                Logged::Flush(folder) => drop(new.remove(&**folder)),
+                Logged::Rename(_, to) if name_of(to) == "current.safetensors" => {
+                    hasty.extend(new.get(to.parent().unwrap()).map(|_| &**to));
+                }
+                _ => {}
+            }
+        }
+        hasty
+    }
+
     /// Make what a crash leaves that comes before change `k`, in the folder `place`; where the run's own folder `out` is then.
     pub fn after(&self, k: usize, keeps: Keeps, out: &Path, place: &Path) -> PathBuf {
         let above = out.parent().unwrap();
@@ -132,6 +150,10 @@ impl Disk {
         model.write(0, place);
         place.join(out.file_name().unwrap())
     }
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
 }
 
 /// Bytes of a file that are not flushed yet.
