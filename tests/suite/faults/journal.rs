@@ -122,17 +122,31 @@ impl Disk {
         saved
     }
 
-    /// Checkpoints that get their name before that of the lists which they count on is on the disk.
-    pub fn hasty(&self) -> Vec<&Path> {
-        let (mut new, mut hasty) = (BTreeSet::new(), Vec::new());
+    /// Checkpoints that get their name before names are on the disk on which they count: those of lists, and of kept draws.
+    pub fn hasty(&self) -> Vec<(&Path, &Path)> {
+        let (mut new, mut hasty) = (BTreeSet::<&Path>::new(), Vec::new());
+        let counts = |path: &Path| {
+            name_of(path).starts_with("lists-") || path.iter().any(|p| p == "draws.zarr")
+        };
         for change in &self.0 {
             match change {
-                Logged::Create(path) if name_of(path).starts_with("lists-") => {
-                    new.extend(path.parent());
+                Logged::Create(path) | Logged::Folder(path) | Logged::Link(_, path)
+                    if counts(path) =>
+                {
+                    new.insert(path);
                 }
-                Logged::Flush(folder) => drop(new.remove(&**folder)),
-                Logged::Rename(_, to) if name_of(to) == "current.safetensors" => {
-                    hasty.extend(new.get(to.parent().unwrap()).map(|_| &**to));
+                Logged::Flush(folder) => new.retain(|path| path.parent() != Some(folder)),
+                Logged::Remove(path) => drop(new.remove(&**path)),
+                Logged::Rename(from, to) => {
+                    new.remove(&**from);
+                    if counts(to) {
+                        new.insert(to);
+                    }
+                    let part = to.parent().and_then(Path::parent).unwrap();
+                    if name_of(to) == "current.safetensors" {
+                        let all = new.iter().filter(|path| path.starts_with(part));
+                        hasty.extend(all.map(|path| (&**to, *path)));
+                    }
                 }
                 _ => {}
             }

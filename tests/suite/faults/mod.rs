@@ -382,7 +382,7 @@ fn a_run_goes_on_after_any_request_of_memory_that_is_refused() {
 fn a_run_goes_on_after_a_crash_between_any_two_changes() {
     let this = undisturbed();
     let log = Disk::read(&this.log);
-    assert_eq!(log.hasty(), [] as [&Path; 0]);
+    assert_eq!(log.hasty(), [] as [(&Path, &Path); 0]);
     let states = chosen(log.len() + 1, 17).into_iter();
     let states: Vec<_> = states
         .flat_map(|k| Keeps::all(k as u64).map(|keeps| (k, keeps)))
