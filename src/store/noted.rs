@@ -7,15 +7,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Files by name, as "2734 bytes, crc32 0a1b2c3d".
-pub(crate) type Files = BTreeMap<PathBuf, String>;
+/// Files by name, each as "2734 bytes, crc32 0a1b2c3d".
+pub(crate) type Files = BTreeMap<String, String>;
 
 /// Larger files are told apart by the time of their last change, because to read all of them takes long.
 const LARGEST: u64 = 1 << 30;
 
 struct Notes {
     skips: Box<dyn Fn(&Path) -> bool>,
-    files: Files,
+    files: BTreeMap<PathBuf, String>,
     written: BTreeSet<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn during<R>(
     let depth = NOTES.with_borrow_mut(|all| {
         all.push(Notes {
             skips: Box::new(skips),
-            files: Files::new(),
+            files: BTreeMap::new(),
             written: BTreeSet::new(),
         });
         all.len()
@@ -42,7 +42,9 @@ pub(crate) fn during<R>(
         all.truncate(depth);
         all.pop()
     });
-    (out, notes.map_or_else(Files::new, |n| n.files))
+    let files = notes.into_iter().flat_map(|n| n.files);
+    let named = files.map(|(path, version)| (path.display().to_string(), version));
+    (out, named.collect())
 }
 
 impl Notes {

@@ -111,7 +111,7 @@ def _ensure_whole(path: Path) -> None:
 
 def _tell(folder: Path, own: dict[str, Any], failed: list[str]) -> None:
     """Warn of chains that failed, or fail if all did."""
-    if failed and len(failed) == len(own["failures"]):
+    if failed and all(own["failures"]):
         raise Error(f"{folder}: every chain failed: {failed[0]}", 3, folder)
     if failed:
         warnings.warn(f"{folder.name}: chains that failed are left out: {'; '.join(failed)}", stacklevel=3)
