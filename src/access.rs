@@ -3,7 +3,6 @@
 //! Links are followed first, and `..` is resolved, so that neither leads out of a folder. Whoever can make links in these folders while the script runs
 //! is trusted: scripts cannot.
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -50,34 +49,6 @@ pub fn restrict(to: Access) -> io::Result<Restricted> {
     Ok(Restricted(number))
 }
 
-thread_local! {
-    /// Why this thread must not use files now.
-    static CLOSED: Cell<Option<&'static str>> = const { Cell::new(None) };
-}
-
-/// Call a function that must neither read nor write files: whoever opens one within gets an error that says why.
-pub(crate) fn without_files<R>(why: &'static str, f: impl FnOnce() -> R) -> R {
-    struct Before(Option<&'static str>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            CLOSED.set(self.0);
-        }
-    }
-    let _before = Before(CLOSED.replace(Some(why)));
-    f()
-}
-
-fn ensure_open() -> io::Result<()> {
-    match CLOSED.get() {
-        Some(why) => Err(forbidden(why.into())),
-        None => Ok(()),
-    }
-}
-
-fn forbidden(what: String) -> io::Error {
-    io::Error::new(ErrorKind::PermissionDenied, Forbidden(what))
-}
-
 /// The message of an error that comes of [`restrict`].
 #[derive(Debug)]
 pub struct Forbidden(String);
@@ -97,7 +68,6 @@ pub fn is_forbidden(e: &io::Error) -> bool {
 
 /// Fail if a file or folder may not be read, whether it is there or not.
 pub fn read(path: &Path) -> io::Result<()> {
-    ensure_open()?;
     for (_, access) in NOW.read().unwrap_or_else(|e| e.into_inner()).iter() {
         if let Some(all) = &access.reads {
             within(resolved(path), all, ("read", "--allow-read"))?;
@@ -128,7 +98,6 @@ fn writes(
     place: impl Fn() -> io::Result<PathBuf>,
     other: impl Fn(&[PathBuf]) -> bool,
 ) -> io::Result<()> {
-    ensure_open()?;
     for (_, access) in NOW.read().unwrap_or_else(|e| e.into_inner()).iter() {
         if let Some(all) = access.writes.as_ref().filter(|all| !other(all)) {
             within(place(), all, ("write", "--allow-write"))?;
@@ -150,7 +119,7 @@ fn within(
         "this script may {verb} only within {}; if it is to be trusted with more, run it with {option} FOLDER, or with --trust",
         all.join(", ")
     );
-    Err(forbidden(what))
+    Err(io::Error::new(ErrorKind::PermissionDenied, Forbidden(what)))
 }
 
 /// A path relative to a folder, with the links of both followed; none if it lies elsewhere, or cannot be followed.

@@ -1,7 +1,6 @@
 //! `ergodic run`: one script from its file to its results.
 
 use super::permissions::Permissions;
-use crate::access;
 use crate::error::{self, Result, did_you_mean};
 use crate::kernels::device::Precision;
 use crate::output;
@@ -238,7 +237,9 @@ fn run_in(
     let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let (result, read) = noted::during(is_no_data(&out), || match transcript::cells(source) {
+    let own = out.clone();
+    let is_data = move |path: &Path| !is_script(path) && !runs::is_of_run(path, &own);
+    let (result, read) = noted::during(is_data, || match transcript::cells(source) {
         Some(cells) => replay(request, &mut interpreter, cells),
         None => interpreter.run(&file, source),
     });
@@ -298,19 +299,6 @@ fn run_in(
         text += "\nrun with --quick: steps and sizes were cut, the numbers are for trying things out only";
     }
     Ok(text)
-}
-
-/// Tells the files that scripts read from scripts and what runs have written.
-fn is_no_data(out: &Path) -> impl Fn(&Path) -> bool + 'static {
-    let out = out.to_path_buf();
-    move |file| {
-        let of_run = |folder: &Path| folder.join("run.json").is_file();
-        // Names first: on the disk of another machine every look takes long.
-        file.starts_with(&out)
-            || is_script(file)
-            || access::inside(file, &out).is_some()
-            || file.ancestors().skip(1).any(of_run)
-    }
 }
 
 /// Run the cells of a transcript, each as it was executed; what the command line says comes first.

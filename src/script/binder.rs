@@ -1,6 +1,7 @@
 //! Binds functions and writes down their reference entries at the same time.
 
 use super::Call;
+use super::file_access;
 use super::item::Item;
 use super::native::NativeEngine;
 use super::{Bound, Context, raise, words};
@@ -84,6 +85,14 @@ impl Binder {
 
     /// Bind a function of arguments of these types.
     fn native(&mut self, namespace: &str, name: &str, types: &[TypeId], f: RhaiFunc) {
+        let full = match namespace {
+            "" => name.to_string(),
+            space => format!("{space}::{name}"),
+        };
+        let f = match file_access::opens(&full) {
+            true => wrapped(f, |f| guarded(f, full)),
+            false => f,
+        };
         if namespace.is_empty() {
             return self.engine.enter(name, types, f);
         }
@@ -204,6 +213,14 @@ fn placed(f: Arc<Native>) -> Arc<Native> {
             }
             e
         })
+    })
+}
+
+/// A function that opens files, where that may be.
+fn guarded(f: Arc<Native>, name: String) -> Arc<Native> {
+    Arc::new(move |context, arguments| {
+        file_access::ensure_open(&name)?;
+        f(context, arguments)
     })
 }
 

@@ -2,12 +2,14 @@
 
 use super::calls;
 use super::explore::tokens::{Kind, Token, tokens};
+use super::file_access;
 use super::item::Item;
 use super::raise;
 use super::recipe;
 use super::recipes::{RECIPES, recipe_items, source};
 use super::report::Failure;
 use crate::error::nearest;
+use crate::report::runs::is_of_run;
 use crate::store::{self, noted};
 use anyhow::anyhow;
 use rhai::{Engine, EvalAltResult, Module, ModuleResolver, Position, Scope};
@@ -59,15 +61,24 @@ impl Library {
         self.find(file).map(|l| l.text.clone())
     }
 
-    /// A checksum of an imported file, of what it has read then, and of all that it imports, without comments and spaces.
+    /// A checksum of an imported file and of all that it imports, without comments and spaces.
     pub fn checksum(&self, file: &str) -> Option<u32> {
         let loaded = self.find(file)?;
         let mut hash = crc32fast::Hasher::new();
         hash.update(code(&loaded.text).as_bytes());
-        loaded.read.iter().for_each(|r| hash.update(r.as_bytes()));
         let sums = loaded.imports.iter().filter_map(|i| self.checksum(i));
         sums.for_each(|sum| hash.update(&sum.to_le_bytes()));
         Some(hash.finalize())
+    }
+
+    /// What tells versions of the files apart that an imported file, and those that it imports, have read when they were imported.
+    pub fn read(&self, file: &str) -> Vec<String> {
+        let loaded = self.find(file).into_iter();
+        let read = loaded.flat_map(|l| {
+            let inner: Vec<_> = l.imports.iter().flat_map(|i| self.read(i)).collect();
+            [l.read.clone(), inner].concat()
+        });
+        read.collect()
     }
 
     /// The parameters that an imported file and those that it imports ask for; none if not all names stand in them.
@@ -76,13 +87,16 @@ impl Library {
             return Some(BTreeSet::new());
         };
         let all = words(&loaded.text);
-        let asks = (0..all.len()).filter(|k| all[*k].text == "param");
-        let names = asks.map(|k| match all.get(k + 1..k + 3)? {
-            [open, name] if open.is("(") => {
-                let name = name.text.strip_prefix('"')?.strip_suffix('"')?;
-                (!name.contains('\\')).then(|| name.to_string())
+        let asks = (0..all.len()).filter(|k| matches!(all[*k].text, "param" | "\"param\""));
+        let names = asks.map(|k| {
+            let method = k > 0 && all[k - 1].is(".");
+            match all.get(k + 1..k + 4)? {
+                [open, name, end] if open.is("(") && (end.is(",") || end.is(")")) && !method => {
+                    let name = name.text.strip_prefix('"')?.strip_suffix('"')?;
+                    (!name.contains(['\\', '"'])).then(|| name.to_string())
+                }
+                _ => None,
             }
-            _ => None,
         });
         let mut out = names.collect::<Option<BTreeSet<_>>>()?;
         for import in &loaded.imports {
@@ -132,8 +146,17 @@ impl Library {
             })
     }
 
-    fn load(&self, engine: &Engine, from: &str, path: &str) -> super::Bound<Arc<Module>> {
+    /// Import `path` in the script `from`, whose results are in the folder `out`.
+    fn load(
+        &self,
+        engine: &Engine,
+        (from, path): (&str, &str),
+        out: &Path,
+    ) -> super::Bound<Arc<Module>> {
         let (file, text) = locate(from, path)?;
+        if !is_recipe(&file) {
+            file_access::ensure_open("import")?;
+        }
         BEGUN.with_borrow_mut(|b| {
             if let Some((_, imports)) = b.last_mut() {
                 imports.push(file.clone());
@@ -172,7 +195,9 @@ impl Library {
         self.keep(loaded(None, Vec::new(), Vec::new(), Vec::new()));
         BEGUN.with_borrow_mut(|b| b.push((file.clone(), Vec::new())));
         let make = || Module::eval_ast_as_new(Scope::new(), &ast, engine);
-        let (made, read) = noted::during(is_script, make);
+        let out = out.to_path_buf();
+        let (made, read) =
+            noted::during(move |path| !is_script(path) && !is_of_run(path, &out), make);
         let imports = BEGUN.with_borrow_mut(|b| b.pop().map_or(Vec::new(), |(_, imports)| imports));
         // As if it were a function that is called by the import.
         let module: Arc<Module> = made
@@ -265,7 +290,11 @@ fn without_detours(path: &Path) -> PathBuf {
 }
 
 /// Finds what is imported.
-pub(super) struct Resolver(pub Arc<Library>);
+pub(super) struct Resolver {
+    pub library: Arc<Library>,
+    /// The folder of results.
+    pub out: PathBuf,
+}
 
 impl ModuleResolver for Resolver {
     fn resolve(
@@ -275,7 +304,9 @@ impl ModuleResolver for Resolver {
         path: &str,
         position: Position,
     ) -> super::Bound<Arc<Module>> {
-        let found = self.0.load(engine, source.unwrap_or(""), path);
+        let found = self
+            .library
+            .load(engine, (source.unwrap_or(""), path), &self.out);
         found.map_err(|mut e| {
             if e.position().is_none() {
                 e.set_position(position);

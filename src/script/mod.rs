@@ -18,6 +18,7 @@ mod drawings;
 mod examples;
 pub mod explore;
 mod expressions;
+mod file_access;
 mod grids;
 mod habits;
 mod helpers;
@@ -470,8 +471,10 @@ fn bind(context: &Arc<Context>) -> (Engine, Vec<Item>) {
     if context.session.untrusted {
         limits::set(&mut b.engine);
     }
-    b.engine
-        .set_module_resolver(library::Resolver(context.library.clone()));
+    b.engine.set_module_resolver(library::Resolver {
+        library: context.library.clone(),
+        out: context.session.out.clone(),
+    });
     let printer = context.clone();
     b.engine.on_print(move |text| {
         if !printer.session.leads() {

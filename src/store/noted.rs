@@ -3,18 +3,20 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// Files by name, each as "2734 bytes, crc32 0a1b2c3d".
 pub(crate) type Files = BTreeMap<String, String>;
 
-/// Larger files are told apart by the time of their last change, because to read all of them takes long.
+/// Of larger files only three pieces are read, because to read all of them takes long.
 const LARGEST: u64 = 1 << 30;
+/// Such a piece.
+const PIECE: u64 = 1 << 20;
 
 struct Notes {
-    skips: Box<dyn Fn(&Path) -> bool>,
+    /// Which files are noted.
+    which: Box<dyn Fn(&Path) -> bool>,
     files: BTreeMap<PathBuf, String>,
     written: BTreeSet<PathBuf>,
 }
@@ -23,14 +25,14 @@ thread_local! {
     static NOTES: RefCell<Vec<Notes>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Call a function, and note which files it reads on this thread, as they were when it opened them first; without those that it had written, and those to skip.
+/// Call a function, and note which files it reads on this thread, as they were when it opened them first; those of these, and without what it had written itself.
 pub(crate) fn during<R>(
-    skips: impl Fn(&Path) -> bool + 'static,
+    which: impl Fn(&Path) -> bool + 'static,
     f: impl FnOnce() -> R,
 ) -> (R, Files) {
     let depth = NOTES.with_borrow_mut(|all| {
         all.push(Notes {
-            skips: Box::new(skips),
+            which: Box::new(which),
             files: BTreeMap::new(),
             written: BTreeSet::new(),
         });
@@ -49,7 +51,7 @@ pub(crate) fn during<R>(
 
 impl Notes {
     fn are_about(&self, path: &Path) -> bool {
-        !(self.written.contains(path) || self.files.contains_key(path) || (self.skips)(path))
+        !self.written.contains(path) && !self.files.contains_key(path) && (self.which)(path)
     }
 }
 
@@ -76,20 +78,22 @@ pub(super) fn written(path: &Path) {
 fn version_of(open: &impl Fn() -> io::Result<File>) -> String {
     let version = || -> io::Result<String> {
         let mut file = open()?;
-        let about = file.metadata()?;
-        let bytes = about.len();
-        if bytes > LARGEST {
-            let changed = about.modified()?.duration_since(UNIX_EPOCH);
-            let seconds = changed.map_or(0, |d| d.as_secs());
-            return Ok(format!("{bytes} bytes, changed at {seconds}"));
+        let bytes = file.metadata()?.len();
+        let (pieces, whose) = match bytes > LARGEST {
+            true => (vec![0, bytes / 2, bytes - PIECE], " of three pieces"),
+            false => ((0..bytes).step_by(PIECE as usize).collect(), ""),
+        };
+        let (mut hash, mut piece) = (crc32fast::Hasher::new(), Vec::new());
+        for at in pieces {
+            piece.clear();
+            file.seek(SeekFrom::Start(at))?;
+            (&mut file).take(PIECE).read_to_end(&mut piece)?;
+            hash.update(&piece);
         }
-        let (mut hash, mut piece) = (crc32fast::Hasher::new(), vec![0; 1 << 16]);
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(format!("{bytes} bytes, crc32 {:08x}", hash.finalize())),
-                n => hash.update(&piece[..n]),
-            }
-        }
+        Ok(format!(
+            "{bytes} bytes, crc32{whose} {:08x}",
+            hash.finalize()
+        ))
     };
     // Whoever opened it meets the error, too.
     version().unwrap_or_default()

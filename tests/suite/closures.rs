@@ -447,6 +447,62 @@ fn closures_use_no_files() {
     assert!(!weights.exists());
 }
 
+/// Draws that a captured run has kept are those of its own folder.
+#[test]
+fn closures_read_what_a_captured_run_has_kept() {
+    let source = "let r = sample(target(potential::gaussian(#{ dim: 3 })), sampler::langevin(#{ dt: 0.1 }), #{ chains: 2, steps: 20, every: 1, keep: 4 });
+        let all = observe(r, [observable::named(\"mine\", |s| r.kept(\"w\", s.chain).sum().item())]);
+        all.trace(\"mine\", 0).len() > 0";
+    let found = evaluate(source);
+    assert_eq!(found.unwrap_or_else(|e| panic!("{e}")), true);
+}
+
+/// A module that runs something reads its own results when the script is resumed.
+#[test]
+fn modules_that_sample_are_the_same_when_a_run_goes_on() {
+    let scratch = Scratch::new();
+    let helper = scratch.file(
+        "helper.rhai",
+        "let r = sample(target(potential::gaussian(#{ dim: 2 })), sampler::langevin(#{ dt: 0.1 }), #{ chains: 1, steps: 20, every: 1, keep: 2, name: \"inner\" });
+         export const START = r.trace(\"norm2\", 0)[3] + r.kept(\"w\", 0).sum().item();",
+    );
+    let source = observing(
+        &format!("import \"{}\" as helper;", helper.display()),
+        "observable::named(\"mine\", |s| helper::START * s.step)",
+    );
+    let go =
+        |resume| run(&scratch.join("out"), &source, 1, resume).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(go(false), go(true));
+}
+
+/// What a module asks for is known, however it asks.
+#[test]
+fn another_parameter_of_a_module_is_another_closure() {
+    for asks in [
+        "\"other\".param(1.0)",
+        "param(\"oth\" + \"er\", 1.0)",
+        "Fn(\"param\").call(\"other\", 1.0)",
+    ] {
+        let scratch = Scratch::new();
+        let helper = scratch.file("helper.rhai", format!("fn f(x) {{ x * {asks} }}"));
+        let source = observing(
+            &format!("import \"{}\" as helper;", helper.display()),
+            "observable::named(\"mine\", |s| helper::f(s.step))",
+        );
+        let go = |settings: &[(&str, &str)], resume: bool| {
+            let mut session = Session::new(scratch.join("out"));
+            (session.resume, session.quiet) = (resume, true);
+            let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+            let mut interpreter = Interpreter::new(session, settings.collect());
+            let value = interpreter.run("test.rhai", &source);
+            value.map(|_| ()).map_err(|e| e.to_string())
+        };
+        go(&[], false).unwrap_or_else(|e| panic!("{asks}: {e}"));
+        let said = go(&[("other", "2.0")], true).unwrap_err();
+        assert!(said.contains("another closure"), "{asks}: {said}");
+    }
+}
+
 /// Settings that a module does not ask for may change, and so may the place of what a closure has captured; data sets are made once.
 #[test]
 fn what_no_closure_depends_on_may_change() {

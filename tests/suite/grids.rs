@@ -434,6 +434,8 @@ fn cells_of_different_imports_are_not_put_together() {
 fn cells_that_read_different_files_are_not_put_together() {
     let scratch = Scratch::new();
     let [factor, own] = ["k.json", "own.npy"].map(|f| scratch.join(f).display().to_string());
+    // Somebody else's.
+    scratch.file("run.json", "{}");
     scratch.file(
         "script.rhai",
         format!(

@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-pub(crate) use ours::has_just_begun;
 pub use ours::only_ours;
+pub(crate) use ours::{has_just_begun, is_of_run};
 pub use table::{LIST, RUNS, Runs, Sort, date, duration, size};
 
 /// How deep below a folder runs are looked for.

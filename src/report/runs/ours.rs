@@ -81,6 +81,19 @@ pub fn only_ours(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a file is one that runs leave: below the folder of results `out`, or in that of another run. Only names are looked at.
+pub fn is_of_run(file: &Path, out: &Path) -> bool {
+    let ours = |name: &str| {
+        let all = [&OF_PART[..], &OF_RESULTS, &["weights.safetensors"]];
+        all.iter().any(|names| names.contains(&name))
+    };
+    let mut inner = file.ancestors();
+    inner.any(|path| {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        ours(&name(path)) && (folder.starts_with(out) || folder.join("run.json").is_file())
+    })
+}
+
 /// Whether a script or a report may have written a file, or all that is in a folder.
 fn is_written(path: &Path) -> bool {
     match path.symlink_metadata() {

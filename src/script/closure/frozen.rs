@@ -8,11 +8,10 @@
 
 use super::super::Call;
 use super::super::Context;
+use super::super::file_access;
 use super::super::report::{Home, Placed};
 use super::identity::identity;
-use super::rules::FILES;
 use super::source::{Function, Source};
-use crate::access;
 use crate::error::Result;
 use anyhow::{anyhow, ensure};
 use rhai::{
@@ -124,7 +123,9 @@ impl Frozen {
         }
         source.with_functions();
         let mut refused = source.refused.iter();
-        if let Some((name, why, at)) = refused.find(|(_, why, _)| !(self.once && *why == FILES)) {
+        if let Some((name, why, at)) =
+            refused.find(|(_, why, _)| !(self.once && *why == file_access::WHY))
+        {
             let what = &self.what;
             return Err(self
                 .home
@@ -168,7 +169,7 @@ impl Frozen {
         let call = || own.function.call_raw(&native, None, arguments);
         let result = match self.once {
             true => call(),
-            false => access::without_files(FILES, call),
+            false => file_access::closed(call),
         };
         let value = result.map_err(|e| self.home.failed(&self.what, &e, &self.context))?;
         let pairs = self.function.iter_curry().zip(own.function.iter_curry());
@@ -217,6 +218,9 @@ impl Frozen {
                     constants_of(module, alias, &mut out);
                 }
                 if let Some(file) = file {
+                    for version in self.context.library.read(file) {
+                        out += &format!("\nimport {alias}, which has read a file of {version}");
+                    }
                     // Its functions may ask for parameters.
                     let asked = self.context.library.parameters(file);
                     let mut set = self.context.settings();

@@ -1,5 +1,6 @@
 //! What a closure that leaves the script must not do: change what it has captured, or call what depends on more than its arguments.
 
+use super::super::file_access;
 use rhai::{Dynamic, Expr, ImmutableString, Position};
 
 /// Methods that change an array, a map, a string or bytes.
@@ -78,29 +79,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "runs and parameters are the script's; keep what the closure needs of them in a variable before it",
     ),
-    (
-        &[
-            "dataset::csv",
-            "dataset::idx",
-            "dataset::npy",
-            "dataset::npz",
-            "dataset::parquet",
-            "dataset::safetensors",
-            "dataset::text",
-            "dataset::tokens",
-            "model::onnx",
-            "model::pretrained",
-            "open",
-            "read_json",
-            "runs",
-            "tensor::load",
-        ],
-        FILES,
-    ),
 ];
-
-/// Why what is called while a run goes on must not use files. Those that are not named here are refused when they are opened.
-pub(super) const FILES: &str = "files may be others when the run goes on; read them before the closure, which captures what it needs";
 
 /// Whether a method changes a value of this kind. Objects have none that does.
 pub(super) fn changes(method: &str, x: &Dynamic) -> bool {
@@ -118,6 +97,7 @@ pub(super) fn refused(name: &str) -> Option<&'static str> {
     let mut all = REFUSED.iter();
     all.find(|(names, _)| names.contains(&name))
         .map(|(_, why)| *why)
+        .or_else(|| file_access::opens(name).then_some(file_access::WHY))
 }
 
 /// The variable that an expression is, or is a part of.
