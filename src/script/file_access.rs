@@ -26,7 +26,7 @@ const OPENING: &[&str] = &[
 ];
 
 /// Why what is called while a run goes on must not open files.
-pub(super) const WHY: &str = "files may be others when the run goes on; read them before the closure, which captures what it needs";
+pub(super) const WHY: &str = "files may be others when the run goes on; read and write them outside the closure, which captures what it needs";
 
 thread_local! {
     /// Whether this thread calls such a closure.
