@@ -8,8 +8,7 @@ use crate::ranks::{self, Communicator};
 use crate::report::layout::{GRID, Kind};
 use crate::report::record::{FORMAT, Newer, Record};
 use crate::report::runs;
-use crate::script::library::{self, is_script};
-use crate::script::{Failure, Interpreter, Value as Scripted, declared};
+use crate::script::{Failure, Interpreter, Value as Scripted, declared, library};
 use crate::simulation::beginning::{Beginning, Stays, since};
 use crate::simulation::console::Console;
 use crate::simulation::run::versions;
@@ -237,12 +236,11 @@ fn run_in(
     let mut interpreter = Interpreter::new(session.clone(), settings);
     let begin = Instant::now();
     let file = request.script.display().to_string();
-    let own = out.clone();
-    let is_data = move |path: &Path| !is_script(path) && !runs::is_of_run(path, &own);
-    let (result, read) = noted::during(is_data, || match transcript::cells(source) {
-        Some(cells) => replay(request, &mut interpreter, cells),
-        None => interpreter.run(&file, source),
-    });
+    let (result, read) =
+        noted::during(library::is_data(&out), || match transcript::cells(source) {
+            Some(cells) => replay(request, &mut interpreter, cells),
+            None => interpreter.run(&file, source),
+        });
     let seconds = begin.elapsed().as_secs_f64();
     let value = result
         .as_ref()

@@ -145,7 +145,7 @@ fn what_ran(r: &Results, checks: &[Check], k: usize, paint: Paint) -> String {
         false => record.command(),
     };
     let read = record.read.iter();
-    let read = read.map(|(file, version)| format!("{file} ({})", version.as_str().unwrap_or("?")));
+    let read = read.map(|(file, version)| format!("{file} ({version})"));
     out += &facts(&[
         ("command", command),
         ("parameters set", set.join(", ")),

@@ -72,7 +72,7 @@ pub struct Record {
     /// The texts that it imported, by name.
     pub imported: Map<String, Value>,
     /// The files that it has read, with what tells their versions apart.
-    pub read: Map<String, Value>,
+    pub read: Vec<(String, String)>,
     /// What it has run, in order.
     pub parts: Vec<String>,
     /// When it began.
@@ -113,7 +113,7 @@ impl Record {
             printed: text("printed"),
             result: all["result"].clone(),
             imported: pairs("imported"),
-            read: pairs("read"),
+            read: words("read"),
             parts: Deserialize::deserialize(&all["parts"]).unwrap_or_default(),
             started: all["started"]
                 .as_u64()

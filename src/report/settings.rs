@@ -20,7 +20,7 @@ pub(super) fn of_record(record: &Record) -> Settings {
     out.push(("quick".into(), record.quick.to_string()));
     out.push(("threads".into(), number(record.threads)));
     let read = record.read.iter();
-    out.extend(read.map(|(file, version)| (format!("reads {file}"), plain(version))));
+    out.extend(read.map(|(file, version)| (format!("reads {file}"), version.clone())));
     // The device of a build is no setting of a run.
     let versions = record.versions.iter().filter(|(name, _)| *name != "device");
     out.extend(versions.map(|(name, value)| (name.clone(), plain(value))));

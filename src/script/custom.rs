@@ -229,7 +229,8 @@ fn interpreted(
             "{OWNER}: with `interpret: true` the option `inputs` is needed, e.g. `inputs: data.dim`"
         )
     })?;
-    let forward = closure::Frozen::new(FORWARD, forward, ARGUMENTS, call)?;
+    let forward =
+        closure::Frozen::new(FORWARD, forward, ARGUMENTS, closure::Called::Running, call)?;
     let definition = forward.definition();
     let names: Vec<_> = parameters
         .layout()

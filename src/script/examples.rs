@@ -1,7 +1,7 @@
 //! Closures of examples: `data.map`, `data.filter` and `data.weigh`.
 
 use super::binder::Binder;
-use super::closure::Frozen;
+use super::closure::{Called, Frozen};
 use super::tensors::from_dynamic;
 use super::words::kind;
 use super::{Bound, Call, OrRaise};
@@ -104,8 +104,14 @@ fn weigh(b: &mut Binder) {
 /// A closure of examples.
 fn frozen(owner: &str, f: &Dynamic, call: &Call) -> Bound<Frozen> {
     let f = f.clone().cast::<FnPtr>();
-    Frozen::once(&format!("{owner}: the closure"), &f, ARGUMENTS, call)
-        .map_err(|e| super::raise(e.into()))
+    Frozen::new(
+        &format!("{owner}: the closure"),
+        &f,
+        ARGUMENTS,
+        Called::Once,
+        call,
+    )
+    .map_err(|e| super::raise(e.into()))
 }
 
 /// The beginning of a closure's text.

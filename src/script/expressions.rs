@@ -157,7 +157,7 @@ pub(super) fn prior(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Prior>> {
     const OWNER: &str = "prior::closure";
     let parameters = declared(more, OWNER).or_raise()?;
     let what = format!("{OWNER}: the closure");
-    let closure = closure::Frozen::once(&what, f, &["the parameters"], call);
+    let closure = closure::Frozen::new(&what, f, &["the parameters"], closure::Called::Once, call);
     let closure = closure.map_err(anyhow::Error::from).or_raise()?;
     let trace = move |p: &Named| followed(|| closure.call([Dynamic::from(p.clone())]), OWNER);
     Ok(Arc::new(Prior::Joint {
@@ -196,7 +196,7 @@ pub(super) fn loss(call: &Call, more: &Map, f: &FnPtr) -> Bound<Arc<Chosen>> {
     let what = format!("{OWNER}: the closure");
     let all = ["the outputs", "the target", "the parameters of the loss"];
     let taken = if parameters.is_empty() { 2 } else { 3 };
-    let closure = closure::Frozen::once(&what, f, &all[..taken], call);
+    let closure = closure::Frozen::new(&what, f, &all[..taken], closure::Called::Once, call);
     let closure = closure.map_err(anyhow::Error::from).or_raise()?;
     let write = move |out: &Tensor, y: &Tensor, own: &Named| {
         let (out, y) = (Dynamic::from(out.clone()), Dynamic::from(y.clone()));

@@ -81,7 +81,7 @@ impl Library {
         read.collect()
     }
 
-    /// The parameters that an imported file and those that it imports ask for; none if not all names stand in them.
+    /// The parameters that an imported file and those that it imports ask for; None where a name is computed, or given in another way than `param("name"`.
     pub fn parameters(&self, file: &str) -> Option<BTreeSet<String>> {
         let Some(loaded) = self.find(file) else {
             return Some(BTreeSet::new());
@@ -195,9 +195,7 @@ impl Library {
         self.keep(loaded(None, Vec::new(), Vec::new(), Vec::new()));
         BEGUN.with_borrow_mut(|b| b.push((file.clone(), Vec::new())));
         let make = || Module::eval_ast_as_new(Scope::new(), &ast, engine);
-        let out = out.to_path_buf();
-        let (made, read) =
-            noted::during(move |path| !is_script(path) && !is_of_run(path, &out), make);
+        let (made, read) = noted::during(is_data(out), make);
         let imports = BEGUN.with_borrow_mut(|b| b.pop().map_or(Vec::new(), |(_, imports)| imports));
         // As if it were a function that is called by the import.
         let module: Arc<Module> = made
@@ -219,8 +217,14 @@ impl Library {
     }
 }
 
+/// Tells the data that scripts read from scripts and from what runs leave, in the folder of results `out` and elsewhere.
+pub fn is_data(out: &Path) -> impl Fn(&Path) -> bool + 'static {
+    let out = out.to_path_buf();
+    move |file| !is_script(file) && !is_of_run(file, &out)
+}
+
 /// Whether a file is a script, by its name.
-pub fn is_script(path: &Path) -> bool {
+fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "rhai")
 }
 

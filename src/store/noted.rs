@@ -25,7 +25,7 @@ thread_local! {
     static NOTES: RefCell<Vec<Notes>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Call a function, and note which files it reads on this thread, as they were when it opened them first; those of these, and without what it had written itself.
+/// Call a function, and note the files for which `which` is true that it reads on this thread, as they were when it opened them first. A file that it had written before is left out.
 pub(crate) fn during<R>(
     which: impl Fn(&Path) -> bool + 'static,
     f: impl FnOnce() -> R,

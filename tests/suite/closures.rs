@@ -4,14 +4,19 @@ use super::support::{Scratch, evaluate};
 use ergodic::script::{Failure, Interpreter};
 use ergodic::simulation::session::Session;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Run a script in a folder.
 fn run(folder: &Path, source: &str, threads: usize, resume: bool) -> Result<Value, Failure> {
     let mut session = Session::new(folder.to_path_buf());
     (session.threads, session.resume, session.quiet) = (threads, resume, true);
-    let mut interpreter = Interpreter::new(session, BTreeMap::new());
+    run_with(session, source, &[])
+}
+
+/// Run a script in a session, with these parameters.
+fn run_with(session: Session, source: &str, settings: &[(&str, &str)]) -> Result<Value, Failure> {
+    let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+    let mut interpreter = Interpreter::new(session, settings.collect());
     let value = interpreter.run("test.rhai", source)?;
     Ok(interpreter.json(&value))
 }
@@ -475,7 +480,7 @@ fn modules_that_sample_are_the_same_when_a_run_goes_on() {
     assert_eq!(go(false), go(true));
 }
 
-/// What a module asks for is known, however it asks.
+/// A parameter that a module asks for as a method, by a computed name or by a pointer is part of the closures that use the module.
 #[test]
 fn another_parameter_of_a_module_is_another_closure() {
     for asks in [
@@ -492,10 +497,7 @@ fn another_parameter_of_a_module_is_another_closure() {
         let go = |settings: &[(&str, &str)], resume: bool| {
             let mut session = Session::new(scratch.join("out"));
             (session.resume, session.quiet) = (resume, true);
-            let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-            let mut interpreter = Interpreter::new(session, settings.collect());
-            let value = interpreter.run("test.rhai", &source);
-            value.map(|_| ()).map_err(|e| e.to_string())
+            run_with(session, &source, settings).map_err(|e| e.to_string())
         };
         go(&[], false).unwrap_or_else(|e| panic!("{asks}: {e}"));
         let said = go(&[("other", "2.0")], true).unwrap_err();
@@ -526,12 +528,7 @@ fn what_no_closure_depends_on_may_change() {
         std::fs::write(&factor, format!("{{\"k\": {factor_is}}}")).unwrap();
         let mut session = Session::new(out.clone());
         (session.resume, session.quiet) = (resume, true);
-        let settings = settings.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-        let mut interpreter = Interpreter::new(session, settings.collect());
-        let value = interpreter.run("test.rhai", &source);
-        value
-            .map(|v| interpreter.json(&v))
-            .map_err(|e| e.to_string())
+        run_with(session, &source, settings).map_err(|e| e.to_string())
     };
     let first = go("1", 2, &[], false).unwrap();
     assert_eq!(go("1.0", 2, &[("label", "b")], true).unwrap(), first);

@@ -24,6 +24,15 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 /// How deeply closures may capture closures, and arrays hold arrays.
 const DEEPEST: usize = 40;
 
+/// When a closure is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::script) enum Called {
+    /// When its owner is made: it may open files.
+    Once,
+    /// While a run goes on.
+    Running,
+}
+
 /// A closure with values of its own.
 pub(in crate::script) struct Frozen {
     /// What messages call it.
@@ -33,8 +42,7 @@ pub(in crate::script) struct Frozen {
     names: Vec<ImmutableString>,
     /// Whether a call may change them.
     watched: Vec<bool>,
-    /// Whether it is called when its owner is made, and not while a run goes on: it may read files then.
-    once: bool,
+    called: Called,
     stored: NativeCallContextStore,
     engine: Arc<Engine>,
     /// Copies that no thread uses now.
@@ -51,32 +59,13 @@ struct Own {
 }
 
 impl Frozen {
-    /// Freeze a closure of such arguments, which is called while a run goes on.
+    /// Freeze a closure of such arguments.
     pub fn new(
         what: &str,
         function: &FnPtr,
         arguments: &[&str],
+        called: Called,
         call: &Call,
-    ) -> std::result::Result<Self, Placed> {
-        Self::make(what, function, arguments, call, false)
-    }
-
-    /// Freeze one that is called when its owner is made.
-    pub fn once(
-        what: &str,
-        function: &FnPtr,
-        arguments: &[&str],
-        call: &Call,
-    ) -> std::result::Result<Self, Placed> {
-        Self::make(what, function, arguments, call, true)
-    }
-
-    fn make(
-        what: &str,
-        function: &FnPtr,
-        arguments: &[&str],
-        call: &Call,
-        once: bool,
     ) -> std::result::Result<Self, Placed> {
         let home = call.context.home();
         let plain = |e: anyhow::Error| home.placed(call.native.call_position(), &e.to_string());
@@ -95,7 +84,7 @@ impl Frozen {
             what: what.into(),
             names: names.unwrap_or_default(),
             watched: Vec::new(),
-            once,
+            called,
             stored,
             engine,
             idle: Mutex::default(),
@@ -123,9 +112,8 @@ impl Frozen {
         }
         source.with_functions();
         let mut refused = source.refused.iter();
-        if let Some((name, why, at)) =
-            refused.find(|(_, why, _)| !(self.once && *why == file_access::WHY))
-        {
+        let may = |why: &str| self.called == Called::Once && why == file_access::WHY;
+        if let Some((name, why, at)) = refused.find(|(_, why, _)| !may(why)) {
             let what = &self.what;
             return Err(self
                 .home
@@ -167,9 +155,9 @@ impl Frozen {
         let own = known.unwrap_or_else(|| self.copy());
         let native = own.stored.create_context(&self.engine);
         let call = || own.function.call_raw(&native, None, arguments);
-        let result = match self.once {
-            true => call(),
-            false => file_access::closed(call),
+        let result = match self.called {
+            Called::Once => call(),
+            Called::Running => file_access::closed(call),
         };
         let value = result.map_err(|e| self.home.failed(&self.what, &e, &self.context))?;
         let pairs = self.function.iter_curry().zip(own.function.iter_curry());
@@ -211,26 +199,25 @@ impl Frozen {
                 }
             }
             for (alias, module) in self.stored.global.iter_imports() {
-                let file = module.id().filter(|_| files.contains(alias));
-                if let Some(sum) = file.and_then(|f| self.context.library.checksum(f)) {
-                    out += &format!("\nimport {alias}, checksum {sum:08x}");
-                    // A constant may have been read from a file, which is not in the module's text.
-                    constants_of(module, alias, &mut out);
+                let library = &self.context.library;
+                let Some(file) = module.id().filter(|_| files.contains(alias)) else {
+                    continue;
+                };
+                let Some(sum) = library.checksum(file) else {
+                    continue;
+                };
+                out += &format!("\nimport {alias}, checksum {sum:08x}");
+                // A constant may have been read from a file, which is not in the module's text.
+                constants_of(module, alias, &mut out);
+                for version in library.read(file) {
+                    out += &format!("\nimport {alias}, which has read a file of {version}");
                 }
-                if let Some(file) = file {
-                    for version in self.context.library.read(file) {
-                        out += &format!("\nimport {alias}, which has read a file of {version}");
-                    }
-                    // Its functions may ask for parameters.
-                    let asked = self.context.library.parameters(file);
-                    let mut set = self.context.settings();
-                    set.retain(|name, _| asked.as_ref().is_none_or(|a| a.contains(name)));
-                    let set = if set.is_empty() {
-                        String::new()
-                    } else {
-                        format!("\nsettings {set:?}")
-                    };
-                    out += &set;
+                // Its functions may ask for parameters.
+                let asked = library.parameters(file);
+                let mut set = self.context.settings();
+                set.retain(|name, _| asked.as_ref().is_none_or(|a| a.contains(name)));
+                if !set.is_empty() {
+                    out += &format!("\nsettings {set:?}");
                 }
             }
             out

@@ -7,7 +7,7 @@ mod observable;
 mod rules;
 mod source;
 
-pub(super) use frozen::{Frozen, expect};
+pub(super) use frozen::{Called, Frozen, expect};
 pub(super) use observable::{check_name, named, observable};
 
 use super::{Binder, Bound, OrRaise, raise};

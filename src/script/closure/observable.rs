@@ -1,7 +1,7 @@
 //! Closures as observables: compiled if they depend on parameters alone, otherwise called at every record.
 
 use super::super::{Bound, Call, branches, raise, report, words};
-use super::{Frozen, Place, Rest, State, params};
+use super::{Called, Frozen, Place, Rest, State, params};
 use crate::error::Result;
 use crate::kernels::tensor::{Graph, Numbers, Symbol, Tensor};
 use crate::model::Layout;
@@ -61,7 +61,7 @@ pub(in crate::script) fn named(name: &str, function: &FnPtr, call: &Call) -> Bou
 fn closure(name: String, function: &FnPtr, call: &Call) -> Closure {
     let what = format!("the observable '{name}'");
     Closure {
-        frozen: Frozen::new(&what, function, &["the state"], call),
+        frozen: Frozen::new(&what, function, &["the state"], Called::Running, call),
         first: Mutex::default(),
         name,
     }
